@@ -1,0 +1,46 @@
+"""Errors at run time, each with the exit code it ends the process with.
+
+BridgeError (routes.errors)     1  anything unforeseen that is still told in one line
+├── ConfigurationError          2  the properties file has faults (routes.errors)
+├── SetupError                  3  this machine cannot run it: Java, Maven, a port in use, a missing file
+├── HardFailureError                 4  Kafka refuses: topic missing or invalid, not authorised, dead letters not writable
+├── SoftFailureError             5  a message failed and the policy of its route is `stop`
+├── UnreachableError                 6  a broker is gone for longer than its timeout
+└── UsageError                  64 a command was called with arguments that make no sense together
+"""
+
+from __future__ import annotations
+
+from routes.errors import BridgeError
+
+__all__ = ["HardFailureError", "SetupError", "SoftFailureError", "UnreachableError", "UsageError"]
+
+
+class SetupError(BridgeError):
+    """Something the machine has to offer is missing, too old or taken."""
+
+    exit_code = 3
+
+
+class HardFailureError(BridgeError):
+    """Kafka refuses what the configuration asks for; no retry can help."""
+
+    exit_code = 4
+
+
+class SoftFailureError(BridgeError):
+    """A message cannot be routed and its route says `on-soft-failure=stop`."""
+
+    exit_code = 5
+
+
+class UnreachableError(BridgeError):
+    """A broker has been unreachable for longer than its timeout."""
+
+    exit_code = 6
+
+
+class UsageError(BridgeError):
+    """A command's arguments contradict each other or name what does not exist."""
+
+    exit_code = 64

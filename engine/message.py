@@ -1,0 +1,172 @@
+"""The canonical message, and its form as a Kafka record: what the journal holds and what routes publish.
+
+The record is the message: value = body, key = what keeps related messages in order, headers = text. Standard JMS
+fields and properties stand under `jms.<name>`, the bridge's own facts under `jmsbridge.<name>`. Connectors make
+messages, `journal` writes them, Spark reads the records; nothing here knows any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
+
+__all__ = [
+    "BODY",
+    "LARGE_BYTES",
+    "ORIGIN",
+    "POSITION",
+    "SIZE",
+    "SOURCE",
+    "TYPES",
+    "BodyType",
+    "Message",
+    "Record",
+]
+
+ORIGIN = "jmsbridge.origin"
+"""`bridge.id` of a bridge that routed the message; one header for each bridge it came through."""
+POSITION = "jmsbridge.position"
+"""`topic:partition:offset` of the journal record that an output record was made from."""
+SOURCE = "jmsbridge.source"
+"""Name of the source that took the message in."""
+BODY = "jmsbridge.body"
+"""The JMS body type, see `BodyType`."""
+TYPES = "jmsbridge.types"
+"""The declared types of properties, see `routes.properties.encode_types`."""
+SIZE = "jmsbridge.size"
+"""Bytes of key, value and headers; only on records of `LARGE_BYTES` and more, so that the router need not measure."""
+LARGE_BYTES = 256 * 1024
+"""From this size on a record carries `SIZE`. No topic may allow less than twice as much."""
+
+_JMS = "jms."
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class BodyType(StrEnum):
+    """What kind of JMS message it is; only text and bytes can be routed as they are."""
+
+    TEXT = "text"
+    BYTES = "bytes"
+    MAP = "map"
+    STREAM = "stream"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A Kafka record's content, without a place in a topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name as text, U+FFFD for what is no UTF-8; None without one or its value."""
+        for key, value in self.headers:
+            if key == name:
+                return None if value is None else value.decode("utf-8", "replace")
+        return None
+
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers, without Kafka's own framing."""
+        headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One JMS message, whatever system it came from."""
+
+    body: bytes = b""
+    """Text as UTF-8, bytes as they came."""
+    body_type: BodyType = BodyType.TEXT
+    headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    """Standard fields by their JMS names (`routes.properties.HEADER_FIELDS`), values as text; absent ones left out."""
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    """JMS properties by name."""
+    source: str = ""
+    """Name of the source that took it in; empty if none did."""
+    origins: tuple[str, ...] = ()
+    """Bridges that routed it already, oldest first."""
+
+    def lookup(self, name: str) -> Property | None:
+        """The value a predicate sees under a JMS field or property name; None if the message has none."""
+        if name in HEADER_FIELDS:
+            text = self.headers.get(name)
+            return None if text is None else Property(text, HEADER_FIELDS[name])
+        return self.properties.get(name)
+
+    @property
+    def key(self) -> str | None:
+        """What keeps related messages in one partition: group, else correlation id, else message id."""
+        for name in ("JMSXGroupID", "JMSCorrelationID", "JMSMessageID"):
+            if text := self.headers.get(name):
+                return text
+        return None
+
+    def to_record(self) -> Record:
+        """The Kafka record that the journal holds. Never fails: a header name or text may hold anything."""
+        headers = [(_JMS + name, _encode(text)) for name, text in self.headers.items()]
+        headers += [(_JMS + name, _encode(value.text)) for name, value in self.properties.items()]
+        types = encode_types((name, value.type) for name, value in self.properties.items() if value.type is not None)
+        if types:
+            headers.append((TYPES, _encode(types)))
+        headers.append((BODY, self.body_type.encode()))
+        if self.source:
+            headers.append((SOURCE, _encode(self.source)))
+        headers += [(ORIGIN, _encode(origin)) for origin in self.origins]
+        return Record(None if self.key is None else _encode(self.key), self.body, tuple(headers))
+
+    @staticmethod
+    def from_record(record: Record) -> Message:
+        """The message in a journal or output record.
+
+        Never fails. The first of several headers of one name wins, as in Spark; headers of other systems are left
+        out; a header without a value is no property; bytes that are no UTF-8 become U+FFFD; a body type that is not
+        one reads as bytes, and a record without one as text where its value is UTF-8, else as bytes.
+        """
+        types = decode_types(record.header(TYPES) or "")
+        headers: dict[str, str] = {}
+        properties: dict[str, Property] = {}
+        origins: list[str] = []
+        for name, value in record.headers:
+            if value is None:
+                continue
+            text = value.decode("utf-8", "replace")
+            if name == ORIGIN:
+                origins.append(text)
+            elif name.startswith(_JMS):
+                bare = name[len(_JMS) :]
+                if bare in HEADER_FIELDS:
+                    headers.setdefault(bare, text)
+                else:
+                    properties.setdefault(bare, Property(text, types.get(bare)))
+        body = record.value or b""
+        return Message(
+            body,
+            _body_type(record.header(BODY), body),
+            headers,
+            properties,
+            record.header(SOURCE) or "",
+            tuple(origins),
+        )
+
+
+def _encode(text: str) -> bytes:
+    # A lone surrogate is the one thing UTF-8 cannot hold; a wire that allowed it must not stop the source.
+    return text.encode("utf-8", "replace")
+
+
+def _body_type(declared: str | None, body: bytes) -> BodyType:
+    if declared is not None:
+        return BodyType(declared) if declared in BodyType.__members__.values() else BodyType.BYTES
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return BodyType.BYTES
+    return BodyType.TEXT

@@ -1,0 +1,158 @@
+"""The syntax tree of a predicate: frozen values, each with its place in the text.
+
+`parser` makes it, `evaluate` computes it for one message, `columns` compiles it for Spark. Meaning is written down in
+docs/routing-language.md and in those two; here is shape only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+__all__ = [
+    "ADDRESS",
+    "Arithmetic",
+    "Between",
+    "Comparison",
+    "Identifier",
+    "In",
+    "IsNull",
+    "Like",
+    "Literal",
+    "Logical",
+    "Negate",
+    "Node",
+    "Not",
+    "Operator",
+    "Predicate",
+]
+
+ADDRESS = "msg.address"
+"""Name of the identifier that stands for the destination without its `queue:` or `topic:`."""
+
+
+class Operator(StrEnum):
+    """Operators of comparisons, arithmetic and logic."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    AND = "AND"
+    OR = "OR"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Any part of a predicate. Nodes are equal by what they say, wherever they stand."""
+
+    position: int = field(default=0, compare=False, kw_only=True)
+    """Offset of the node's first character in the predicate's text, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A constant: text, a boolean, an exact number (64 bits) or an approximate one."""
+
+    value: str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier(Node):
+    """A JMS field by its JMS name, a property by its own, or `ADDRESS`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Node):
+    """Unary minus."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """`left + right`, with `-`, `*` and `/`."""
+
+    operator: Operator
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Node):
+    """`left = right`, with `<>`, `<`, `<=`, `>` and `>=`."""
+
+    operator: Operator
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Node):
+    """`operand BETWEEN low AND high`."""
+
+    operand: Node
+    low: Node
+    high: Node
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class In(Node):
+    """`operand IN ('a', 'b')`."""
+
+    operand: Identifier
+    values: tuple[str, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Node):
+    """`operand LIKE 'pattern' ESCAPE 'c'`."""
+
+    operand: Identifier
+    pattern: str
+    escape: str | None = None
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Node):
+    """`operand IS NULL`."""
+
+    operand: Identifier
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    """Logical negation."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Logical(Node):
+    """`a AND b AND …` or `a OR b OR …`, two operands or more, flattened."""
+
+    operator: Operator
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A whole predicate: the text as written and its tree."""
+
+    text: str = field(compare=False)
+    root: Node
+
+    def __str__(self) -> str:
+        return self.text
