@@ -3,9 +3,9 @@
 BridgeError (routes.errors)     1  anything unforeseen that is still told in one line
 ├── ConfigurationError          2  the properties file has faults (routes.errors)
 ├── SetupError                  3  this machine cannot run it: Java, Maven, a port in use, a missing file
-├── HardFailureError                 4  Kafka refuses: topic missing or invalid, not authorised, dead letters not writable
-├── SoftFailureError             5  a message failed and the policy of its route is `stop`
-├── UnreachableError                 6  a broker is gone for longer than its timeout
+├── HardFailureError            4  Kafka refuses: topic missing or invalid, not authorised
+├── SoftFailureError            5  a message failed and the policy of its route is `stop`
+├── UnreachableError            6  a broker is gone for longer than its timeout
 └── UsageError                  64 a command was called with arguments that make no sense together
 """
 

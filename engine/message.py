@@ -8,7 +8,7 @@ messages, `journal` writes them, Spark reads the records; nothing here knows any
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -40,7 +40,7 @@ TYPES = "jmsbridge.types"
 SIZE = "jmsbridge.size"
 """Bytes of key, value and headers; only on records of `LARGE_BYTES` and more, so that the router need not measure."""
 LARGE_BYTES = 256 * 1024
-"""From this size on a record carries `SIZE`. No topic may allow less than twice as much."""
+"""From this size on a journal record carries `SIZE`."""
 
 _JMS = "jms."
 _EMPTY: Mapping[str, str] = MappingProxyType({})
@@ -120,7 +120,10 @@ class Message:
         if self.source:
             headers.append((SOURCE, _encode(self.source)))
         headers += [(ORIGIN, _encode(origin)) for origin in self.origins]
-        return Record(None if self.key is None else _encode(self.key), self.body, tuple(headers))
+        record = Record(None if self.key is None else _encode(self.key), self.body, tuple(headers))
+        if record.size < LARGE_BYTES:
+            return record
+        return replace(record, headers=(*record.headers, (SIZE, str(record.size).encode())))
 
     @staticmethod
     def from_record(record: Record) -> Message:
