@@ -1,0 +1,84 @@
+"""Values that a registry reads when somebody scrapes: counters, gauges and histograms set from outside.
+
+The client library's own metric objects can only count by themselves; these also take totals that were counted
+elsewhere, in the router's JVM. `engine.metrics` holds the table of what there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric as Family
+
+__all__ = ["Figures", "Kind", "Metric"]
+
+
+class Kind(StrEnum):
+    """How a metric is to be read, in Prometheus' words."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of the table."""
+
+    name: str
+    """As it is scraped, with unit and `_total`; a histogram adds `_bucket`, `_sum` and `_count`."""
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+class Figures(Collector):
+    """Current values, read by the registry whenever somebody scrapes. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._values: dict[Metric, dict[tuple[str, ...], float]] = {}
+        self._histograms: dict[Metric, tuple[list[tuple[str, float]], float]] = {}
+
+    def set(self, metric: Metric, value: float, *labels: str) -> None:
+        """The value of one series from now on."""
+        with self._lock:
+            self._values.setdefault(metric, {})[labels] = value
+
+    def add(self, metric: Metric, value: float, *labels: str) -> None:
+        """One series grows."""
+        with self._lock:
+            series = self._values.setdefault(metric, {})
+            series[labels] = series.get(labels, 0) + value
+
+    def set_histogram(
+        self, metric: Metric, bounds: Sequence[float], cumulative: Sequence[int], total: float, count: int
+    ) -> None:
+        """The state of a histogram without labels: how many values each upper bound covers, their sum and number."""
+        names = (*(str(bound) for bound in bounds), "+Inf")
+        buckets = [(name, float(n)) for name, n in zip(names, (*cumulative, count), strict=True)]
+        with self._lock:
+            self._histograms[metric] = (buckets, total)
+
+    def collect(self) -> Iterator[Family]:
+        """All families as of one moment."""
+        with self._lock:
+            values = {metric: dict(series) for metric, series in self._values.items()}
+            histograms = dict(self._histograms)
+        for metric, (buckets, total) in histograms.items():
+            yield HistogramMetricFamily(metric.name, metric.help, buckets, total)
+        for metric, series in values.items():
+            make = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+            family = make(metric.name, metric.help, labels=metric.labels)
+            for labels, value in series.items():
+                family.add_metric(labels, value)
+            yield family

@@ -1,0 +1,194 @@
+"""What the processes of a bridge say about themselves, and the board on which the supervisor collects it.
+
+A child has a `Reporter`: it writes one JSON line about every second, and at once when its state changes, to a pipe that
+the supervisor reads into its `StatusBoard`. Who starts, restarts and stops processes is `engine.supervisor`.
+
+    {"component": "router", "state": "ready", "detail": "2 routes", "metrics": "<Prometheus text>"}
+    {"component": "router", "state": "down", "detail": "", "metrics": "…", "error": "one line", "exit_code": 4}
+
+The second form is a process's last line; without `exit_code` the error was not foreseen, and a restart may help.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from functools import partial
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from prometheus_client import generate_latest
+
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prometheus_client.registry import CollectorRegistry
+
+__all__ = ["Reporter", "State", "Status", "StatusBoard", "component_name"]
+
+_INTERVAL_SECONDS = 1.0
+_log = structlog.get_logger(__name__)
+
+
+class State(StrEnum):
+    """How a component is."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DEGRADED = "degraded"
+    """It runs but cannot do its work now: a broker is gone and it is trying again."""
+    STOPPING = "stopping"
+    DOWN = "down"
+    """No process, or one that has said its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One component's latest word."""
+
+    component: str
+    state: State
+    detail: str = ""
+    """What it waits for, or what it does; one line, shown to users, free of secrets."""
+    metrics: str = ""
+    """Its figures in Prometheus' text format."""
+    error: str | None = None
+    """Why it ended; for a `BridgeError` the complete text for the user."""
+    exit_code: int | None = None
+    """Of a `BridgeError`: the whole bridge stops with it."""
+
+
+def component_name(source: str, worker: int = 1) -> str:
+    """How the worker of a source is called: `source:orders`, `source:orders/2` from the second on."""
+    return f"source:{source}" if worker == 1 else f"source:{source}/{worker}"
+
+
+class Reporter:
+    """A process's mouth: tells the supervisor its state and figures. Safe from any thread; close it, or use `with`."""
+
+    def __init__(self, fd: int | None, component: str, registry: CollectorRegistry) -> None:
+        """`fd` is the pipe's writing end, owned from here on; None without a supervisor: states are only logged."""
+        self._status = Status(component, State.STARTING)
+        self._registry = registry
+        self._changed = Condition()
+        self._closed = False
+        # Owned and closed by the writing thread, for as long as somebody reads.
+        self._pipe = None if fd is None else open(fd, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._thread = Thread(target=self._write, name="status", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def current(self) -> Status:
+        """What was said last, without figures."""
+        return self._status
+
+    def state(self, state: State | str, detail: str = "") -> None:
+        """From now on the process is in that state. `detail` is one line for users; saying the same again is free."""
+        with self._changed:
+            told = replace(self._status, state=State(state), detail=detail)
+            if told == self._status or self._status.state is State.DOWN:
+                return
+            if told.state is not self._status.state:
+                _log.info(told.state.value, component=told.component, **({"detail": detail} if detail else {}))
+            self._status = told
+            self._changed.notify()
+
+    def error(self, exc: BaseException) -> None:
+        """The process ends because of `exc`; the caller then closes the reporter and exits."""
+        known = isinstance(exc, BridgeError)
+        text = str(exc) if known else f"{type(exc).__name__}: {exc}"
+        code = exc.exit_code if isinstance(exc, BridgeError) else None
+        with self._changed:
+            self._status = replace(self._status, state=State.DOWN, error=text, exit_code=code)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """The last state and figures are written, then the pipe closes."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join(timeout=5)
+
+    def _write(self) -> None:
+        closed = False
+        while self._pipe is not None and not closed:
+            with self._changed:
+                status, closed = self._status, self._closed
+            status = replace(status, metrics=generate_latest(self._registry).decode())
+            try:
+                self._pipe.write(json.dumps(asdict(status)) + "\n")
+            except BrokenPipeError:
+                # The supervisor is gone; `engine.worker` notices the same and ends this process.
+                return
+            with self._changed:
+                self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
+        if self._pipe is not None:
+            self._pipe.close()
+
+    def _news(self, told: Status) -> bool:
+        return self._closed or replace(told, metrics="") != self._status
+
+
+class StatusBoard:
+    """The latest status of every component. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._statuses: dict[str, Status] = {}
+        self._changed = Condition()
+
+    def expect(self, component: str, detail: str = "") -> None:
+        """A component belongs to this bridge and is not up yet."""
+        self.put(Status(component, State.DOWN, detail))
+
+    def put(self, status: Status) -> None:
+        """What is known of a component from now on."""
+        with self._changed:
+            self._statuses[status.component] = status
+            self._changed.notify_all()
+
+    def read(self, component: str, fd: int) -> Thread:
+        """Take the lines from a child's pipe in a thread of its own, which owns `fd` and ends with the pipe."""
+        thread = Thread(target=self._read, args=(component, fd), name=f"status of {component}", daemon=True)
+        thread.start()
+        return thread
+
+    def get(self, component: str) -> Status:
+        """A component's latest word; it must have been expected."""
+        with self._changed:
+            return self._statuses[component]
+
+    def all(self) -> tuple[Status, ...]:
+        """Every component's latest word, in the order they were expected."""
+        with self._changed:
+            return tuple(self._statuses.values())
+
+    def wait(self, condition: Callable[[], bool], timeout: float) -> bool:
+        """Whether `condition` came true within `timeout` seconds; it is asked again at every change."""
+        with self._changed:
+            return self._changed.wait_for(condition, timeout)
+
+    def _read(self, component: str, fd: int) -> None:
+        with open(fd, encoding="utf-8") as pipe:
+            for line in pipe:
+                if status := _parse(component, line):
+                    self.put(status)
+
+
+def _parse(component: str, line: str) -> Status | None:
+    try:
+        fields: dict[str, Any] = json.loads(line)
+    except ValueError:
+        # A process that was killed while it wrote leaves half a line.
+        _log.warning("unreadable status line", component=component, length=len(line))
+        return None
+    return Status(**{**fields, "component": component, "state": State(fields["state"])})
