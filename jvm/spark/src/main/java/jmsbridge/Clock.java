@@ -1,0 +1,11 @@
+package jmsbridge;
+
+import org.apache.spark.sql.api.java.UDF0;
+
+/** The time in epoch milliseconds at each row; Spark's own current_timestamp stands still within an interval. */
+public final class Clock implements UDF0<Long> {
+  @Override
+  public Long call() {
+    return System.currentTimeMillis();
+  }
+}

@@ -1,0 +1,159 @@
+package jmsbridge;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.api.java.UDF5;
+
+/**
+ * Counts every row the router decides on, inside the JVM, so that figures are seconds old in both modes.
+ *
+ * <p>Spark reports progress once per interval; this is a column function instead, called for each row after routing
+ * with (outcome, route, journal partition, journal offset, journal time in microseconds) and always answering true.
+ * Python calls {@link #begin}, and reads {@link #read} about every second. All state is static: it belongs to the one
+ * JVM of a local session, and survives the restart of a query in it. Rows of one journal partition come in the order
+ * of their offsets and from one thread at a time; on that rests that a row routed again after a failure is not
+ * counted again.
+ */
+public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, Boolean> {
+  /** Outcomes of this kind leave a record in Kafka. */
+  public static final int EMITS = 1;
+
+  /** Outcomes of this kind enter the latency histogram. */
+  public static final int TIMED = 2;
+
+  /** Outcomes of this kind are remembered one by one, for the log. */
+  public static final int NOTED = 4;
+
+  /** Upper bounds of the latency histogram; one more bucket holds what is slower. */
+  private static final long[] BOUNDS_MS = {
+    1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000
+  };
+
+  private static final int NOTES = 256;
+
+  private static volatile Counts counts = new Counts(new byte[0], 0);
+  private static volatile Mark[] marks = new Mark[0];
+
+  /** What a generation of the router counted, by outcome and route; routes have other numbers in the next one. */
+  private static final class Counts {
+    final byte[] kinds;
+    final int width;
+    final LongAdder[] cells;
+    final LongAdder emitted = new LongAdder();
+    final LongAdder[] buckets = adders(BOUNDS_MS.length + 1);
+    final LongAdder latencyMs = new LongAdder();
+    final ArrayBlockingQueue<long[]> notes = new ArrayBlockingQueue<>(NOTES);
+    final LongAdder unnoted = new LongAdder();
+
+    Counts(byte[] kinds, int routes) {
+      this.kinds = kinds;
+      this.width = routes + 1;
+      this.cells = adders(kinds.length * width);
+    }
+
+    void add(int outcome, Integer route, int partition, long offset, long time) {
+      int kind = kinds[outcome];
+      cells[outcome * width + (route == null ? 0 : route + 1)].increment();
+      if ((kind & TIMED) != 0) {
+        long latency = Math.max(0, System.currentTimeMillis() - time / 1000);
+        int bucket = 0;
+        while (bucket < BOUNDS_MS.length && latency > BOUNDS_MS[bucket]) {
+          bucket++;
+        }
+        buckets[bucket].increment();
+        latencyMs.add(latency);
+      }
+      if ((kind & NOTED) != 0
+          && !notes.offer(new long[] {outcome, route == null ? -1 : route, partition, offset, time / 1000})) {
+        unnoted.increment();
+      }
+    }
+  }
+
+  /** How far one journal partition is. One thread writes, the reader may be a moment behind. */
+  private static final class Mark {
+    final AtomicLong counted = new AtomicLong(-1);
+    final AtomicLong processed = new AtomicLong(-1);
+    final AtomicLong time = new AtomicLong(-1);
+  }
+
+  /**
+   * Starts the counts of a query: kinds of its outcomes by index, and the number of its routes. What was counted
+   * before stays counted, so a journal record that is routed a second time in this JVM does not count twice.
+   */
+  public static synchronized void begin(byte[] kinds, int routes) {
+    for (Mark mark : marks) {
+      mark.processed.set(-1);
+      mark.time.set(-1);
+    }
+    counts = new Counts(kinds.clone(), routes);
+    Sends.begin();
+  }
+
+  /** Forgets everything, also which rows were counted. For tests, whose journals share one JVM. */
+  public static synchronized void reset() {
+    marks = new Mark[0];
+    begin(new byte[0], 0);
+  }
+
+  @Override
+  public Boolean call(Integer outcome, Integer route, Integer partition, Long offset, Long time) {
+    Counts now = counts;
+    if ((now.kinds[outcome] & EMITS) != 0) {
+      now.emitted.increment();
+    }
+    Mark mark = partition < marks.length ? marks[partition] : grow(partition);
+    if (offset > mark.counted.getPlain()) {
+      now.add(outcome, route, partition, offset, time);
+      mark.counted.setRelease(offset);
+    }
+    mark.time.setRelease(time / 1000);
+    mark.processed.setRelease(offset);
+    return Boolean.TRUE;
+  }
+
+  /**
+   * Everything since {@link #begin}, as JSON. `counts` is by outcome, then by no route and each route; `processed` and
+   * `times` (epoch milliseconds) are by journal partition, -1 for none; `notes` are handed out once.
+   */
+  public static String read() {
+    // Emitted is read before sent: the filter comes before the sink, so equal numbers mean that nothing is between.
+    Counts now = counts;
+    Mark[] at = marks;
+    String processed = Arrays.stream(at).map(mark -> mark.processed.toString()).collect(Collectors.joining(","));
+    String times = Arrays.stream(at).map(mark -> mark.time.toString()).collect(Collectors.joining(","));
+    List<long[]> notes = new ArrayList<>();
+    now.notes.drainTo(notes);
+    return "{\"counts\":" + Arrays.toString(now.cells)
+        + ",\"emitted\":" + now.emitted
+        + ",\"buckets\":" + Arrays.toString(now.buckets)
+        + ",\"latency_ms\":" + now.latencyMs
+        + ",\"processed\":[" + processed + "],\"times\":[" + times + "]"
+        + ",\"notes\":" + notes.stream().map(Arrays::toString).collect(Collectors.joining(",", "[", "]"))
+        + ",\"unnoted\":" + now.unnoted
+        + "," + Sends.read() + "}";
+  }
+
+  private static synchronized Mark grow(int partition) {
+    Mark[] old = marks;
+    if (partition >= old.length) {
+      Mark[] longer = Arrays.copyOf(old, partition + 1);
+      for (int index = old.length; index <= partition; index++) {
+        longer[index] = new Mark();
+      }
+      marks = longer;
+    }
+    return marks[partition];
+  }
+
+  private static LongAdder[] adders(int size) {
+    LongAdder[] adders = new LongAdder[size];
+    Arrays.setAll(adders, index -> new LongAdder());
+    return adders;
+  }
+}
