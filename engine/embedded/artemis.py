@@ -1,0 +1,107 @@
+"""One ActiveMQ Artemis on loopback: core (JMS clients), STOMP and AMQP; no console, no users.
+
+What is the same everywhere is in `etc/broker.xml`; ports reach it as system properties.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, ClassVar
+
+from engine.embedded.ports import LOOPBACK
+from engine.embedded.server import ETC, EmbeddedServer
+from engine.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["EmbeddedArtemis"]
+
+_CONNECT = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0"
+_DISCONNECT = b"DISCONNECT\n\n\0"
+
+
+class EmbeddedArtemis(EmbeddedServer):
+    """Artemis for one machine: `data/artemis` holds its messages and logs."""
+
+    title: ClassVar[str] = "Artemis"
+
+    def __init__(
+        self,
+        data: Path,
+        core_port: int,
+        stomp_port: int,
+        amqp_port: int,
+        jars: Path,
+        *,
+        heap_megabytes: int = 512,
+    ) -> None:
+        """`jars` is the folder that has the unpacked distribution, `artemis/apache-artemis-*`."""
+        ports = {
+            "embedded.artemis.port": core_port,
+            "embedded.stomp.port": stomp_port,
+            "embedded.amqp.port": amqp_port,
+        }
+        super().__init__(data / "artemis", ports)
+        self._core_port, self._stomp_port, self._amqp_port = core_port, stomp_port, amqp_port
+        self._jars = jars.absolute() / "artemis"
+        self._heap_megabytes = heap_megabytes
+
+    @property
+    def core_url(self) -> str:
+        """For Artemis's own JMS client."""
+        return f"tcp://{LOOPBACK}:{self._core_port}"
+
+    @property
+    def stomp_url(self) -> str:
+        """For `source.NAME.url` of a STOMP source."""
+        return f"stomp://{LOOPBACK}:{self._stomp_port}"
+
+    @property
+    def amqp_url(self) -> str:
+        """For AMQP 1.0 clients."""
+        return f"amqp://{LOOPBACK}:{self._amqp_port}"
+
+    def _prepare(self, java: Path) -> None:
+        self._home()
+
+    def _home(self) -> Path:
+        if homes := sorted(self._jars.glob("apache-artemis-*")):
+            return homes[-1]
+        msg = f"no Artemis in {self._jars}: run `make setup`"
+        raise SetupError(msg)
+
+    def _command(self, java: Path) -> Sequence[str | Path]:
+        home = self._home()
+        properties = {
+            "artemis.home": home,
+            "artemis.instance": self.folder,
+            "artemis.instance.etc": ETC,
+            "artemis.instance.etc.uri": ETC.as_uri(),
+            "jmsbridge.core": self._core_port,
+            "jmsbridge.stomp": self._stomp_port,
+            "jmsbridge.amqp": self._amqp_port,
+        }
+        return [
+            java,
+            f"-Xmx{self._heap_megabytes}m",
+            "-XX:+UseG1GC",
+            *self._logging(),
+            *(f"-D{name}={value}" for name, value in properties.items()),
+            "-cp",
+            home / "lib" / "artemis-boot.jar",
+            "org.apache.activemq.artemis.boot.Artemis",
+            "run",
+        ]
+
+    def _answers(self) -> bool:
+        """Its acceptors open last, STOMP among them; a session says that messages can flow."""
+        try:
+            with socket.create_connection((LOOPBACK, self._stomp_port), timeout=1) as connection:
+                connection.sendall(_CONNECT)
+                connected = connection.recv(4096).startswith(b"CONNECTED")
+                connection.sendall(_DISCONNECT)
+                return connected
+        except OSError:
+            return False

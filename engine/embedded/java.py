@@ -1,0 +1,47 @@
+"""Finds the Java that runs Spark and the embedded brokers, and says clearly when there is none or it is too old."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from engine.errors import SetupError
+
+__all__ = ["OLDEST_JAVA", "find_java", "java_version"]
+
+OLDEST_JAVA = 17
+"""Spark 4 and Kafka 4 need it."""
+
+
+def find_java() -> Path:
+    """The `java` of JAVA_HOME, else of PATH; SetupError when there is none or it is older than 17."""
+    remedy = f"install Java {OLDEST_JAVA} or newer, or point JAVA_HOME at it"
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if found is None:
+        place = f"JAVA_HOME={home}" if home else "PATH"
+        msg = f"no java in {place}: {remedy}"
+        raise SetupError(msg)
+    version = java_version(Path(found))
+    if version < OLDEST_JAVA:
+        msg = f"{found} is Java {version}: {remedy}"
+        raise SetupError(msg)
+    return Path(found)
+
+
+def java_version(java: Path) -> int:
+    """The feature release, such as 17 (and 8 for `1.8.0`); SetupError when the program does not tell one."""
+    try:
+        # `-version` writes to stderr, as it has since the first Java.
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        msg = f"{java} does not run: {error}"
+        raise SetupError(msg) from error
+    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    if match is None:
+        msg = f"{java} -version does not tell a version, it says {told.strip()!r}"
+        raise SetupError(msg)
+    return int(match[1])

@@ -1,0 +1,127 @@
+"""One Kafka node (KRaft, broker and controller in one JVM) on loopback."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+from typing import TYPE_CHECKING, ClassVar
+
+import javaproperties
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from engine.embedded.ports import LOOPBACK, accepts, free_ports
+from engine.embedded.server import EmbeddedServer
+from engine.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["EmbeddedKafka"]
+
+_DEFAULT_MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+
+# One node keeps one copy; few partitions and threads start faster and are plenty for one machine.
+_ONE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": "data",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.num.partitions": "4",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "background.threads": "4",
+    # The default of 128 MiB would be a quarter of the heap.
+    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+}
+
+
+class EmbeddedKafka(EmbeddedServer):
+    """Kafka for one machine: `data/kafka` holds its configuration, topics and logs."""
+
+    title: ClassVar[str] = "Kafka"
+
+    def __init__(
+        self,
+        data: Path,
+        port: int,
+        jars: Path,
+        *,
+        heap_megabytes: int = 512,
+        max_message_bytes: int = _DEFAULT_MAX_MESSAGE_BYTES,
+    ) -> None:
+        """`jars` is the folder that has `kafka/*.jar`; `max_message_bytes` is the limit of topics without their own."""
+        super().__init__(data / "kafka", {"embedded.kafka.port": port})
+        self._port = port
+        self._jars = jars.absolute() / "kafka"
+        self._heap_megabytes = heap_megabytes
+        self._max_message_bytes = max_message_bytes
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port`, for `bootstrap.servers`."""
+        return f"{LOOPBACK}:{self._port}"
+
+    def _prepare(self, java: Path) -> None:
+        if not any(self._jars.glob("kafka_*.jar")):
+            msg = f"no Kafka in {self._jars}: run `make setup`"
+            raise SetupError(msg)
+        (controller_port,) = free_ports(1)
+        (self.folder / "server.properties").write_text(javaproperties.dumps(self._properties(controller_port)))
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format(java)
+
+    def _properties(self, controller_port: int) -> dict[str, str]:
+        """The controller's port is nobody else's business and may change with each start."""
+        broker = f"PLAINTEXT://{self.bootstrap}"
+        return _ONE_NODE | {
+            "listeners": f"{broker},CONTROLLER://{LOOPBACK}:{controller_port}",
+            "advertised.listeners": broker,
+            "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
+            "message.max.bytes": str(self._max_message_bytes),
+        }
+
+    def _format(self, java: Path) -> None:
+        """Gives the empty folder its cluster id, which it keeps for good."""
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        quick = ["-XX:TieredStopAtLevel=1", "-Xmx128m"]
+        tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", "server.properties"]
+        done = subprocess.run(
+            [java, *quick, *self._logging(), "-cp", f"{self._jars}/*", *tool],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            said = (done.stderr + done.stdout).strip().splitlines() or ["not a word"]
+            msg = f"embedded Kafka cannot use {self.folder / 'data'}: {said[0]}"
+            raise SetupError(msg)
+
+    def _command(self, java: Path) -> Sequence[str | Path]:
+        heap = f"-Xmx{self._heap_megabytes}m"
+        # Kafka's own choice of collector settings, for short pauses.
+        collector = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+        return [java, heap, *collector, *self._logging(), "-cp", f"{self._jars}/*", "kafka.Kafka", "server.properties"]
+
+    def _answers(self) -> bool:
+        if not accepts(self._port):
+            return False
+        # `log_level` 0: what librdkafka says of a broker that is still coming up helps nobody.
+        client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        try:
+            return bool(client.list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False

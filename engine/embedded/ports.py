@@ -1,0 +1,88 @@
+"""Loopback ports: whether one is free, which program holds it, and free ones for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import random
+import socket
+from pathlib import Path
+
+from engine.errors import SetupError
+
+__all__ = ["LOOPBACK", "accepts", "free_ports", "holder", "require_free"]
+
+LOOPBACK = "127.0.0.1"
+
+_BELOW_EPHEMERAL = range(20_000, 32_000)
+_LISTENING = "0A"
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """That many distinct ports nobody listens on, from a range the system does not use for outgoing connections."""
+    candidates = random.sample(_BELOW_EPHEMERAL, len(_BELOW_EPHEMERAL))
+    found: list[int] = []
+    for port in candidates:
+        if len(found) == count:
+            break
+        if _bindable(port):
+            found.append(port)
+    return tuple(found)
+
+
+def require_free(port: int, setting: str) -> None:
+    """SetupError when `port` is taken; it names the holder, where that can be known, and the `setting` to change."""
+    if _bindable(port):
+        return
+    by = holder(port)
+    taken = f"port {port} is in use by {by}" if by else f"port {port} is in use"
+    msg = f"{taken}: stop that program or set {setting} to another port"
+    raise SetupError(msg)
+
+
+def accepts(port: int) -> bool:
+    """Whether something on loopback takes connections on `port`."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def holder(port: int) -> str | None:
+    """`name (pid 123)` of the process that listens on `port`; None where the system does not show it (not Linux)."""
+    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
+    if not sockets:
+        return None
+    for process in Path("/proc").glob("[0-9]*"):
+        # Processes end while they are looked at, and those of other users are closed to us.
+        with contextlib.suppress(OSError):
+            if any(str(handle.readlink()) in sockets for handle in (process / "fd").iterdir()):
+                return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
+    return None
+
+
+def _bindable(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the servers do, so that connections of a server that has just ended do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+                return False
+            raise
+        return True
+
+
+def _listening_inodes(port: int) -> set[str]:
+    """Inodes of the sockets listening on `port`, from the table described in proc(5)."""
+    inodes = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        if not table.exists():
+            continue
+        for line in table.read_text().splitlines()[1:]:
+            local, state, inode = (line.split()[column] for column in (1, 3, 9))
+            if state == _LISTENING and int(local.rpartition(":")[2], 16) == port:
+                inodes.add(inode)
+    return inodes

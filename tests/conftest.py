@@ -1,0 +1,68 @@
+"""Real servers for the tests: one Kafka and one Artemis for each pytest worker, started when a test first asks."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
+from engine.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from engine.embedded.server import EmbeddedServer
+
+Server = TypeVar("Server", bound="EmbeddedServer")
+
+JARS = Path(__file__).parents[1] / ".jars"
+
+
+class TopicFactory(Protocol):
+    """Makes a topic nobody else uses and returns its name."""
+
+    def __call__(self, name: str = "topic", partitions: int = 1, config: Mapping[str, str] | None = None) -> str: ...
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A Kafka that is ready; `.bootstrap` is its address."""
+    yield from _running(EmbeddedKafka(tmp_path_factory.mktemp("data"), *free_ports(1), JARS))
+
+
+@pytest.fixture(scope="session")
+def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedArtemis]:
+    """An Artemis that is ready; `.stomp_url`, `.amqp_url`, `.core_url` are its addresses."""
+    yield from _running(EmbeddedArtemis(tmp_path_factory.mktemp("data"), *free_ports(3), JARS))
+
+
+@pytest.fixture(scope="session")
+def topic(kafka: EmbeddedKafka) -> TopicFactory:
+    """`topic("orders", partitions=2, config={"max.message.bytes": "1000"})` creates one with a fresh name."""
+    # `log_level` 0: at the end Kafka goes before its client, which would report it.
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    run, count = uuid.uuid4().hex[:6], itertools.count(1)
+
+    def create(name: str = "topic", partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        fresh = f"{name}-{run}-{next(count)}"
+        new = NewTopic(fresh, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        admin.create_topics([new])[fresh].result(timeout=30)
+        return fresh
+
+    return create
+
+
+def _running(server: Server) -> Iterator[Server]:
+    try:
+        server.start()
+    except SetupError:
+        if server.log.exists():
+            print(server.log.read_text(errors="replace")[-4000:])
+        raise
+    yield server
+    server.stop()
