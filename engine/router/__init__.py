@@ -1,0 +1,14 @@
+"""The router: a configuration's routes as a topology over the journal, and as Columns over a frame of messages.
+
+    journal ─► guards ─► split by route ─► key ─► checks ─► headers ─► destination topics
+                 │             │                    └─► policy ─► dead letters, skipped, stop
+                 └─ counted    └─ unmatched: counted or dead-lettered
+
+`plan` builds the topology, `headers` and `failures` hold its expressions, `route` applies it to a frame of messages
+without any broker. What runs it (checkpoints, recovery, live figures) is in `engine.spark`.
+"""
+
+from engine.router.plan import topology
+from engine.router.route import Outcome, Routed, route
+
+__all__ = ["Outcome", "Routed", "route", "topology"]

@@ -1,0 +1,238 @@
+"""Soft failures: what makes a message fail, as conditions over its row, and what a dead letter says about it.
+
+Every failure has a reason (also the label of the metric), a stage, and a sentence. Headers of a dead letter use the
+names of Kafka Connect where it has one, so that its tools read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
+from engine.router.headers import appended, header, position
+from engine.topology.dsl import ByBranch
+from engine.topology.row import Row
+from routes.model import Config, Route
+from routes.properties import JmsType
+
+__all__ = [
+    "CHECKS",
+    "ROUTES",
+    "STOP",
+    "UNMATCHED",
+    "Check",
+    "by_route",
+    "checks",
+    "dead_letter",
+    "key_name",
+    "stop_message",
+]
+
+ROUTES = "routes"
+CHECKS = "checks"
+"""Names of the two splits that a row's branches are read of."""
+
+UNMATCHED = "unmatched"
+"""The reason of a message that no route wants."""
+
+STOP = "jms-bridge:stop:"
+"""What the text of the error starts with that ends a query by policy `stop`."""
+
+FRAMING_BYTES = 4096
+"""Room that the bridge's own headers and Kafka's framing may take beside the journal record."""
+
+KEPT_BYTES = 64 * 1024
+"""What is kept of a body that the dead-letter topic does not take whole."""
+
+_NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT, JmsType.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One way to fail."""
+
+    reason: str
+    stage: str
+    """Where in the flow: `convert`, `key` or `publish`."""
+    fails: Callable[[Row], Column]
+    """True for a row that fails; it sees the row with the key already chosen."""
+    says: Callable[[Row], Column]
+    """The sentence for the dead letter and the log."""
+
+
+def key_name(route: Route) -> str:
+    """The JMS field or property that a route takes its key from."""
+    return route.key or "JMSMessageID"
+
+
+def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
+    """The checks that this configuration needs, in the order they are made.
+
+    `limits` is `max.message.bytes` by topic; no check is made where every record that fits the journal fits the topic.
+    """
+    made = [_body(), _key_found(config)]
+    if any(route.key for route in config.routes):
+        made.append(_key_valid(config))
+    routes = {route.name: limits[route.target.address] for route in config.routes if route.target.address in limits}
+    if any(limit < config.journal.max_message_bytes + FRAMING_BYTES for limit in routes.values()):
+        made.append(_size(routes))
+    return tuple(made)
+
+
+def _body() -> Check:
+    def fails(row: Row) -> Column:
+        return ~F.coalesce(row.header(BODY), F.lit("text")).isin(BodyType.TEXT.value, BodyType.BYTES.value)
+
+    def says(row: Row) -> Column:
+        return F.concat(F.lit("the body is of type "), row.header(BODY), F.lit(", neither text nor bytes"))
+
+    return Check("body-not-convertible", "convert", fails, says)
+
+
+def _key_found(config: Config) -> Check:
+    names = by_route(config, key_name)
+
+    def says(row: Row) -> Column:
+        return F.concat(F.lit("there is no value under '"), row.pick(names), F.lit("' to take the key from"))
+
+    return Check("key-not-found", "key", lambda row: row.key.isNull(), says)
+
+
+def _key_valid(config: Config) -> Check:
+    names = by_route(config, lambda route: route.key)
+    # Java's (?U) makes \w and its like mean letters and digits of any script, as they do in Python.
+    whole = f"(?U)\\A(?:{config.routing.key_pattern})\\z"
+
+    def kind(row: Row) -> Column:
+        """Declared type of the property that the key came from; NULL without one."""
+        found: Column = F.lit(None).cast("string")
+        for name in dict.fromkeys(route.key for route in config.routes if route.key):
+            found = F.when(row.pick(names) == name, row.properties.type(name)).otherwise(found)
+        return found
+
+    def fails(row: Row) -> Column:
+        text = F.coalesce(row.key.cast("string").rlike(whole), F.lit(False))
+        declared = F.coalesce(kind(row), F.lit(JmsType.STRING))
+        valid = declared.isin(*(number.value for number in _NUMBERS)) | ((declared == JmsType.STRING) & text)
+        return row.pick(names).isNotNull() & ~valid
+
+    def says(row: Row) -> Column:
+        shown = F.substring(F.make_valid_utf8(row.key.cast("string")), 1, 100)
+        end = "' is neither a number nor text that matches routing.key-pattern"
+        return F.concat(F.lit("the key '"), shown, F.lit("' from '"), row.pick(names), F.lit(end))
+
+    return Check("key-invalid", "key", fails, says)
+
+
+def _size(limits: Mapping[str, int]) -> Check:
+    allowed = ByBranch(ROUTES, {name: str(limit) for name, limit in limits.items()})
+    measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
+
+    def fails(row: Row) -> Column:
+        limit = row.pick(allowed).cast("int")
+        return F.coalesce(measure(row) + FRAMING_BYTES > limit, F.lit(False))
+
+    def says(row: Row) -> Column:
+        parts = ("the record has ", _measured(row), " bytes, its topic takes ", row.pick(allowed))
+        return F.concat(*(F.lit(part) if isinstance(part, str) else part.cast("string") for part in parts))
+
+    return Check("too-large", "publish", fails, says)
+
+
+def _declared_size(row: Row) -> Column:
+    """Bytes of a record that the journal marked as large; NULL for others, which are below `LARGE_BYTES`."""
+    return row.header(SIZE).try_cast("int")
+
+
+def _measured(row: Row) -> Column:
+    """Bytes of key, value and headers, counted."""
+    zero = F.lit(0)
+    each = F.aggregate(
+        row.headers,
+        zero,
+        lambda total, item: (
+            total + F.octet_length(item.getField("key")) + F.coalesce(F.octet_length(item.getField("value")), zero)
+        ),
+    )
+    parts = (F.octet_length(row.source_key), F.octet_length(row.value), each)
+    first, *others = (F.coalesce(part, zero) for part in parts)
+    return sum(others, first)
+
+
+def by_route(config: Config, value: Callable[[Route], str | None]) -> ByBranch:
+    """A constant of each route; routes for which it is None have none."""
+    values = ((route.name, value(route)) for route in config.routes)
+    return ByBranch(ROUTES, {name: text for name, text in values if text is not None})
+
+
+def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, limit: int | None) -> Row:
+    """The row as a dead letter: the message as it was read, and why it failed.
+
+    What exceeds `limit`, the dead-letter topic's own, loses the end of its body, or its headers if they alone are too
+    many; `jmsbridge.truncated` then tells the original size.
+    """
+    more = error_headers(row, config, made, now)
+    if limit is None or limit >= config.journal.max_message_bytes + FRAMING_BYTES:
+        return row.replace(key=row.source_key, headers=appended(row.headers, row, config.bridge_id, *more))
+    too_large = _measured(row) + FRAMING_BYTES > limit
+    kept = min(KEPT_BYTES, limit // 4)
+    headers = F.when(too_large & (_measured(row) - F.octet_length(row.value) > limit // 2), F.lit(None))
+    cut = F.array(header("jmsbridge.truncated", _measured(row).cast("string")))
+    whole = appended(headers.otherwise(row.headers), row, config.bridge_id, *more)
+    return row.replace(
+        key=row.source_key,
+        value=F.when(too_large, F.substring(row.value, 1, kept)).otherwise(row.value),
+        headers=F.when(too_large, F.concat(whole, cut)).otherwise(whole),
+    )
+
+
+def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column) -> tuple[Column, ...]:
+    """What a dead letter carries beside the message."""
+    stages = ByBranch(CHECKS, {check.reason: check.stage for check in made})
+    why = _reason(row, made)
+    texts = {
+        "jmsbridge.reason": why,
+        "jmsbridge.route": F.coalesce(row.pick(by_route(config, lambda route: route.name)), F.lit("")),
+        "jmsbridge.time": _iso(now),
+        "__connect.errors.topic": row.topic,
+        "__connect.errors.partition": row.partition.cast("string"),
+        "__connect.errors.offset": row.offset.cast("string"),
+        "__connect.errors.stage": F.coalesce(row.pick(stages), F.lit("match")),
+        "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
+        "__connect.errors.exception.message": _sentence(row, made),
+    }
+    return tuple(header(name, text) for name, text in texts.items())
+
+
+def stop_message(row: Row, config: Config, made: tuple[Check, ...]) -> Column:
+    """The text of the error that stops the query: `STOP`, then JSON with route, reason, position and detail."""
+    facts = F.struct(
+        row.pick(by_route(config, lambda route: route.name)).alias("route"),
+        _reason(row, made).alias("reason"),
+        position(row).alias("position"),
+        _sentence(row, made).alias("detail"),
+    )
+    return F.concat(F.lit(STOP), F.to_json(facts))
+
+
+def _reason(row: Row, made: tuple[Check, ...]) -> Column:
+    values = ByBranch(CHECKS, {check.reason: check.reason for check in made})
+    return F.coalesce(row.pick(values), F.lit(UNMATCHED))
+
+
+def _sentence(row: Row, made: tuple[Check, ...]) -> Column:
+    destination = F.coalesce(F.make_valid_utf8(row.property("JMSDestination")), F.lit("no destination"))
+    text = F.concat(F.lit("no route wants a message to "), destination)
+    for index, check in enumerate(made):
+        text = F.when(row.branch(CHECKS) == index, check.says(row)).otherwise(text)
+    return F.coalesce(text, _reason(row, made))
+
+
+def _iso(milliseconds: Column) -> Column:
+    """`2026-11-21T05:50:52.123Z`, whatever the session's time zone."""
+    utc = F.to_utc_timestamp(F.timestamp_millis(milliseconds), F.current_timezone())
+    return F.date_format(utc, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")

@@ -1,0 +1,137 @@
+"""The headers of routed records and of dead letters, as Columns over the headers of the journal record.
+
+The journal's headers already have the shape they are published in, so style `text` only appends; `typed` and `short`
+rewrite every `jms.` header, which costs several times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.message import ORIGIN, POSITION, TYPES
+from engine.topology.row import Row
+from routes.model import HeaderStyle
+from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, encode_type_name
+
+__all__ = ["appended", "header", "position", "styled"]
+
+_JMS = "jms."
+
+
+def header(name: str, value: Column) -> Column:
+    """One Kafka header with a text value."""
+    return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
+
+
+def position(row: Row) -> Column:
+    """`topic:partition:offset` of the record as it was read."""
+    return F.concat_ws(":", row.topic, row.partition.cast("string"), row.offset.cast("string"))
+
+
+def appended(headers: Column, row: Row, bridge_id: str, *more: Column) -> Column:
+    """The headers, then this bridge as origin, the position, and more."""
+    none = F.array().cast("array<struct<key:string,value:binary>>")
+    own = F.array(header(ORIGIN, F.lit(bridge_id)), header(POSITION, position(row)), *more)
+    return F.concat(F.coalesce(headers, none), own)
+
+
+def styled(headers: Column, style: HeaderStyle) -> Column:
+    """The `jms.` headers in another spelling, all others as they are."""
+    if style is HeaderStyle.SHORT:
+        return F.transform(headers, _short)
+    if style is HeaderStyle.TYPED:
+        types = _types(headers)
+        return F.transform(headers, lambda item: _typed(item, types))
+    return headers
+
+
+_SHORT_NAMES = {_JMS + name: _JMS + short for short, name in SEED_NAMES.items()}
+
+
+def _short(item: Column) -> Column:
+    """`jms.JMSMessageID` as `jms.MessageId`."""
+    names = F.create_map(*(F.lit(text) for pair in _SHORT_NAMES.items() for text in pair))
+    key = item.getField("key")
+    return F.struct(F.coalesce(F.try_element_at(names, key), key).alias("key"), item.getField("value").alias("value"))
+
+
+def _types(headers: Column) -> Column:
+    """The `jmsbridge.types` header with a comma in front; a comma alone without one."""
+    index = F.array_position(headers.getField("key"), TYPES) - 1
+    declared = F.get(headers.getField("value"), index.cast("int")).cast("string")
+    return F.concat(F.lit(","), F.coalesce(declared, F.lit("")))
+
+
+def _typed(item: Column, types: Column) -> Column:
+    """`jms.region` as `jms.string.region`; what does not fit its declared type stays text."""
+    key, value = item.getField("key"), item.getField("value")
+    name = F.substring(key, len(_JMS) + 1, 1 << 30)
+    kind = _declared(name, types)
+    text = value.cast("string")
+    encoded = F.lit(None).cast("binary")
+    for jms_type, encode in _ENCODINGS.items():
+        encoded = F.when(kind == jms_type, encode(text)).otherwise(encoded)
+    fits = encoded.isNotNull()
+    spelt = F.concat(F.lit(_JMS), F.when(fits, kind).otherwise(F.lit(JmsType.STRING)), F.lit("."), name)
+    typed = F.struct(spelt.alias("key"), F.when(fits, encoded).otherwise(value).alias("value"))
+    return F.when(key.startswith(_JMS), typed).otherwise(F.struct(key.alias("key"), value.alias("value")))
+
+
+def _declared(name: Column, types: Column) -> Column:
+    """The type of a standard field, else what the types header says of the property."""
+    fixed = F.create_map(*(F.lit(text) for pair in HEADER_FIELDS.items() for text in pair))
+    wanted = name
+    for reserved in "%,=":
+        wanted = F.replace(wanted, F.lit(reserved), F.lit(encode_type_name(reserved)))
+    wanted = F.concat(F.lit(","), wanted, F.lit("="))
+    at = F.position(wanted, types)
+    found = F.substring_index(F.substring(types, at + F.length(wanted), F.length(types)), ",", 1)
+    return F.coalesce(F.try_element_at(fixed, name), F.when(at > 0, found))
+
+
+def _integer(text: Column, sql_type: str, size: int) -> Column:
+    return _big_endian(text.try_cast(sql_type).cast("bigint"), size)
+
+
+def _big_endian(number: Column, size: int) -> Column:
+    return F.unhex(F.right(F.lpad(F.hex(number), 16, "0"), F.lit(2 * size)))
+
+
+def _ieee(text: Column, sql_type: str, exponent_bits: int, mantissa_bits: int) -> Column:
+    """IEEE 754 bits by arithmetic, which is exact throughout: Spark has no function that gives them."""
+    value = text.try_cast(sql_type).cast("double")
+    size = F.abs(value)
+    bias = (1 << exponent_bits - 1) - 1
+    two = F.lit(2.0)
+    guess = F.floor(F.log2(size))
+    exponent = guess + F.when(F.pow(two, guess) > size, -1).when(F.pow(two, guess + 1) <= size, 1).otherwise(0)
+    fraction = ((size / F.pow(two, exponent) - 1) * float(1 << mantissa_bits)).cast("bigint")
+    normal = (exponent + bias) * (1 << mantissa_bits) + fraction
+    tiny = size / F.pow(two, F.lit(float(1 - bias - mantissa_bits)))
+    infinite = ((1 << exponent_bits) - 1) << mantissa_bits
+    bits = (
+        F.when(F.isnan(value), infinite | 1 << mantissa_bits - 1)
+        .when(size == float("inf"), infinite)
+        .when(size < 2.0 ** (1 - bias), tiny.cast("bigint"))
+        .otherwise(normal)
+    )
+    negative = (value < 0) | text.startswith("-")
+    width = 1 + exponent_bits + mantissa_bits
+    sign = F.lit(-(1 << 63) if width == 64 else 1 << 31)
+    return _big_endian(F.when(negative & ~F.isnan(value), bits.bitwiseOR(sign)).otherwise(bits), width // 8)
+
+
+_ENCODINGS: Mapping[JmsType, Callable[[Column], Column]] = {
+    JmsType.BOOLEAN: lambda text: text.cast("binary"),
+    JmsType.BYTE: lambda text: _integer(text, "tinyint", 1),
+    JmsType.SHORT: lambda text: _integer(text, "smallint", 2),
+    JmsType.INT: lambda text: _integer(text, "int", 4),
+    JmsType.LONG: lambda text: _integer(text, "bigint", 8),
+    JmsType.FLOAT: lambda text: _ieee(text, "float", 8, 23),
+    JmsType.DOUBLE: lambda text: _ieee(text, "double", 11, 52),
+    JmsType.BYTES: lambda text: F.try_to_binary(text, F.lit("base64")),
+}
+"""Kafka's own serializers, as the Confluent bridge uses them: numbers big-endian, booleans as text."""

@@ -1,0 +1,139 @@
+"""The routes of a configuration as a topology. Nothing runs here and no server is asked.
+
+Order of the rules: a message that this bridge routed before, one that is not durable (if so configured) and one that
+expired are not routed; then the first route in the order of the configuration that wants the message has it; its key
+is chosen; the checks are made; it is published, or its route's policy decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.message import ORIGIN
+from engine.router.failures import (
+    CHECKS,
+    ROUTES,
+    UNMATCHED,
+    Check,
+    by_route,
+    checks,
+    dead_letter,
+    key_name,
+    stop_message,
+)
+from engine.router.headers import appended, styled
+from engine.topology.dsl import Stream, Topology, TopologyBuilder
+from engine.topology.row import Row
+from routes.model import Config, NonDurable, Policy, Unmatched
+
+__all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "topology"]
+
+PUBLISHED = "destinations"
+DEAD_LETTERS = "dead-letters"
+SKIPPED = "skipped"
+GUARDS = {"not-own-origin": "own-origin", "durable": "non-durable", "not-expired": "expired"}
+"""Guard nodes, and the reason that a message is counted under which they drop."""
+
+
+def topology(config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None) -> Topology:
+    """The configuration's routes as a topology over the journal topic.
+
+    Args:
+        config: the whole configuration; sources and addresses do not matter here.
+        limits: `max.message.bytes` by topic, dead-letter topic included; a topic that is not named is not checked.
+        now: milliseconds since 1970, for expiry and the time of dead letters; without it the time at which Spark plans
+            the batch, or the interval in real-time mode.
+    """
+    limits = limits or {}
+    made = checks(config, limits)
+    builder = TopologyBuilder()
+    journal = builder.stream(config.journal.topic, name="journal")
+    split = _guarded(journal, config, now).split(ROUTES)
+    for route in config.routes:
+        split.branch(route.include, name=route.name, unless=route.exclude)
+    *wanted, unmatched = split.default_branch(UNMATCHED)
+    dead = [unmatched] if config.routing.on_unmatched is Unmatched.DEAD_LETTER else []
+    if wanted:
+        failed = _published(wanted, config, made)
+        dead += _after_policy(failed, config, made)
+    if dead:
+        _dead_letters(dead, config, made, now, limits)
+    return builder.build()
+
+
+def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
+    def not_own_origin(row: Row) -> Column:
+        own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(config.bridge_id).cast("binary").alias("value"))
+        return ~F.coalesce(F.array_contains(row.headers, own), F.lit(False))
+
+    def durable(row: Row) -> Column:
+        return F.coalesce(row.property("JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))
+
+    def not_expired(row: Row) -> Column:
+        expiration = row.property("JMSExpiration").try_cast("bigint")
+        # The clock is read only for the few messages that can expire.
+        return F.when(expiration > 0, expiration > _milliseconds(now)).otherwise(F.lit(True))
+
+    stream = journal.filter(not_own_origin, name="not-own-origin")
+    if config.routing.non_durable is NonDurable.DROP:
+        stream = stream.filter(durable, name="durable")
+    return stream.filter(not_expired, name="not-expired")
+
+
+def _published(wanted: Sequence[Stream], config: Config, made: Sequence[Check]) -> list[Stream]:
+    """Publishes what passes all checks; gives the streams of what failed one."""
+    names = by_route(config, key_name)
+
+    def key(row: Row) -> Column:
+        chosen: Column = F.lit(None).cast("string")
+        for name in dict.fromkeys(names.values.values()):
+            chosen = F.when(row.pick(names) == name, row.property(name)).otherwise(chosen)
+        return F.nullif(chosen, F.lit(""))
+
+    def headers(row: Row) -> Row:
+        return row.replace(headers=appended(styled(row.headers, config.routing.headers), row, config.bridge_id))
+
+    matched = wanted[0].merge(*wanted[1:], name="matched")
+    split = matched.select_key(key, name="key").split(CHECKS)
+    for check in made:
+        split.branch(check.fails, name=check.reason)
+    *failed, passed = split.default_branch("passed")
+    passed.map(headers, name="headers").to(by_route(config, lambda route: route.target.address), name=PUBLISHED)
+    return failed
+
+
+def _after_policy(failed: Sequence[Stream], config: Config, made: tuple[Check, ...]) -> list[Stream]:
+    """Skips, stops, and gives the streams that become dead letters."""
+    policies = by_route(config, lambda route: route.on_soft_failure)
+    used = set(policies.values.values())
+    split = failed[0].merge(*failed[1:], name="failed").split("policy")
+    if Policy.STOP in used:
+        split.branch(lambda row: row.pick(policies) == Policy.STOP, name="stopped")
+    if Policy.SKIP in used:
+        split.branch(lambda row: row.pick(policies) == Policy.SKIP, name=SKIPPED)
+    if Policy.DEAD_LETTER in used:
+        split.branch(lambda row: row.pick(policies) == Policy.DEAD_LETTER, name="dead-lettered")
+    streams = {stream.name: stream for stream in split.no_default_branch()}
+    if "stopped" in streams:
+        streams["stopped"].fail(lambda row: stop_message(row, config, made), name="stop")
+    return [stream for name, stream in streams.items() if name == "dead-lettered"]
+
+
+def _dead_letters(
+    dead: Sequence[Stream], config: Config, made: tuple[Check, ...], now: Column | None, limits: Mapping[str, int]
+) -> None:
+    topic = config.routing.dead_letter_topic
+    assert topic is not None, "a configuration with policy dead-letter has a topic"
+
+    def change(row: Row) -> Row:
+        return dead_letter(row, config, made, _milliseconds(now), limits.get(topic))
+
+    merged = dead[0] if len(dead) == 1 else dead[0].merge(*dead[1:], name="dead")
+    merged.map(change, name="dead-letter-headers").to(topic, name=DEAD_LETTERS)
+
+
+def _milliseconds(now: Column | None) -> Column:
+    return F.unix_millis(F.current_timestamp()) if now is None else now

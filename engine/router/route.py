@@ -1,0 +1,105 @@
+"""Routes a frame of messages: what the bridge does to its journal, for any frame with a Kafka source's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from engine.router.failures import CHECKS, ROUTES, UNMATCHED, checks
+from engine.router.plan import DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, topology
+from engine.topology.compile import Compiled, compile_topology
+from routes.model import Config, Policy
+
+__all__ = ["Outcome", "Routed", "route"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way in which a message can end."""
+
+    kind: str
+    """`routed`, `unrouted` (counted only), or the policy that was applied: `skip`, `dead-letter`."""
+    reason: str = ""
+    """Why it was not routed."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.reason}" if self.reason else self.kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Routed:
+    """A frame of messages, each with where it goes."""
+
+    frame: DataFrame
+    """`key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route` (index into
+    the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`."""
+    outcomes: tuple[Outcome, ...]
+
+
+def route(
+    frame: DataFrame, config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None
+) -> Routed:
+    """Routes every message of a frame; needs no broker, a local Spark session is enough.
+
+    Args:
+        frame: the columns of Spark's Kafka source with headers (`engine.topology.driver.RECORD_SCHEMA`), streaming or
+        not.
+            Every record counts as one of the journal, whatever its topic.
+        config: the routes, with their policies.
+        limits: `max.message.bytes` by destination topic; sizes are not checked where it is left out.
+        now: milliseconds since 1970; see `engine.router.plan.topology`.
+
+    A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
+    """
+    reasons = tuple(check.reason for check in checks(config, limits or {}))
+    compiled = compile_topology(topology(config, limits, now), frame)
+    outcomes = (
+        Outcome("routed"),
+        *(Outcome("unrouted", reason) for reason in (*GUARDS.values(), UNMATCHED)),
+        *(Outcome(policy, reason) for policy in (Policy.SKIP, Policy.DEAD_LETTER) for reason in reasons),
+        Outcome(Policy.DEAD_LETTER, UNMATCHED),
+    )
+    routes = len(config.routes)
+    branch = compiled.branches[ROUTES]
+    result = compiled.frame.select(
+        "key",
+        "value",
+        "headers",
+        "topic",
+        _outcome(compiled, outcomes, reasons).alias("outcome"),
+        F.when(branch < routes, branch).alias("route"),
+        F.col("source_partition").alias("journal_partition"),
+        F.col("source_offset").alias("journal_offset"),
+        F.col("source_timestamp").alias("journal_timestamp"),
+    )
+    return Routed(result, outcomes)
+
+
+def _outcome(compiled: Compiled, outcomes: tuple[Outcome, ...], reasons: tuple[str, ...]) -> Column:
+    """Index of the outcome, from the node where a message ended and the check that it failed."""
+    index = {str(outcome): number for number, outcome in enumerate(outcomes)}
+    place, places = F.col("place"), compiled.places
+    failed = compiled.branches.get(CHECKS, F.lit(None).cast("int"))
+
+    def by_reason(policy: Policy) -> Column:
+        first = index[f"{policy}.{reasons[0]}"]
+        return (
+            F.coalesce(failed + first, F.lit(index[f"{policy}.{UNMATCHED}"]))
+            if policy is Policy.DEAD_LETTER
+            else failed + first
+        )
+
+    outcome: Column = F.lit(index[f"unrouted.{UNMATCHED}"])
+    for node, reason in GUARDS.items():
+        if node in places:
+            outcome = F.when(place == -places[node] - 1, index[f"unrouted.{reason}"]).otherwise(outcome)
+    if SKIPPED in places:
+        outcome = F.when(place == places[SKIPPED], by_reason(Policy.SKIP)).otherwise(outcome)
+    if DEAD_LETTERS in places:
+        outcome = F.when(place == places[DEAD_LETTERS], by_reason(Policy.DEAD_LETTER)).otherwise(outcome)
+    if PUBLISHED in places:
+        outcome = F.when(place == places[PUBLISHED], 0).otherwise(outcome)
+    return outcome

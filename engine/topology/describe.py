@@ -1,0 +1,101 @@
+"""A topology as text in the form of Kafka Streams' `describe()`, and as a Mermaid flowchart.
+
+Both are stable for one topology: tests and people compare them whole. Nothing has to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.topology.dsl import Branch, ByBranch, Fail, Node, Sink, Source, Split, Topology
+
+__all__ = ["describe", "mermaid"]
+
+
+def describe(topology: Topology) -> str:
+    """The topology as `Topology.describe().toString()` of Kafka Streams writes it."""
+    lines = ["Topologies:"]
+    for number, part in enumerate(_parts(topology)):
+        lines.append(f"   Sub-topology: {number}")
+        for node in part:
+            lines.append(f"    {_kind(node)}: {node.name} ({_detail(node)})")
+            if not isinstance(node, Sink | Fail):
+                lines.append(f"      --> {_names(child.name for child in topology.children(node.name))}")
+            if not isinstance(node, Source):
+                lines.append(f"      <-- {_names(node.parents)}")
+    return "\n".join(lines) + "\n"
+
+
+def mermaid(topology: Topology) -> str:
+    """The topology as a Mermaid flowchart, left to right; topics are drawn as cylinders."""
+    ids = {node.name: f"n{index}" for index, node in enumerate(topology.nodes)}
+    lines = ["flowchart LR"]
+    topics: dict[str, str] = {}
+    edges: list[str] = []
+
+    def topic(name: str) -> str:
+        if name not in topics:
+            topics[name] = f"t{len(topics)}"
+            lines.append(f'  {topics[name]}[("{_quoted(name)}")]')
+        return topics[name]
+
+    for node in topology.nodes:
+        opening, closing = ("{{", "}}") if isinstance(node, Split) else ("[", "]")
+        lines.append(f'  {ids[node.name]}{opening}"{_quoted(node.name)}"{closing}')
+        edges += [f"  {ids[parent]} --> {ids[node.name]}" for parent in node.parents]
+        if isinstance(node, Source):
+            edges.append(f"  {topic(node.topic)} --> {ids[node.name]}")
+        elif isinstance(node, Sink):
+            edges += [f"  {ids[node.name]} {arrow} {topic(name)}" for name, arrow in _targets(node)]
+    return "\n".join([*lines, *edges]) + "\n"
+
+
+def _targets(sink: Sink) -> Iterator[tuple[str, str]]:
+    """Each topic that is known, with the arrow that leads to it."""
+    if isinstance(sink.topic, str):
+        yield sink.topic, "-->"
+    elif isinstance(sink.topic, ByBranch):
+        for branch, name in sink.topic.values.items():
+            yield name, f'-- "{_quoted(branch)}" -->'
+
+
+def _parts(topology: Topology) -> Iterator[list[Node]]:
+    """The connected parts, each in the order of flow."""
+    part_of: dict[str, int] = {}
+    for index, node in enumerate(topology.nodes):
+        joined = {part_of[parent] for parent in node.parents}
+        target = min(joined, default=index)
+        part_of[node.name] = target
+        for name, part in part_of.items():
+            if part in joined:
+                part_of[name] = target
+    for part in dict.fromkeys(part_of.values()):
+        yield [node for node in topology.nodes if part_of[node.name] == part]
+
+
+def _kind(node: Node) -> str:
+    return {Source: "Source", Sink: "Sink"}.get(type(node), "Processor")
+
+
+def _detail(node: Node) -> str:
+    match node:
+        case Source():
+            return f"topics: [{node.topic}]"
+        case Sink(topic=str() as topic):
+            return f"topic: {topic}"
+        case Sink(topic=ByBranch() as topics):
+            pairs = ", ".join(f"{branch}={topic}" for branch, topic in topics.values.items())
+            return f"topic by branch of {topics.split}: [{pairs}]"
+        case Sink():
+            return "topic: taken from the record"
+        case Branch(condition=None):
+            return "stores: [], default"
+    return "stores: []"
+
+
+def _names(names: Iterator[str] | tuple[str, ...]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("#", "#35;").replace('"', "#quot;")
