@@ -12,6 +12,7 @@ The second form is a process's last line; without `exit_code` the error was not 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -24,7 +25,7 @@ from prometheus_client import generate_latest
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from prometheus_client.registry import CollectorRegistry
 
@@ -62,9 +63,9 @@ class Status:
     """Of a `BridgeError`: the whole bridge stops with it."""
 
 
-def component_name(source: str, worker: int = 1) -> str:
-    """How the worker of a source is called: `source:orders`, `source:orders/2` from the second on."""
-    return f"source:{source}" if worker == 1 else f"source:{source}/{worker}"
+def component_name(source: str, worker: int = 0) -> str:
+    """How a worker of a source is called: `source:orders`, the next ones `source:orders/1`, `source:orders/2`."""
+    return f"source:{source}" if worker == 0 else f"source:{source}/{worker}"
 
 
 class Reporter:
@@ -77,7 +78,7 @@ class Reporter:
         self._changed = Condition()
         self._closed = False
         # Owned and closed by the writing thread, for as long as somebody reads.
-        self._pipe = None if fd is None else open(fd, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._pipe = None if fd is None else os.fdopen(fd, "w", encoding="utf-8", buffering=1)
         self._thread = Thread(target=self._write, name="status", daemon=True)
         self._thread.start()
 
@@ -142,19 +143,23 @@ class Reporter:
 class StatusBoard:
     """The latest status of every component. Safe from any thread."""
 
-    def __init__(self) -> None:
-        self._statuses: dict[str, Status] = {}
+    def __init__(self, components: Iterable[str], clean: Callable[[str], str] = str) -> None:
+        """`components` is all there will be; `clean` takes secrets out of what they say."""
+        self._statuses = {name: Status(name, State.DOWN) for name in components}
+        self._clean = clean
         self._changed = Condition()
-
-    def expect(self, component: str, detail: str = "") -> None:
-        """A component belongs to this bridge and is not up yet."""
-        self.put(Status(component, State.DOWN, detail))
 
     def put(self, status: Status) -> None:
         """What is known of a component from now on."""
+        error = status.error and self._clean(status.error)
         with self._changed:
-            self._statuses[status.component] = status
+            self._statuses[status.component] = replace(status, detail=self._clean(status.detail), error=error)
             self._changed.notify_all()
+
+    def down(self, component: str, detail: str) -> None:
+        """A component's process is gone; what it counted and why it ended stay known."""
+        with self._changed:
+            self.put(replace(self._statuses[component], state=State.DOWN, detail=detail))
 
     def read(self, component: str, fd: int) -> Thread:
         """Take the lines from a child's pipe in a thread of its own, which owns `fd` and ends with the pipe."""
@@ -163,12 +168,12 @@ class StatusBoard:
         return thread
 
     def get(self, component: str) -> Status:
-        """A component's latest word; it must have been expected."""
+        """A component's latest word."""
         with self._changed:
             return self._statuses[component]
 
     def all(self) -> tuple[Status, ...]:
-        """Every component's latest word, in the order they were expected."""
+        """Every component's latest word, in the order in which they start."""
         with self._changed:
             return tuple(self._statuses.values())
 
@@ -180,15 +185,7 @@ class StatusBoard:
     def _read(self, component: str, fd: int) -> None:
         with open(fd, encoding="utf-8") as pipe:
             for line in pipe:
-                if status := _parse(component, line):
-                    self.put(status)
-
-
-def _parse(component: str, line: str) -> Status | None:
-    try:
-        fields: dict[str, Any] = json.loads(line)
-    except ValueError:
-        # A process that was killed while it wrote leaves half a line.
-        _log.warning("unreadable status line", component=component, length=len(line))
-        return None
-    return Status(**{**fields, "component": component, "state": State(fields["state"])})
+                # A process that was killed while it wrote leaves half a line.
+                if line.endswith("\n"):
+                    fields: dict[str, Any] = json.loads(line)
+                    self.put(Status(**{**fields, "component": component, "state": State(fields["state"])}))

@@ -1,0 +1,66 @@
+"""Merges the figures of several processes into one set of metric families.
+
+Each process writes Prometheus' text format; parsing it keeps type, help and labels. Nothing here knows which metrics
+there are (`engine.metrics`) or how the texts arrive (`engine.status`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from engine.status import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.status import Status, StatusBoard
+
+__all__ = ["Merged", "merge"]
+
+_ADDED_UP = ("counter", "histogram")
+
+
+class Merged(Collector):
+    """The figures of all components on a board, read anew for each scrape."""
+
+    def __init__(self, board: StatusBoard) -> None:
+        self._board = board
+
+    def collect(self) -> Iterable[Metric]:
+        """Families in the order the components name them."""
+        return merge(self._board.all())
+
+
+def merge(statuses: Iterable[Status]) -> list[Metric]:
+    """One family for each name: counters and histograms of equal labels are added up, of gauges the last one counts.
+
+    What a dead component has counted stays true until it counts again; what it measured does not, so its gauges go.
+    """
+    families: dict[str, _Sum] = {}
+    for status in statuses:
+        for family in text_string_to_metric_families(status.metrics):
+            if family.type in _ADDED_UP or status.state is not State.DOWN:
+                families.setdefault(family.name, _Sum(family)).add(family)
+    return [total.family() for total in families.values()]
+
+
+class _Sum:
+    def __init__(self, like: Metric) -> None:
+        self._like = like
+        self._samples: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+
+    def add(self, family: Metric) -> None:
+        for sample in family.samples:
+            key = (sample.name, tuple(sample.labels.items()))
+            before = self._samples.get(key, 0.0) if family.type in _ADDED_UP else 0.0
+            self._samples[key] = before + sample.value
+
+    def family(self) -> Metric:
+        merged = Metric(self._like.name, self._like.documentation, self._like.type)
+        for (name, labels), value in self._samples.items():
+            merged.add_sample(name, dict(labels), value)
+        return merged

@@ -1,0 +1,120 @@
+"""Sets up what every process of the bridge writes to stderr, and keeps secrets out of it.
+
+One line for each event, for people; JSON with `JMS_BRIDGE_LOG=json`. `JMS_BRIDGE_LOG_LEVEL` is `info` unless set.
+Libraries that log with Python's own `logging` come out the same way, from warnings up. Metrics and states do not go
+through here, see `engine.status`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.errors import UsageError
+from routes.config.secrets import MASK, Secret, is_secret_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from structlog.typing import EventDict, Processor
+
+    from routes.model import Config
+
+__all__ = ["Redactor", "secrets_of", "setup"]
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+class Redactor:
+    """Masks known secrets wherever they stand in a text, and the value of any field that is named like one."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        # Longest first, so that a secret which contains another leaves no rest.
+        self._secrets = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """The text without the secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text
+
+    def processor(self, _logger: object, _method: str, event: EventDict) -> EventDict:
+        """The same for a whole log event; the last step before it becomes text."""
+        return {key: MASK if is_secret_key(key) else self._clean(value) for key, value in event.items()}
+
+    def _clean(self, value: object) -> object:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, dict):
+            return self.processor(None, "", value)
+        if isinstance(value, list | tuple):
+            return [self._clean(item) for item in value]
+        return self(str(value))
+
+
+def setup(config: Config | None = None) -> None:
+    """Log to stderr from here on; called once in each process, as soon as its configuration is known."""
+    redactor = Redactor(secrets_of(config) if config else ())
+    shared: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S" if sys.stderr.isatty() else "iso", utc=False),
+        structlog.processors.format_exc_info,
+        redactor.processor,
+    ]
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer()],
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    for package in ("engine", "routes"):
+        logging.getLogger(package).setLevel(_level())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def secrets_of(config: Config) -> frozenset[str]:
+    """Every value of a configuration that must not be shown."""
+    return frozenset(_secrets(config))
+
+
+def _secrets(config: Config) -> Iterator[str]:
+    tables: tuple[Mapping[str, str], ...] = (
+        config.kafka.common,
+        config.kafka.producer,
+        config.kafka.consumer,
+        config.spark,
+    )
+    for table in tables:
+        yield from (value for key, value in table.items() if is_secret_key(key) or isinstance(value, Secret))
+    yield from (source.password for source in config.sources if source.password)
+
+
+def _renderer() -> Processor:
+    if os.environ.get("JMS_BRIDGE_LOG") == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(),
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+
+
+def _level() -> int:
+    name = os.environ.get("JMS_BRIDGE_LOG_LEVEL", "info").lower()
+    if name not in _LEVELS:
+        message = f"JMS_BRIDGE_LOG_LEVEL={name}: expected one of {', '.join(_LEVELS)}"
+        raise UsageError(message)
+    return logging.getLevelNamesMapping()[name.upper()]
