@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from engine.topology.dsl import (
+from engine.topology.dsl import Topology
+from engine.topology.nodes import (
     Branch,
     ByBranch,
     Condition,
@@ -28,7 +29,6 @@ from engine.topology.dsl import (
     Sink,
     Source,
     Split,
-    Topology,
 )
 from engine.topology.row import Row
 from routes.predicate import identifiers

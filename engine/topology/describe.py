@@ -5,30 +5,30 @@ Both are stable for one topology: tests and people compare them whole. Nothing h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from engine.topology.dsl import Branch, ByBranch, Fail, Node, Sink, Source, Split, Topology
+from engine.nodes import ByBranch, Fail, Node, Sink, Source, Split, children
 
 __all__ = ["describe", "mermaid"]
 
 
-def describe(topology: Topology) -> str:
+def describe(nodes: Sequence[Node]) -> str:
     """The topology as `Topology.describe().toString()` of Kafka Streams writes it."""
     lines = ["Topologies:"]
-    for number, part in enumerate(_parts(topology)):
+    for number, part in enumerate(_parts(nodes)):
         lines.append(f"   Sub-topology: {number}")
         for node in part:
             lines.append(f"    {_kind(node)}: {node.name} ({_detail(node)})")
             if not isinstance(node, Sink | Fail):
-                lines.append(f"      --> {_names(child.name for child in topology.children(node.name))}")
+                lines.append(f"      --> {_names(child.name for child in children(nodes, node.name))}")
             if not isinstance(node, Source):
                 lines.append(f"      <-- {_names(node.parents)}")
     return "\n".join(lines) + "\n"
 
 
-def mermaid(topology: Topology) -> str:
+def mermaid(nodes: Sequence[Node]) -> str:
     """The topology as a Mermaid flowchart, left to right; topics are drawn as cylinders."""
-    ids = {node.name: f"n{index}" for index, node in enumerate(topology.nodes)}
+    ids = {node.name: f"n{index}" for index, node in enumerate(nodes)}
     lines = ["flowchart LR"]
     topics: dict[str, str] = {}
     edges: list[str] = []
@@ -39,7 +39,7 @@ def mermaid(topology: Topology) -> str:
             lines.append(f'  {topics[name]}[("{_quoted(name)}")]')
         return topics[name]
 
-    for node in topology.nodes:
+    for node in nodes:
         opening, closing = ("{{", "}}") if isinstance(node, Split) else ("[", "]")
         lines.append(f'  {ids[node.name]}{opening}"{_quoted(node.name)}"{closing}')
         edges += [f"  {ids[parent]} --> {ids[node.name]}" for parent in node.parents]
@@ -59,10 +59,10 @@ def _targets(sink: Sink) -> Iterator[tuple[str, str]]:
             yield name, f'-- "{_quoted(branch)}" -->'
 
 
-def _parts(topology: Topology) -> Iterator[list[Node]]:
+def _parts(nodes: Sequence[Node]) -> Iterator[list[Node]]:
     """The connected parts, each in the order of flow."""
     part_of: dict[str, int] = {}
-    for index, node in enumerate(topology.nodes):
+    for index, node in enumerate(nodes):
         joined = {part_of[parent] for parent in node.parents}
         target = min(joined, default=index)
         part_of[node.name] = target
@@ -70,7 +70,7 @@ def _parts(topology: Topology) -> Iterator[list[Node]]:
             if part in joined:
                 part_of[name] = target
     for part in dict.fromkeys(part_of.values()):
-        yield [node for node in topology.nodes if part_of[node.name] == part]
+        yield [node for node in nodes if part_of[node.name] == part]
 
 
 def _kind(node: Node) -> str:
@@ -85,15 +85,13 @@ def _detail(node: Node) -> str:
             return f"topic: {topic}"
         case Sink(topic=ByBranch() as topics):
             pairs = ", ".join(f"{branch}={topic}" for branch, topic in topics.values.items())
-            return f"topic by branch of {topics.split}: [{pairs}]"
+            return f"topic: by {topics.split} [{pairs}]"
         case Sink():
             return "topic: taken from the record"
-        case Branch(condition=None):
-            return "stores: [], default"
     return "stores: []"
 
 
-def _names(names: Iterator[str] | tuple[str, ...]) -> str:
+def _names(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 

@@ -19,10 +19,26 @@ split to the first branch that wants it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.topology.describe import describe, mermaid
+from engine.topology.nodes import (
+    Branch,
+    ByBranch,
+    Condition,
+    Fail,
+    Filter,
+    Map,
+    Merge,
+    Node,
+    SelectKey,
+    Sink,
+    Source,
+    Split,
+    children,
+)
 from routes.errors import BridgeError
 from routes.predicate import parse
 from routes.predicate.nodes import Predicate
@@ -32,27 +48,7 @@ if TYPE_CHECKING:
 
     from engine.topology.row import Row
 
-__all__ = [
-    "Branch",
-    "ByBranch",
-    "Condition",
-    "Fail",
-    "Filter",
-    "Map",
-    "Merge",
-    "Node",
-    "SelectKey",
-    "Sink",
-    "Source",
-    "Split",
-    "Stream",
-    "Topology",
-    "TopologyBuilder",
-    "TopologyError",
-]
-
-Condition = Predicate | Callable[["Row"], "Column"]
-"""A parsed predicate, or a function from the row to a boolean Column; NULL counts as false."""
+__all__ = ["Branches", "Stream", "Topology", "TopologyBuilder", "TopologyError"]
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -65,89 +61,6 @@ class TopologyError(BridgeError, ValueError):
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
         super().__init__("\n".join(self.faults))
-
-
-@dataclass(frozen=True, slots=True)
-class ByBranch:
-    """A constant for each branch of a split that the record passed: a topic, a key, a setting.
-
-    Compiles to one array look-up, so that it costs the same for five branches and for five hundred.
-    """
-
-    split: str
-    """Name of the split."""
-    values: Mapping[str, str]
-    """Value by branch name; a branch that is missing has none (NULL)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A step in a topology. `parents` are the names of the nodes whose records it takes."""
-
-    name: str
-    parents: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Source(Node):
-    """Records of one topic."""
-
-    topic: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Filter(Node):
-    """Passes the records that the condition is true for; the others end here."""
-
-    condition: Condition = field(kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Map(Node):
-    """Passes each record changed."""
-
-    change: Callable[[Row], Row] = field(kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class SelectKey(Node):
-    """Passes each record with another key."""
-
-    key: Callable[[Row], Column] | str = field(kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Split(Node):
-    """Hands each record to the first of its branches that wants it; others end here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Branch(Node):
-    """One way out of a split."""
-
-    condition: Condition | None = field(kw_only=True)
-    """None: the default branch."""
-    unless: Predicate | None = field(kw_only=True, default=None)
-    """Records that this is true for are not wanted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Merge(Node):
-    """The records of several streams as one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sink(Node):
-    """Publishes each record."""
-
-    topic: str | ByBranch | Callable[[Row], Column] = field(kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Fail(Node):
-    """Stops the query at the first record, with a text made from it."""
-
-    message: Callable[[Row], Column] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +83,19 @@ class Topology:
 
     def children(self, name: str) -> tuple[Node, ...]:
         """The nodes that take the records of this one."""
-        return tuple(node for node in self.nodes if name in node.parents)
+        return children(self.nodes, name)
 
     def branches(self, split: str) -> tuple[Branch, ...]:
         """The branches of a split, in the order they are asked; a default branch is the last."""
         return tuple(node for node in self.children(split) if isinstance(node, Branch))
+
+    def describe(self) -> str:
+        """The topology as `Topology.describe().toString()` of Kafka Streams writes it."""
+        return describe(self.nodes)
+
+    def mermaid(self) -> str:
+        """The topology as a Mermaid flowchart."""
+        return mermaid(self.nodes)
 
 
 class TopologyBuilder:

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.topology.dsl import ByBranch
+from engine.topology.nodes import ByBranch
 from routes.predicate.columns import ColumnView
 
 __all__ = ["Row"]
