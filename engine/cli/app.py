@@ -1,0 +1,88 @@
+"""The whole command line in one place: which commands there are, and how any error leaves the process.
+
+Libraries that take long to import (Spark, the Kafka client) are imported inside the commands that need them, so that
+`--help` and the source workers start at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from engine.cli import config, dlt, explain, journal, receive, run, send, topology, validate
+from engine.cli.options import examples
+from engine.cli.output import complain, version
+from engine.errors import UsageError
+from routes.errors import BridgeError
+
+__all__ = ["app", "main"]
+
+_INTERRUPTED = 130
+_DEBUG = "JMS_BRIDGE_DEBUG"
+
+app = typer.Typer(
+    name="jms-bridge",
+    help="Carries JMS messages into Kafka topics, by the routes in a properties file.",
+    epilog=examples(
+        "jms-bridge run",
+        "jms-bridge validate",
+        'jms-bridge send queue:orders --property region=emea "hello"',
+        "jms-bridge receive kafka:orders",
+        "jms-bridge explain --address queue:orders --property region=emea",
+        "jms-bridge dlt list",
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (run, validate, explain, topology, send, receive):
+    module.register(app)
+app.add_typer(journal.app)
+app.add_typer(dlt.app)
+app.add_typer(config.app)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit: 0, or the exit code of the error, which is told in one line on stderr."""
+    sys.exit(_run(arguments))
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if show_version:
+        typer.echo(version())
+        raise typer.Exit
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        return app(arguments, prog_name="jms-bridge", standalone_mode=False) or 0
+    except BridgeError as error:
+        complain(str(error))
+        return error.exit_code
+    except typer.TyperException as error:
+        complain(_usage(error))
+        return UsageError.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough (`| head`). Python would complain once more when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            raise
+        complain(f"internal error: {type(error).__name__}: {error} ({_DEBUG}=1 shows where)")
+        return BridgeError.exit_code
+
+
+def _usage(error: typer.TyperException) -> str:
+    text = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    return f"{text} (see {context.command_path} --help)" if context is not None else text

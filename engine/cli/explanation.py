@@ -1,0 +1,120 @@
+"""An explanation on the screen: text for people, JSON for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.output import json_bytes, show_bytes
+from engine.explain import Ending
+
+if TYPE_CHECKING:
+    from engine.explain import Explanation, Step
+    from routes.predicate import Trace
+    from routes.properties import Property
+
+__all__ = ["as_json", "as_text"]
+
+_WORDS = {True: "true", False: "false", None: "unknown"}
+
+
+def as_text(explanation: Explanation) -> list[str]:
+    """Lines for people: the message, each route tried with the values in its predicate, the key, the result."""
+    message = explanation.message
+    lines = [
+        f"message  {message.headers.get('JMSDestination', 'no destination')}, "
+        f"{len(message.body)} bytes of {message.body_type}"
+    ]
+    for step in explanation.steps:
+        lines += ["", *_step_lines(step)]
+    if explanation.key_name is not None:
+        lines += ["", f"key      {explanation.key or '(none)'}  from {explanation.key_name}"]
+        lines += [f"fails    {failure.reason}: {failure.detail}" for failure in explanation.failures]
+    lines += ["", f"result   {_result(explanation)}"]
+    width = max((len(name) for name, _ in explanation.headers), default=0)
+    lines += [f"  {name:<{width}}  {show_bytes(value)}" for name, value in explanation.headers]
+    return lines
+
+
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "result": explanation.ending,
+        "reason": explanation.reason or None,
+        "route": explanation.route.name if explanation.route else None,
+        "topic": explanation.topic,
+        "key": explanation.key,
+        "key_from": explanation.key_name,
+        "failures": [{"reason": failure.reason, "detail": failure.detail} for failure in explanation.failures],
+        "headers": [{"name": name, **json_bytes("value", value)} for name, value in explanation.headers],
+        "routes": [
+            {
+                "name": step.route.name,
+                "wanted": step.wanted,
+                "include": _trace_json(step.include),
+                "exclude": None if step.exclude is None else _trace_json(step.exclude),
+            }
+            for step in explanation.steps
+        ],
+    }
+
+
+def _step_lines(step: Step) -> list[str]:
+    lines = [f"route    {step.route.name}: {'takes it' if step.wanted else 'does not take it'}"]
+    lines += _trace_lines("include", step.include)
+    if step.exclude is not None:
+        lines += _trace_lines("exclude", step.exclude)
+    return lines
+
+
+def _trace_lines(label: str, trace: Trace) -> list[str]:
+    rows = list(_rows(trace, 0))
+    width = max(len(text) for text, _ in rows)
+    return [
+        f"  {label if number == 0 else '':<7}  {text:<{width}}  {value}" for number, (text, value) in enumerate(rows)
+    ]
+
+
+def _rows(trace: Trace, depth: int) -> list[tuple[str, str]]:
+    rows = [("  " * depth + trace.text, _value(trace.value))]
+    for child in trace.children:
+        # What a literal is can be read from its text.
+        if child.children or child.text != _value(child.value):
+            rows += _rows(child, depth + 1)
+    return rows
+
+
+def _value(value: Property | bool | int | float | str | None) -> str:
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
+
+
+def _result(explanation: Explanation) -> str:
+    why = explanation.reason
+    route = f"route '{explanation.route.name}'" if explanation.route else ""
+    match explanation.ending:
+        case Ending.PUBLISHED:
+            return f"published to kafka:{explanation.topic} by {route}, key {explanation.key}, with headers"
+        case Ending.COUNTED:
+            return {
+                "own-origin": "not routed: this bridge routed it before (jmsbridge.origin); counted as own-origin",
+                "non-durable": "not routed: routing.non-durable=drop and it is NON_PERSISTENT; counted as non-durable",
+                "expired": "not routed: it has expired (JMSExpiration); counted as expired",
+                "unmatched": "not routed: no route takes it; counted as unmatched",
+            }[why]
+        case Ending.STOP:
+            return f"the bridge stops with exit code 5: {why}, and {route} has on-soft-failure=stop"
+        case Ending.SKIP:
+            return f"skipped and logged: {why}, and {route} has on-soft-failure=skip"
+        case Ending.DEAD_LETTER:
+            return f"dead letter in kafka:{explanation.topic}: {why}"
+
+
+def _trace_json(trace: Trace) -> dict[str, Any]:
+    return {
+        "text": trace.text,
+        "value": _value(trace.value),
+        "parts": [_trace_json(child) for child in trace.children],
+    }

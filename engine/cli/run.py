@@ -1,0 +1,43 @@
+"""`jms-bridge run`: the bridge itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, examples
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "jms-bridge run",
+            "jms-bridge run -c /etc/jms-bridge.properties",
+            "jms-bridge run --only router",
+            "jms-bridge run --only source:orders",
+        )
+    )(run)
+
+
+def run(
+    config: ConfigFile = DEFAULT_CONFIG,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="PART", help="Run one part only: router, or source:NAME. The others run elsewhere."),
+    ] = None,
+    worker: Annotated[int, typer.Option(hidden=True)] = 0,
+    status_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run the bridge until Ctrl-C: sources, journal and router, and embedded brokers where none are configured.
+
+    Ctrl-C (or SIGTERM) stops the sources first, then the router, then the embedded brokers; a second one stops at once.
+    The exit code says why it stopped: 0 asked to, 2 configuration, 3 this machine (Java, ports), 4 Kafka refuses
+    (topic missing or not authorised), 5 a message failed and its route says stop, 6 a broker is gone.
+    """
+    from engine import supervisor
+
+    raise typer.Exit(supervisor.run(config, only=only, worker=worker, status_fd=status_fd))

@@ -1,0 +1,30 @@
+"""`jms-bridge topology`: what will run, as text or as a picture."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, examples, load
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=examples("jms-bridge topology", "jms-bridge topology --mermaid > topology.mmd"))(topology)
+
+
+def topology(
+    config: ConfigFile = DEFAULT_CONFIG,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart instead of text.")] = False,
+) -> None:
+    """Show the router's topology: from the journal through the routes to topics. Needs no server.
+
+    The text has the form of Kafka Streams' describe().
+    """
+    from engine import describe, router
+
+    built = router.topology(load(config))
+    typer.echo(describe.mermaid(built) if mermaid else describe.describe(built), nl=False)

@@ -1,0 +1,169 @@
+"""Why one message goes where it goes: each route tried, the values in its predicate, the key, and what is published.
+
+Says in Python, for one message, what the router does in Spark for all (`router.plan`, `router.failures`); a test holds
+the two equal. Needs no server. Sizes are not checked: the limits are those of the topics.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from engine.header_styles import published_headers
+from engine.message import BodyType, Message
+from routes.model import NonDurable, Unmatched
+from routes.predicate import trace
+from routes.properties import JmsType
+
+if TYPE_CHECKING:
+    from engine.message import Record
+    from routes.model import Config, Route
+    from routes.predicate import Trace
+
+__all__ = ["Ending", "Explanation", "Failure", "Step", "explain"]
+
+UNKNOWN_POSITION = "jms-bridge.journal:?:?"
+_NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT, JmsType.DOUBLE)
+
+
+class Ending(StrEnum):
+    """What becomes of a message."""
+
+    PUBLISHED = "published"
+    COUNTED = "counted"
+    """Not routed, only counted."""
+    STOP = "stop"
+    """The bridge stops."""
+    SKIP = "skip"
+    DEAD_LETTER = "dead-letter"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One route that was tried."""
+
+    route: Route
+    include: Trace
+    exclude: Trace | None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the route takes the message: include is true and exclude is not."""
+        return self.include.value is True and (self.exclude is None or self.exclude.value is not True)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a message that a route wants cannot be published."""
+
+    reason: str
+    """As in dead letters and metrics."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All there is to say about one message."""
+
+    message: Message
+    ending: Ending
+    reason: str
+    """Why it is not published: `own-origin`, `non-durable`, `expired`, `unmatched`, or that of the first failure."""
+    steps: tuple[Step, ...]
+    """Routes in the order they were tried, the winner last; none if the message is not routed at all."""
+    route: Route | None
+    key_name: str | None
+    """Where the winner takes the key from."""
+    key: str | None
+    failures: tuple[Failure, ...]
+    """In the order they are checked; the first decides."""
+    topic: str | None
+    """Where it is published; for a dead letter the dead-letter topic."""
+    headers: tuple[tuple[str, bytes | None], ...]
+    """As published; empty unless it is."""
+
+
+def explain(
+    record: Record, config: Config, *, position: str = UNKNOWN_POSITION, now_ms: int | None = None
+) -> Explanation:
+    """What the router would do with this journal record, now or at `now_ms`."""
+    message = Message.from_record(record)
+    if reason := _guard(message, config, int(time.time() * 1000) if now_ms is None else now_ms):
+        return _ended(message, Ending.COUNTED, reason)
+    steps = _steps(message, config)
+    if not steps or not steps[-1].wanted:
+        dead = config.routing.on_unmatched is Unmatched.DEAD_LETTER
+        ending = Ending.DEAD_LETTER if dead else Ending.COUNTED
+        return _ended(message, ending, "unmatched", steps, config.routing.dead_letter_topic if dead else None)
+    route = steps[-1].route
+    name = route.key or "JMSMessageID"
+    found = message.lookup(name)
+    key = found.text if found is not None and found.text else None
+    failures = _failures(message, route, config)
+    ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
+    topics = {Ending.PUBLISHED: route.target.address, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
+    published = published_headers(record, config.routing.headers, config.bridge_id, position)
+    return Explanation(
+        message,
+        ending,
+        failures[0].reason if failures else "",
+        steps,
+        route,
+        name,
+        key,
+        failures,
+        topics.get(ending),
+        published if ending is Ending.PUBLISHED else (),
+    )
+
+
+def _ended(
+    message: Message, ending: Ending, reason: str, steps: tuple[Step, ...] = (), topic: str | None = None
+) -> Explanation:
+    return Explanation(message, ending, reason, steps, None, None, None, (), topic, ())
+
+
+def _guard(message: Message, config: Config, now_ms: int) -> str:
+    """Why the message is not routed at all; empty if it is."""
+    if config.bridge_id in message.origins:
+        return "own-origin"
+    if config.routing.non_durable is NonDurable.DROP and message.headers.get("JMSDeliveryMode") == "NON_PERSISTENT":
+        return "non-durable"
+    expires = message.headers.get("JMSExpiration", "")
+    if re.fullmatch(r"\s*\+?[0-9]{1,19}\s*", expires) and 0 < int(expires) <= now_ms:
+        return "expired"
+    return ""
+
+
+def _steps(message: Message, config: Config) -> tuple[Step, ...]:
+    steps = []
+    for route in config.routes:
+        exclude = None if route.exclude is None else trace(route.exclude, message.lookup)
+        steps.append(Step(route, trace(route.include, message.lookup), exclude))
+        if steps[-1].wanted:
+            break
+    return tuple(steps)
+
+
+def _failures(message: Message, route: Route, config: Config) -> tuple[Failure, ...]:
+    failures = []
+    if message.body_type not in (BodyType.TEXT, BodyType.BYTES):
+        detail = f"the body is of type {message.body_type}, neither text nor bytes"
+        failures.append(Failure("body-not-convertible", detail))
+    name = route.key or "JMSMessageID"
+    found = message.lookup(name)
+    if found is None or not found.text:
+        failures.append(Failure("key-not-found", f"there is no value under '{name}' to take the key from"))
+    elif route.key and not _key_is_valid(found.text, found.type, config.routing.key_pattern):
+        detail = f"the key '{found.text[:100]}' from '{name}' is neither a number nor text that matches"
+        failures.append(Failure("key-invalid", f"{detail} routing.key-pattern"))
+    return tuple(failures)
+
+
+def _key_is_valid(text: str, declared: JmsType | None, pattern: str) -> bool:
+    if declared in _NUMBERS:
+        return True
+    return declared in (None, JmsType.STRING) and re.fullmatch(pattern, text) is not None

@@ -1,0 +1,74 @@
+"""The headers of one routed record, in Python: what `explain` shows, without Spark.
+
+`router.headers` is what runs; a test holds the two equal.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import struct
+from typing import TYPE_CHECKING
+
+from engine.message import ORIGIN, POSITION, TYPES, Record
+from routes.model import HeaderStyle
+from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, decode_types
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["published_headers"]
+
+_JMS = "jms."
+_SHORT = {name: short for short, name in SEED_NAMES.items()}
+_INTEGERS = {JmsType.BYTE: ">b", JmsType.SHORT: ">h", JmsType.INT: ">i", JmsType.LONG: ">q"}
+_FLOATS = {JmsType.FLOAT: ">f", JmsType.DOUBLE: ">d"}
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+def published_headers(record: Record, style: HeaderStyle, bridge_id: str, position: str) -> Headers:
+    """The record's headers in that style, with this bridge as origin and the journal position."""
+    if style is HeaderStyle.TEXT:
+        headers = record.headers
+    elif style is HeaderStyle.SHORT:
+        headers = tuple((_short(name), value) for name, value in record.headers)
+    else:
+        types = decode_types(record.header(TYPES) or "")
+        headers = tuple(_typed(name, value, types) for name, value in record.headers)
+    return (*headers, (ORIGIN, bridge_id.encode()), (POSITION, position.encode()))
+
+
+def _short(name: str) -> str:
+    bare = name.removeprefix(_JMS)
+    return _JMS + _SHORT[bare] if bare != name and bare in _SHORT else name
+
+
+def _typed(name: str, value: bytes | None, types: Mapping[str, JmsType]) -> tuple[str, bytes | None]:
+    if not name.startswith(_JMS):
+        return name, value
+    bare = name[len(_JMS) :]
+    kind = HEADER_FIELDS.get(bare) or types.get(bare, JmsType.STRING)
+    encoded = None if value is None else _encoded(value, kind)
+    if encoded is None:
+        return f"{_JMS}{JmsType.STRING}.{bare}", value
+    return f"{_JMS}{kind}.{bare}", encoded
+
+
+def _encoded(value: bytes, kind: JmsType) -> bytes | None:
+    """The value in Kafka's binary form of that type; None if it does not fit the type."""
+    text = value.decode("utf-8", "replace")
+    try:
+        if kind in _INTEGERS:
+            return struct.pack(_INTEGERS[kind], int(text)) if _INTEGER.fullmatch(text) else None
+        if kind in _FLOATS:
+            return struct.pack(_FLOATS[kind], float(text))
+        if kind is JmsType.BYTES:
+            return base64.b64decode(text, validate=True)
+    except OverflowError:
+        return struct.pack(_FLOATS[kind], float("-inf" if text.startswith("-") else "inf"))
+    except (ValueError, struct.error, binascii.Error):
+        return None
+    return value

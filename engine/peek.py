@@ -1,0 +1,244 @@
+"""Reading topics for people: from the beginning, from the end, the last few records, or one by its position.
+
+Reads as any consumer would (committed records only) but leaves nothing behind in Kafka: no group, no offsets. Memory
+stays bounded by what is asked for. The router does not read through this module.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from engine.errors import HardFailureError, UnreachableError, UsageError
+from engine.kafka import librdkafka
+from engine.message import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+    from confluent_kafka import Message as KafkaMessage
+
+    from routes.model import Config
+
+__all__ = ["Located", "Position", "Reader"]
+
+_ANSWER_SECONDS = 10.0
+_POLL_SECONDS = 0.2
+_BATCH = 500
+_REFUSED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """Where a record stands."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}:{self.offset}"
+
+    @staticmethod
+    def parse(text: str, topic: str) -> Position:
+        """`partition:offset` in `topic`, or `topic:partition:offset`; UsageError for anything else."""
+        *names, partition, offset = ["", "", *text.rsplit(":", 2)][-3:]
+        if not (partition.isdecimal() and offset.isdecimal()):
+            msg = f"{text!r} is no position: expected PARTITION:OFFSET, as 0:17, or TOPIC:PARTITION:OFFSET"
+            raise UsageError(msg)
+        return Position(names[0] or topic, int(partition), int(offset))
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A record with its place and time."""
+
+    position: Position
+    time_ms: int
+    """Kafka's timestamp, in milliseconds since 1970; -1 if the record has none."""
+    record: Record
+
+
+class Reader:
+    """One topic, open for reading; use it in a `with`.
+
+    Raises:
+        UsageError: the topic does not exist.
+        HardFailureError: Kafka does not let this user read it.
+        UnreachableError: Kafka does not answer.
+    """
+
+    def __init__(self, config: Config, topic: str) -> None:
+        self.topic = topic
+        self._servers = config.bootstrap_servers
+        self._trouble = ""
+        self._consumer = Consumer(
+            {
+                **librdkafka(config, "consumer"),
+                "group.id": "jms-bridge-peek",  # librdkafka asks for one; without a subscription it is never used
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "log_level": 0,
+                "error_cb": self._remember,
+            }
+        )
+
+    def __enter__(self) -> Self:
+        try:
+            self._partitions = self._find()
+        except BaseException:
+            self._consumer.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """By partition: the first offset there is, and the one after the last."""
+        return {partition: self._watermarks(partition) for partition in self._partitions}
+
+    def read(
+        self,
+        starts: Mapping[int, int] | None = None,
+        *,
+        follow: bool = False,
+        idle_seconds: float | None = None,
+    ) -> Iterator[Located]:
+        """Records as they come, each partition in its order, from `starts` (all from the beginning if None).
+
+        Ends at the end of all partitions; with `follow` it waits there for more, until nothing has come for
+        `idle_seconds` (None: for ever).
+        """
+        if starts is None:
+            starts = {partition: low for partition, (low, _) in self.bounds().items()}
+        if not starts:
+            return
+        self._consumer.assign([TopicPartition(self.topic, partition, offset) for partition, offset in starts.items()])
+        open_partitions = set(starts)
+        quiet_since = time.monotonic()
+        while follow or open_partitions:
+            for message in self._poll():
+                error = message.error()
+                if error is None:
+                    quiet_since = time.monotonic()
+                    yield _located(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    open_partitions.discard(message.partition())
+                else:
+                    raise self._translated(error)
+            quiet = time.monotonic() - quiet_since
+            if follow and idle_seconds is not None and quiet >= idle_seconds:
+                return
+            if not follow and quiet >= _ANSWER_SECONDS:
+                raise self._unreachable()
+
+    def last(self, count: int) -> list[Located]:
+        """The newest `count` records of all partitions together, oldest first."""
+        newest: list[Located] = []
+        for partition, (low, high) in self.bounds().items():
+            newest += self._last_of(partition, low, high, count)
+        newest.sort(key=lambda located: (located.time_ms, located.position))
+        return newest[-count:]
+
+    def at(self, partition: int, offset: int) -> Located:
+        """The record at a position; UsageError if there is none."""
+        place = f"{self.topic}:{partition}:{offset}"
+        if partition not in self._partitions:
+            msg = f"{place}: topic '{self.topic}' has no partition {partition}, only 0 to {max(self._partitions)}"
+            raise UsageError(msg)
+        low, high = self._watermarks(partition)
+        if not low <= offset < high:
+            there = f"it holds offsets {low} to {high - 1}" if low < high else "it is empty"
+            msg = f"{place}: no such record; partition {partition} of '{self.topic}': {there}"
+            raise UsageError(msg)
+        found = next(self.read({partition: offset}), None)
+        if found is None or found.position.offset != offset:
+            msg = f"{place}: no record has this offset (compacted away, or a transaction marker)"
+            raise UsageError(msg)
+        return found
+
+    def _last_of(self, partition: int, low: int, high: int, count: int) -> deque[Located]:
+        # Markers of transactions and compaction leave gaps in the offsets, so go back further until there are enough.
+        span = count
+        while True:
+            start = max(low, high - span)
+            found = deque(self._until(partition, start, high), maxlen=count)
+            if len(found) == count or start == low:
+                return found
+            span *= 4
+
+    def _until(self, partition: int, start: int, end: int) -> Iterator[Located]:
+        if start >= end:
+            return
+        for located in self.read({partition: start}):
+            if located.position.offset >= end:
+                return
+            yield located
+
+    def _poll(self) -> list[KafkaMessage]:
+        try:
+            return self._consumer.consume(_BATCH, _POLL_SECONDS)
+        except KafkaException as error:
+            raise self._translated(error.args[0]) from error
+
+    def _find(self) -> tuple[int, ...]:
+        try:
+            found = self._consumer.list_topics(self.topic, timeout=_ANSWER_SECONDS).topics[self.topic]
+        except KafkaException as error:
+            raise self._translated(error.args[0]) from error
+        if found.error is not None:
+            raise self._translated(found.error)
+        return tuple(sorted(found.partitions))
+
+    def _watermarks(self, partition: int) -> tuple[int, int]:
+        try:
+            low, high = self._consumer.get_watermark_offsets(
+                TopicPartition(self.topic, partition), timeout=_ANSWER_SECONDS
+            )
+        except KafkaException as error:
+            raise self._translated(error.args[0]) from error
+        return low, high
+
+    def _remember(self, error: KafkaError) -> None:
+        self._trouble = error.str()
+
+    def _translated(self, error: KafkaError) -> Exception:
+        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return UsageError(f"topic '{self.topic}' does not exist on Kafka at {self._servers}")
+        if error.code() == KafkaError.TOPIC_EXCEPTION:
+            return UsageError(f"'{self.topic}' is no topic name (a-z, A-Z, 0-9, '.', '_' and '-')")
+        if error.code() in _REFUSED:
+            return HardFailureError(f"Kafka at {self._servers} refuses reading topic '{self.topic}': {error.str()}")
+        return self._unreachable(error.str())
+
+    def _unreachable(self, why: str = "") -> UnreachableError:
+        return UnreachableError(
+            f"Kafka at {self._servers} does not answer ({self._trouble or why or 'no records came'}); is it running?"
+        )
+
+
+def _located(message: KafkaMessage) -> Located:
+    headers = tuple((name, _bytes(value)) for name, value in message.headers() or ())
+    record = Record(_bytes(message.key()), _bytes(message.value()), headers)
+    position = Position(str(message.topic()), message.partition() or 0, message.offset() or 0)
+    return Located(position, message.timestamp()[1], record)
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

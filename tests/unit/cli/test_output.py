@@ -1,0 +1,53 @@
+"""What people see: safe text, bytes, times, the line of an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.cli.output import BodyFormat, complain, json_bytes, printable, show_bytes, show_time
+
+
+def test_text_keeps_lines_and_tabs_but_no_character_that_steers_a_terminal() -> None:
+    assert printable("a\n\tb \x1b[2J\x07 é \u202e") == "a\n\tb \\x1b[2J\\x07 é \\u202e"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "(none)"),
+        (b"", ""),
+        ("grüße".encode(), "grüße"),
+        (b"two\r\nlines", "two\r\nlines"),
+        (b"\xff\x00\x01\x02\x03", "hex:ff000102 03"),
+        (b"bell\x07", "hex:62656c6c 07"),
+    ],
+)
+def test_bytes_are_shown_as_text_where_they_are_printable_and_else_in_hex(value: bytes | None, shown: str) -> None:
+    assert show_bytes(value) == shown
+
+
+def test_bytes_are_shown_in_base64_on_demand() -> None:
+    assert show_bytes(b"\xff\x00", BodyFormat.BASE64) == "base64:/wA="
+
+
+def test_long_bytes_are_cut_at_a_character_and_say_their_size() -> None:
+    assert show_bytes("éééé".encode(), limit=5) == "éé … (8 bytes in all)"
+    assert show_bytes(b"\xff" * 8, limit=2) == "hex:ffff … (8 bytes in all)"
+
+
+def test_json_says_which_bytes_are_no_text() -> None:
+    assert json_bytes("body", b"text") == {"body": "text"}
+    assert json_bytes("body", b"\xff") == {"body_base64": "/w=="}
+    assert json_bytes("body", None) == {"body": None}
+
+
+def test_times_are_utc_with_milliseconds() -> None:
+    assert show_time(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+
+
+def test_an_error_names_the_program_unless_it_names_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    complain("topic 'orders' does not exist")
+    complain("jms-bridge.properties:3:7: error: unknown key 'rotes'")
+    assert capsys.readouterr().err == (
+        "jms-bridge: topic 'orders' does not exist\njms-bridge.properties:3:7: error: unknown key 'rotes'\n"
+    )
