@@ -55,6 +55,7 @@ class EmbeddedServer(ABC):
         """Returns when the broker answers; SetupError in one line when it cannot. Does nothing when it runs."""
         if self.alive():
             return
+        self.stop()
         java = find_java()
         for setting, port in self.ports.items():
             require_free(port, setting)
