@@ -71,10 +71,13 @@ def component_name(source: str, worker: int = 0) -> str:
 class Reporter:
     """A process's mouth: tells the supervisor its state and figures. Safe from any thread; close it, or use `with`."""
 
+    registry: CollectorRegistry
+    """Where the figures are taken from: make `RouterMetrics` and the like on it."""
+
     def __init__(self, fd: int | None, component: str, registry: CollectorRegistry) -> None:
         """`fd` is the pipe's writing end, owned from here on; None without a supervisor: states are only logged."""
+        self.registry = registry
         self._status = Status(component, State.STARTING)
-        self._registry = registry
         self._changed = Condition()
         self._closed = False
         # Owned and closed by the writing thread, for as long as somebody reads.
@@ -125,7 +128,7 @@ class Reporter:
         while self._pipe is not None and not closed:
             with self._changed:
                 status, closed = self._status, self._closed
-            status = replace(status, metrics=generate_latest(self._registry).decode())
+            status = replace(status, metrics=generate_latest(self.registry).decode())
             try:
                 self._pipe.write(json.dumps(asdict(status)) + "\n")
             except BrokenPipeError:

@@ -1,0 +1,84 @@
+"""Makes sure that no two bridges run the same part on the same data folder.
+
+Each part holds a locked file for as long as one of its processes lives: children inherit it, so that a part whose
+supervisor was killed is not started a second time while the first is still ending. The lock goes with its processes;
+the file stays, and says whose it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["hold"]
+
+_ENDING_SECONDS = 35.0
+"""How long the parts of a bridge that was killed may take to notice and end; more than `engine.worker` gives them."""
+
+
+@contextmanager
+def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
+    """Holds the locks of the parts; yields a file descriptor for each, to be passed to its process.
+
+    SetupError in one line when another bridge has one of them. If that bridge was killed, its parts are waited for.
+    """
+    held: dict[str, int] = {}
+    try:
+        for part in parts:
+            held[part] = _lock(folder, part)
+        yield held
+    finally:
+        for descriptor in held.values():
+            os.close(descriptor)
+
+
+def _lock(folder: Path, part: str) -> int:
+    file = folder / "locks" / (re.sub(r"[^\w.-]", "-", part) + ".lock")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        message = f"embedded.data={folder} cannot be written: {error.strerror}; make it writable or choose another"
+        raise SetupError(message) from error
+    deadline = time.monotonic() + _ENDING_SECONDS
+    while not _try(descriptor):
+        owner = file.read_text().strip()
+        if _alive(owner) or time.monotonic() > deadline:
+            os.close(descriptor)
+            message = (
+                f"another bridge (process {owner or 'unknown'}) runs {part} on {folder.absolute()}; "
+                "stop it, or set embedded.data to another folder"
+            )
+            raise SetupError(message)
+        time.sleep(0.1)
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _alive(owner: str) -> bool:
+    try:
+        os.kill(int(owner), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

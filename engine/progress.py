@@ -1,0 +1,90 @@
+"""What `jms-bridge run` shows: what is starting, what runs where, and what to try next."""
+
+from __future__ import annotations
+
+import time
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from engine.example import try_out
+from engine.status import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.parts import Part
+    from engine.status import Status
+    from routes.model import Config
+
+__all__ = ["Progress"]
+
+_MARKS = {
+    State.READY: "[green]✓[/]",
+    State.STARTING: "[dim]…[/]",
+    State.DEGRADED: "[yellow]![/]",
+    State.STOPPING: "[dim]…[/]",
+    State.DOWN: "[red]✗[/]",
+}
+_WIDE = 200
+
+
+class Progress:
+    """Prints a line for each change of a part's state. Coloured on a terminal, plain elsewhere."""
+
+    def __init__(self, config: Config, parts: Sequence[Part], url: str, console: Console | None = None) -> None:
+        self._config = config
+        self._url = url
+        self._console = console or _console()
+        self._width = max(len(part.name) for part in parts)
+        self._began = time.monotonic()
+        self._shown = {part.name: State.DOWN for part in parts}
+        self._complete = False
+
+    def begin(self) -> None:
+        """The headline: who starts what."""
+        version = metadata.version("jms-bridge")
+        names = ", ".join(self._shown)
+        self._print(
+            f"[bold]jms-bridge {version}[/]  {escape(self._config.bridge_id)}  {escape(str(self._config.path))}"
+        )
+        self._print(f"[dim]starting {escape(names)}[/]")
+
+    def show(self, statuses: Sequence[Status]) -> None:
+        """Prints what has changed since the last call, and what to do next when everything is ready at last."""
+        for status in statuses:
+            if status.state is not self._shown[status.component]:
+                self._shown[status.component] = status.state
+                if status.state is not State.STARTING:
+                    self._line(status)
+        if not self._complete and all(state is State.READY for state in self._shown.values()):
+            self._complete = True
+            self._next()
+
+    def stopping(self) -> None:
+        """The user asked to stop."""
+        self._print("[dim]stopping; Ctrl-C again stops at once[/]")
+
+    def _line(self, status: Status) -> None:
+        what = status.detail if status.state is State.READY else f"{status.state}: {status.detail}".rstrip(": ")
+        seconds = time.monotonic() - self._began
+        when = "" if self._complete else f"  [dim]{seconds:.1f} s[/]"
+        self._print(f"  {_MARKS[status.state]} {status.component.ljust(self._width)}  {escape(what)}{when}")
+
+    def _next(self) -> None:
+        seconds = time.monotonic() - self._began
+        self._print(f"[green]ready[/] after {seconds:.1f} s, metrics and health on [bold]{self._url}[/]")
+        commands = try_out(self._config)
+        for label, command in zip(["try", *[""] * len(commands)], commands, strict=False):
+            self._print(f"  {label:3}  [bold]{escape(command)}[/]")
+        self._print("[dim]Ctrl-C stops[/]")
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True)
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDE, no_color=True)

@@ -1,0 +1,213 @@
+"""The supervisor with real processes, each a stand-in for a part of the bridge."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from engine import supervisor as supervision
+from engine.child import Child
+from engine.errors import HardFailureError
+from engine.metrics import BridgeMetrics
+from engine.parts import Part, Stage
+from engine.status import State, StatusBoard
+from engine.supervisor import Supervisor
+from routes.errors import BridgeError
+
+SCRIPT = Path(__file__).with_name("parts_for_tests.py")
+SECONDS = 20
+
+
+class Bridge:
+    """A supervisor over stand-ins, in a thread."""
+
+    def __init__(self, folder: Path, **behaviours: str) -> None:
+        self.folder = folder
+        self.board = StatusBoard(behaviours)
+        self.registry = CollectorRegistry()
+        self.lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
+        metrics = BridgeMetrics(self.registry, list(behaviours), "1", "4")
+        children = [self.child(name, behaviour) for name, behaviour in behaviours.items()]
+        self.supervisor = Supervisor(children, self.board, metrics, Silent())
+        self.outcome: int | BaseException | None = None
+        self.thread = Thread(target=self.run)
+
+    def child(self, name: str, behaviour: str) -> Child:
+        stage = {"kafka": Stage.BROKER, "router": Stage.ROUTER}.get(name, Stage.SOURCE)
+        needs = () if stage is Stage.BROKER or "kafka" not in self.board_names() else ("kafka",)
+        command = [sys.executable, str(SCRIPT), behaviour, str(self.folder / name)]
+        return Child(Part(name, name, stage, needs=needs), command, self.board, self.lock)
+
+    def board_names(self) -> list[str]:
+        return [status.component for status in self.board.all()]
+
+    def run(self) -> None:
+        try:
+            self.outcome = self.supervisor.run()
+        except BaseException as error:
+            self.outcome = error
+        finally:
+            os.close(self.lock)
+
+    def events(self) -> list[str]:
+        file = self.folder / "events"
+        return [line.rpartition(" ")[0] for line in file.read_text().splitlines()] if file.exists() else []
+
+    def pid(self, name: str) -> int:
+        lines = (self.folder / "events").read_text().splitlines()
+        return int([line for line in lines if line.startswith(f"{name} ")][-1].rpartition(" ")[2])
+
+    def wait_ready(self) -> None:
+        assert self.board.wait(lambda: all(told.state is State.READY for told in self.board.all()), SECONDS)
+
+    def end(self) -> int | BaseException | None:
+        self.supervisor.stop()
+        self.thread.join(SECONDS)
+        assert not self.thread.is_alive()
+        return self.outcome
+
+
+class Silent:
+    def begin(self) -> None: ...
+    def show(self, statuses: object) -> None: ...
+    def stopping(self) -> None: ...
+
+
+@contextmanager
+def bridge(folder: Path, **behaviours: str) -> Iterator[Bridge]:
+    running = Bridge(folder, **behaviours)
+    running.thread.start()
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+def test_parts_prepare_at_once_but_work_only_when_what_they_need_is_ready(tmp_path: Path) -> None:
+    with bridge(tmp_path, kafka="steady", router="steady") as running:
+        running.wait_ready()
+    events = running.events()
+    assert events.index("kafka works") < events.index("router works")
+    assert events.index("router prepares") < events.index("router works")
+    assert running.outcome == 0
+
+
+def test_sources_stop_first_then_the_router_then_the_brokers(tmp_path: Path) -> None:
+    with bridge(tmp_path, kafka="steady", router="steady", orders="steady", prices="steady") as running:
+        running.wait_ready()
+    stops = [event for event in running.events() if event.endswith("stops")]
+    assert sorted(stops[:2]) == ["orders stops", "prices stops"]
+    assert stops[2:] == ["router stops", "kafka stops"]
+
+
+def test_a_part_that_is_killed_is_started_again_and_counted(tmp_path: Path) -> None:
+    with bridge(tmp_path, router="steady") as running:
+        running.wait_ready()
+        first = running.pid("router")
+        os.kill(first, signal.SIGKILL)
+        assert running.board.wait(lambda: running.board.get("router").state is State.DOWN, SECONDS)
+        assert running.board.get("router").detail == "killed by signal 9; starting again in 1 s"
+        running.wait_ready()
+        assert running.pid("router") != first
+    assert b'jmsbridge_component_restarts_total{component="router"} 1.0' in generate_latest(running.registry)
+    assert running.outcome == 0
+
+
+def test_what_a_killed_part_started_goes_with_it(tmp_path: Path) -> None:
+    with bridge(tmp_path, router="with-a-grandchild") as running:
+        running.wait_ready()
+        grandchild = int(running.board.get("router").detail)
+        os.kill(running.pid("router"), signal.SIGKILL)
+        assert running.board.wait(lambda: running.board.get("router").state is State.DOWN, SECONDS)
+        assert gone(grandchild)
+
+
+def test_the_bridge_error_of_a_part_ends_everything_in_order_with_the_same_words_and_code(tmp_path: Path) -> None:
+    with bridge(tmp_path, kafka="steady", orders="steady", router="refuses") as running:
+        running.thread.join(SECONDS)
+        assert not running.thread.is_alive()
+    assert isinstance(running.outcome, HardFailureError)
+    assert str(running.outcome) == "topic 'orders' does not exist; create it"
+    assert running.events()[-1] == "kafka stops"
+
+
+def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(supervision, "_HOPELESS", 2)
+    with bridge(tmp_path, router="crashes-early") as running:
+        running.thread.join(SECONDS)
+        assert not running.thread.is_alive()
+    assert type(running.outcome) is BridgeError
+    assert str(running.outcome) == "router ended 2 times before it was ready; the last time: RuntimeError: no luck"
+
+
+def test_a_second_stop_does_not_wait_for_a_part_that_does_not_listen(tmp_path: Path) -> None:
+    with bridge(tmp_path, orders="deaf") as running:
+        running.wait_ready()
+        pid = running.pid("orders")
+        running.supervisor.stop()
+        running.supervisor.stop()
+        running.thread.join(5)
+        assert not running.thread.is_alive()
+    assert running.outcome == 130
+    assert gone(pid)
+
+
+def test_a_part_that_does_not_stop_in_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(supervision._PATIENCE_SECONDS, Stage.SOURCE, 0.3)
+    with bridge(tmp_path, orders="deaf") as running:
+        running.wait_ready()
+        pid = running.pid("orders")
+    assert running.outcome == 0
+    assert gone(pid)
+
+
+def test_figures_of_a_part_reach_the_board_within_seconds(tmp_path: Path) -> None:
+    with bridge(tmp_path, orders="steady") as running:
+        line = 'jmsbridge_source_received_messages_total{source="orders"} 7.0'
+        assert running.board.wait(lambda: line in running.board.get("orders").metrics, SECONDS)
+
+
+def test_parts_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
+        "from test_supervisor import Bridge; Bridge(Path(sys.argv[2]), kafka='steady', router='steady').run()"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)])
+    try:
+        wait(lambda: (tmp_path / "events").exists() and "router works" in (tmp_path / "events").read_text())
+    finally:
+        owner.kill()
+        owner.wait()
+    pids = {int(line.rpartition(" ")[2]) for line in (tmp_path / "events").read_text().splitlines()}
+    assert len(pids) == 2
+    wait(lambda: all(gone(pid) for pid in pids))
+    assert {"kafka stops", "router stops"} <= {
+        line.rpartition(" ")[0] for line in (tmp_path / "events").read_text().splitlines()
+    }
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    # A child of this process that has ended but was not collected yet still has its number.
+    return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
