@@ -1,0 +1,142 @@
+"""Entries become settings: each finds its row in the field table, the last of several wins, and its text a value.
+
+What does not work out is a fault; the rest goes on, so that all faults are found at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from routes.config.fields import FIELDS
+from routes.config.secrets import Secret, UnresolvedError, has_reference, resolve
+from routes.config.table import Field, Match
+from routes.config.values import BadValueError
+from routes.errors import Fault, Level, PredicateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from routes.config.entry import Entry
+
+__all__ = ["Setting", "Settings", "bind"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key that is set, with its value read."""
+
+    field: Field
+    name: str
+    entry: Entry
+    value: Any
+    """As the row's kind reads it; None if there is a fault in it."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """All that a file sets, and the faults found on the way."""
+
+    file: str
+    base: Path
+    """Where relative paths start."""
+    by_key: dict[tuple[str, str], Setting] = field(default_factory=dict)
+    """By key of the row and NAME, in the order in which keys first appear."""
+    faults: list[Fault] = field(default_factory=list)
+
+    def get(self, key: str, name: str = "") -> Any:
+        """The value of a key, the default if it is not set, None without either."""
+        if setting := self.by_key.get((key, name)):
+            return setting.value
+        row = _ROWS[key]
+        return None if row.default is None else row.kind.parse(row.default)
+
+    def entry(self, key: str, name: str = "") -> Entry | None:
+        """Where a key is set, if it is."""
+        setting = self.by_key.get((key, name))
+        return setting.entry if setting else None
+
+    def is_set(self, key: str, name: str = "") -> bool:
+        """Whether the file sets a key, even to something faulty."""
+        return (key, name) in self.by_key
+
+    def names(self, section: str) -> list[str]:
+        """The NAMEs of a section, in the order in which they first appear in the file."""
+        named = (setting for setting in self.by_key.values() if setting.field.section == section and setting.name)
+        return list(dict.fromkeys(setting.name for setting in named))
+
+    def first_entry(self, section: str, name: str) -> Entry:
+        """The first line about a NAME."""
+        found = (s.entry for s in self.by_key.values() if s.field.section == section and s.name == name)
+        return min(found, key=lambda entry: entry.key_spot)
+
+    def open(self, key: str) -> list[Setting]:
+        """The settings under a row that ends in `*`."""
+        return [setting for (row, _), setting in self.by_key.items() if row == key]
+
+    def fault(self, key: str, name: str, message: str, hint: str = "") -> None:
+        """A fault at the value of a key that is set."""
+        entry = self.entry(key, name)
+        self.faults.append(entry.fault(message, hint) if entry else Fault(message, hint, self.file, key=key))
+
+
+_ROWS = {row.key: row for row in FIELDS.fields}
+
+
+def bind(entries: Iterable[Entry], env: Mapping[str, str], file: str, base: Path) -> Settings:
+    """The settings of a file's entries, read from the top down."""
+    settings = Settings(file, base)
+    for key, (match, entry) in _last_of_each(entries, settings.faults).items():
+        settings.by_key[key] = Setting(match.field, match.name, entry, _value(match, entry, env, settings))
+    return settings
+
+
+def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[str, str], tuple[Match, Entry]]:
+    found: dict[tuple[str, str], tuple[Match, Entry]] = {}
+    for plain in entries:
+        match = FIELDS.find(plain.key)
+        if match is None:
+            faults.append(_unknown(plain))
+            continue
+        entry = replace(plain, secret=match.field.masked or has_reference(plain.value))
+        key = (match.field.key, match.name)
+        if key in found:
+            before = found[key][1]
+            spelling = "" if before.key == entry.key else f" (as '{before.key}')"
+            message = f"line {entry.line} sets '{entry.key}' again, after line {before.line}{spelling}"
+            faults.append(entry.key_fault(message, "the later one counts; remove one of them", Level.WARNING))
+        found[key] = (match, entry)
+    return found
+
+
+def _unknown(entry: Entry) -> Fault:
+    if not entry.key:
+        return entry.key_fault("there is no key before the separator", "write key=value")
+    near = FIELDS.nearest(entry.key)
+    hint = f"did you mean '{near}'?" if near else "docs/configuration.md lists all keys"
+    first = entry.key.split(".")[0]
+    if first in ("routes", "source") and not near and entry.key.count(".") > 2:
+        hint = f"a name after '{first}.' has no dot in it; docs/configuration.md lists all keys"
+    return entry.key_fault(f"unknown key '{entry.key}'", hint)
+
+
+def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Settings) -> Any:
+    row = match.field
+    try:
+        resolved = resolve(entry.value, env, settings.base, strict=not row.open)
+    except UnresolvedError as error:
+        settings.faults.append(entry.move(Fault(str(error), error.hint), error.offset))
+        return None
+    try:
+        value = row.kind.parse(resolved.text)
+    except PredicateError as error:
+        fault, offset = error.fault, max(error.fault.column - 1, 0)
+    except BadValueError as error:
+        fault, offset = Fault(str(error), error.hint), error.offset
+    else:
+        return Secret(value) if entry.secret and isinstance(value, str) else value
+    if entry.secret:
+        fault = Fault(f"the value of '{entry.key}' is not {row.kind.expected}")
+    settings.faults.append(entry.move(fault, resolved.origins[min(offset, len(resolved.text))]))
+    return None

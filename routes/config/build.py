@@ -1,0 +1,143 @@
+"""Settings without a fault become the frozen values of `routes.model`."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from routes.config.secrets import Secret, is_secret_key
+from routes.model import (
+    Config,
+    EmbeddedConfig,
+    HttpConfig,
+    JournalConfig,
+    KafkaConfig,
+    Route,
+    RouterConfig,
+    RouterMode,
+    RoutingConfig,
+    SourceConfig,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from routes.config.binding import Settings
+
+__all__ = ["build"]
+
+_BATCH_INTERVAL_SECONDS = 1.0
+_REALTIME_INTERVAL_SECONDS = 30.0
+
+
+def build(settings: Settings, path: Path) -> Config:
+    """The configuration. To be called only when lint found no error."""
+    host, port = settings.get("http.address")
+    return Config(
+        path=path,
+        bridge_id=settings.get("bridge.id"),
+        kafka=KafkaConfig(
+            settings.get("kafka.bootstrap.servers"),
+            common=_passed_on(settings, "kafka.*"),
+            producer=_passed_on(settings, "kafka.producer.*"),
+            consumer=_passed_on(settings, "kafka.consumer.*"),
+        ),
+        journal=_journal(settings),
+        router=_router(settings),
+        routing=_routing(settings),
+        routes=tuple(_route(settings, name) for name in settings.names("routes")),
+        sources=tuple(_source(settings, name) for name in settings.names("source")),
+        http=HttpConfig(host, port),
+        embedded=_embedded(settings),
+        spark=MappingProxyType({s.entry.key: s.value for s in settings.open("spark.*")}),
+    )
+
+
+def _route(settings: Settings, name: str) -> Route:
+    policy = settings.get("routes.NAME.on-soft-failure", name)
+    return Route(
+        name=settings.get("routes.NAME.name", name) or name,
+        include=settings.get("routes.NAME.in.include", name),
+        target=settings.get("routes.NAME.out.topic", name),
+        exclude=settings.get("routes.NAME.in.exclude", name),
+        key=settings.get("routes.NAME.conv.key", name),
+        on_soft_failure=policy or settings.get("routing.on-soft-failure"),
+    )
+
+
+def _routing(settings: Settings) -> RoutingConfig:
+    return RoutingConfig(
+        dead_letter_topic=settings.get("routing.dead-letter-topic"),
+        on_soft_failure=settings.get("routing.on-soft-failure"),
+        on_unmatched=settings.get("routing.on-unmatched"),
+        headers=settings.get("routing.headers"),
+        non_durable=settings.get("routing.non-durable"),
+        key_pattern=settings.get("routing.key-pattern"),
+        create_topics=settings.get("routing.create-topics"),
+    )
+
+
+def _journal(settings: Settings) -> JournalConfig:
+    return JournalConfig(
+        topic=settings.get("journal.topic"),
+        partitions=settings.get("journal.partitions"),
+        replication=settings.get("journal.replication"),
+        retention_ms=round(settings.get("journal.retention") * 1000),
+        max_message_bytes=settings.get("journal.max-message-bytes"),
+    )
+
+
+def _router(settings: Settings) -> RouterConfig:
+    mode = settings.get("router.mode")
+    default = _REALTIME_INTERVAL_SECONDS if mode is RouterMode.REALTIME else _BATCH_INTERVAL_SECONDS
+    interval = settings.get("router.interval")
+    return RouterConfig(
+        mode=mode,
+        interval_seconds=default if interval is None else interval,
+        checkpoint=settings.base / settings.get("router.checkpoint"),
+        outage_timeout_seconds=settings.get("router.outage-timeout"),
+    )
+
+
+def _source(settings: Settings, name: str) -> SourceConfig:
+    def get(key: str) -> Any:
+        return settings.get(f"source.NAME.{key}", name)
+
+    def file(key: str) -> Path | None:
+        path = get(key)
+        return None if path is None else settings.base / path
+
+    return SourceConfig(
+        name=name,
+        type=get("type"),
+        url=get("url"),
+        destinations=get("destinations"),
+        workers=get("workers"),
+        username=get("username"),
+        password=get("password"),
+        selector=get("selector"),
+        subscription=get("subscription"),
+        client_id=get("client-id"),
+        heartbeat_seconds=get("heartbeat"),
+        tls_ca=file("tls.ca"),
+        tls_certificate=file("tls.certificate"),
+        tls_key=file("tls.key"),
+        tls_verify=get("tls.verify"),
+    )
+
+
+def _embedded(settings: Settings) -> EmbeddedConfig:
+    return EmbeddedConfig(
+        mode=settings.get("embedded"),
+        kafka_port=settings.get("embedded.kafka.port"),
+        artemis_port=settings.get("embedded.artemis.port"),
+        stomp_port=settings.get("embedded.stomp.port"),
+        amqp_port=settings.get("embedded.amqp.port"),
+        data=settings.base / settings.get("embedded.data"),
+    )
+
+
+def _passed_on(settings: Settings, row: str) -> Mapping[str, str]:
+    """The settings under a row that ends in `*`, secrets with a masked `repr`."""
+    return MappingProxyType({s.name: Secret(s.value) if is_secret_key(s.name) else s.value for s in settings.open(row)})

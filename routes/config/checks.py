@@ -1,0 +1,241 @@
+"""What must hold between keys. Each check looks at all settings, names one rule, and adds its faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routes.config.fields import FIELDS
+from routes.config.kafka_checks import KAFKA_CHECKS
+from routes.errors import Fault, Level
+from routes.model import Embedded, Policy, RouterMode, Target, Unmatched
+
+if TYPE_CHECKING:
+    from routes.config.binding import Settings
+
+__all__ = ["check"]
+
+_SHORTEST_REALTIME_INTERVAL = 5.0
+
+
+def check(settings: Settings) -> None:
+    """Add the faults of every check."""
+    for rule in (*_CHECKS, *KAFKA_CHECKS):
+        rule(settings)
+
+
+def something_configured(settings: Settings) -> None:
+    """There is at least one route."""
+    if settings.names("routes"):
+        return
+    if not settings.by_key and not settings.faults:
+        message, hint = (
+            "nothing is configured",
+            "bridge.id, a source and a route are the least; see docs/configuration.md",
+        )
+    else:
+        message, hint = "no route is configured", "as in routes.orders.in.include=msg.address==orders"
+    settings.faults.append(Fault(message, hint, settings.file))
+
+
+def required_keys(settings: Settings) -> None:
+    """What every route, every source and the bridge need is there."""
+    if not settings.by_key:
+        return
+    for row in FIELDS.fields:
+        if not row.required:
+            continue
+        if "NAME" not in row.key:
+            if not settings.is_set(row.key):
+                settings.faults.append(
+                    Fault(f"'{row.key}' is missing", f"as in {row.key}={row.example}", settings.file)
+                )
+            continue
+        for name in settings.names(row.section):
+            if not settings.is_set(row.key, name):
+                key = row.key.replace("NAME", name)
+                entry = settings.first_entry(row.section, name)
+                hint = f"as in {key}={row.example}"
+                settings.faults.append(entry.key_fault(f"{_what(row.section)} '{name}' has no '{key}'", hint))
+
+
+def unique_route_names(settings: Settings) -> None:
+    """Metrics and dead letters tell routes apart by name."""
+    taken: dict[str, str] = {}
+    for name in settings.names("routes"):
+        shown = _route_name(settings, name)
+        if shown in taken:
+            message = f"the route name '{shown}' is taken by routes.{taken[shown]}"
+            entry = settings.entry("routes.NAME.name", name) or settings.first_entry("routes", name)
+            settings.faults.append(entry.fault(message, f"give routes.{name}.name another value"))
+        taken.setdefault(shown, name)
+
+
+def reachable_routes(settings: Settings) -> None:
+    """A route that takes what an earlier one takes never sees a message."""
+    seen: dict[Any, str] = {}
+    for name in settings.names("routes"):
+        include = settings.get("routes.NAME.in.include", name)
+        if include is None:
+            continue
+        if include.root in seen:
+            earlier = seen[include.root]
+            entry = settings.entry("routes.NAME.in.include", name)
+            if entry is not None:
+                message = f"route '{name}' never gets a message: '{earlier}' takes the same ones before it"
+                hint = "the first route that matches wins"
+                settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
+        elif not settings.is_set("routes.NAME.in.exclude", name):
+            seen[include.root] = name
+
+
+def dead_letter_topic_for_policy(settings: Settings) -> None:
+    """Whoever sets messages aside needs a place for them."""
+    if settings.is_set("routing.dead-letter-topic"):
+        return
+    users = [("routing.on-soft-failure", ""), ("routing.on-unmatched", "")]
+    users += [("routes.NAME.on-soft-failure", name) for name in settings.names("routes")]
+    for key, name in users:
+        if settings.get(key, name) in (Policy.DEAD_LETTER, Unmatched.DEAD_LETTER):
+            message, hint = "'dead-letter' needs a topic", "as in routing.dead-letter-topic=jms-bridge.dead-letter"
+            settings.fault(key, name, message, hint)
+
+
+def separate_topics(settings: Settings) -> None:
+    """Journal, dead letters and destinations are different topics: else the bridge would read its own output."""
+    journal, dead_letters = settings.get("journal.topic"), settings.get("routing.dead-letter-topic")
+    if journal is not None and journal == dead_letters:
+        settings.fault("routing.dead-letter-topic", "", f"'{journal}' is the journal", "name another topic")
+    for name in settings.names("routes"):
+        target = settings.get("routes.NAME.out.topic", name)
+        if not isinstance(target, Target):
+            continue
+        for topic, what in ((journal, "journal"), (dead_letters, "dead-letter topic")):
+            if target.address == topic:
+                settings.fault("routes.NAME.out.topic", name, f"'{topic}' is the {what}", "name another topic")
+
+
+def sources_configured(settings: Settings) -> None:
+    """Without a source only what is in the journal is routed; that is rarely meant."""
+    if settings.names("routes") and not settings.names("source"):
+        message, hint = "no source is configured", "only messages already in the journal are routed"
+        settings.faults.append(Fault(message, hint, settings.file, level=Level.WARNING))
+
+
+def source_login(settings: Settings) -> None:
+    """A password belongs to somebody."""
+    for name in settings.names("source"):
+        if settings.is_set("source.NAME.password", name) and not settings.is_set("source.NAME.username", name):
+            settings.fault(
+                "source.NAME.password", name, "a password without a user name", f"set source.{name}.username"
+            )
+
+
+def source_tls(settings: Settings) -> None:
+    """TLS settings are for TLS URLs, name files that are there, and a private key has its certificate."""
+    for name in settings.names("source"):
+        for part in ("ca", "certificate", "key", "verify"):
+            key = f"source.NAME.tls.{part}"
+            entry, value = settings.entry(key, name), settings.get(key, name)
+            if entry is None:
+                continue
+            if _is_plain(settings, name):
+                hint = f"write source.{name}.url=stomp+ssl://…"
+                settings.faults.append(entry.key_fault(f"'{entry.key}' has no effect without TLS", hint))
+            if isinstance(value, Path) and not (settings.base / value).is_file():
+                settings.faults.append(
+                    entry.fault(f"there is no file '{value}'", f"looked for {settings.base / value}")
+                )
+        if settings.is_set("source.NAME.tls.key", name) and not settings.is_set("source.NAME.tls.certificate", name):
+            hint = f"set source.{name}.tls.certificate"
+            settings.fault("source.NAME.tls.key", name, "a private key without its certificate", hint)
+
+
+def durable_subscriptions(settings: Settings) -> None:
+    """A durable subscription is one of topics."""
+    for name in settings.names("source"):
+        destinations = settings.get("source.NAME.destinations", name)
+        if destinations is None or not settings.is_set("source.NAME.subscription", name):
+            continue
+        if not any(destination.startswith("topic:") for destination in destinations):
+            message, hint = (
+                "a durable subscription of no topic",
+                f"source.{name}.destinations has queues only, which keep their messages anyway",
+            )
+            settings.fault("source.NAME.subscription", name, message, hint)
+
+
+def realtime_interval(settings: Settings) -> None:
+    """Spark refuses a shorter real-time interval than five seconds."""
+    interval, mode = settings.get("router.interval"), settings.get("router.mode")
+    if interval is not None and mode is RouterMode.REALTIME and interval < _SHORTEST_REALTIME_INTERVAL:
+        message = "in real-time mode the interval is 5s or more"
+        settings.fault(
+            "router.interval", "", message, "it does not delay messages; a longer one costs time after a crash"
+        )
+
+
+def brokers_named_or_embedded(settings: Settings) -> None:
+    """Each broker is either named or embedded, not both and not neither."""
+    mode = settings.get("embedded")
+    kafka = settings.is_set("kafka.bootstrap.servers")
+    if mode is Embedded.ON and kafka:
+        settings.fault(
+            "embedded",
+            "",
+            "'on' starts a Kafka beside kafka.bootstrap.servers",
+            "write auto, or remove kafka.bootstrap.servers",
+        )
+    if mode is not Embedded.OFF:
+        return
+    if not kafka:
+        settings.fault("embedded", "", "'off' leaves no Kafka", "set kafka.bootstrap.servers")
+    for name in settings.names("source"):
+        if not settings.is_set("source.NAME.url", name):
+            settings.fault("embedded", "", f"'off' leaves no broker for source '{name}'", f"set source.{name}.url")
+
+
+def distinct_ports(settings: Settings) -> None:
+    """Everything that listens has a port of its own."""
+    taken: dict[int, str] = {}
+    address = settings.get("http.address")
+    ports = [("http.address", address[1])] if address else []
+    keys = [f"embedded.{part}.port" for part in ("kafka", "artemis", "stomp", "amqp")]
+    ports += [(key, settings.get(key)) for key in keys if settings.get(key) is not None]
+    for key, port in ports:
+        if port and port in taken:
+            owner = key if settings.is_set(key) else taken[port]
+            other = taken[port] if owner == key else key
+            settings.fault(owner, "", f"port {port} is also the one of '{other}'", "choose another")
+        taken.setdefault(port, key)
+
+
+def _is_plain(settings: Settings, name: str) -> bool:
+    """Whether a source speaks without TLS; a URL with a fault in it may be meant either way."""
+    url = settings.get("source.NAME.url", name)
+    return not settings.is_set("source.NAME.url", name) or (url is not None and not url.startswith("stomp+ssl:"))
+
+
+def _route_name(settings: Settings, name: str) -> str:
+    return settings.get("routes.NAME.name", name) or name
+
+
+def _what(section: str) -> str:
+    return {"routes": "route"}.get(section, section)
+
+
+_CHECKS = (
+    something_configured,
+    required_keys,
+    unique_route_names,
+    reachable_routes,
+    dead_letter_topic_for_policy,
+    separate_topics,
+    sources_configured,
+    source_login,
+    source_tls,
+    durable_subscriptions,
+    realtime_interval,
+    brokers_named_or_embedded,
+    distinct_ports,
+)

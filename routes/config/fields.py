@@ -1,0 +1,296 @@
+"""The field table: every key of `jms-bridge.properties`. Parsing, lint, help and docs/configuration.md come from it.
+
+To add a key, add a row, and a field to `routes.model` that `build` fills.
+"""
+
+from __future__ import annotations
+
+from routes.config.language import KEY_HEADER, PREDICATE, SELECTOR
+from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
+from routes.config.table import Field, Table
+from routes.config.values import (
+    ANY_TEXT,
+    CREATE_TOPICS,
+    DESTINATIONS,
+    FLAG,
+    HOST_PORT,
+    HOST_PORTS,
+    NAME,
+    PATH,
+    REPLICATION,
+    RETENTION,
+    SOURCE_TYPE,
+    TARGET,
+    TEXT,
+    TOPIC,
+    choice,
+    duration,
+    size,
+    url,
+    whole,
+)
+from routes.model import Embedded, HeaderStyle, NonDurable, Policy, RouterMode, Unmatched
+
+__all__ = ["FIELDS", "SECTIONS"]
+
+SECTIONS = {
+    "bridge": "The bridge itself.",
+    "routes": "Which message goes where. NAME is yours to choose. The first route that takes a message keeps it; "
+    "routes are tried in the order in which their NAMEs first appear in the file. A key repeated further down changes "
+    "its value, not the place of its route.",
+    "routing": "What holds for all routes.",
+    "source": "Where messages come from. NAME is yours to choose; each source is a connection of its own.",
+    "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
+    "client, librdkafka, calls differently is translated; what it does not have is left out there.",
+    "journal": "The topic that keeps every message before its source is told that the bridge has it.",
+    "router": "How Spark reads the journal and writes the destinations.",
+    "spark": "Settings of the Spark session.",
+    "http": "Metrics and health.",
+    "embedded": "The brokers that come with the bridge, for a first look and for tests.",
+}
+"""The first segments of keys in the order of the documentation, with what each is about."""
+
+_PORT = whole(1, 65535)
+
+FIELDS = Table(
+    (
+        Field(
+            "bridge.id",
+            NAME,
+            "Name of this bridge, written into the header `jmsbridge.origin` of all it routes. A message that carries "
+            "it already is not routed again, so two bridges need two names.",
+            example="bridge-1",
+            required=True,
+        ),
+        Field(
+            "routes.NAME.name",
+            TEXT,
+            "Name of the route in metrics, logs and dead letters; unique.",
+            default_note="NAME",
+            example="orders",
+        ),
+        Field(
+            "routes.NAME.in.include",
+            PREDICATE,
+            "Which messages the route takes.",
+            example="msg.address==orders",
+            required=True,
+        ),
+        Field(
+            "routes.NAME.in.exclude",
+            PREDICATE,
+            "Which of these it leaves to the routes after it.",
+            example="JMSType = 'test'",
+        ),
+        Field(
+            "routes.NAME.out.topic",
+            TARGET,
+            "Where they go: a Kafka topic, which has to exist. `kafka:orders` and `orders` are the same.",
+            example="kafka:orders",
+            required=True,
+        ),
+        Field(
+            "routes.NAME.conv.key",
+            KEY_HEADER,
+            "The header whose text or number becomes the record key, in any spelling a predicate knows. A message "
+            "without it, or with one that `routing.key-pattern` does not match, fails softly.",
+            default_note="the message id",
+            example="msg.header.CorrelationId",
+            aliases=("routes.NAME.map.key",),
+        ),
+        Field(
+            "routes.NAME.on-soft-failure",
+            choice(Policy),
+            "The policy of this route alone.",
+            default_note="`routing.on-soft-failure`",
+            example="skip",
+        ),
+        Field(
+            "routing.dead-letter-topic",
+            TOPIC,
+            "Topic for what the policy `dead-letter` sets aside. The bridge stops when it cannot write there.",
+            example="jms-bridge.dead-letter",
+            aliases=("routing.dead-letter.topic",),
+        ),
+        Field(
+            "routing.on-soft-failure",
+            choice(Policy),
+            "What happens to a message whose key or body cannot be used: stop the bridge, log and skip the message, or "
+            "log and dead-letter it.",
+            default="stop",
+        ),
+        Field(
+            "routing.on-unmatched",
+            choice(Unmatched),
+            "What happens to a message that no route takes. It is counted either way.",
+            default="skip",
+        ),
+        Field(
+            "routing.headers",
+            choice(HeaderStyle),
+            "How JMS headers are spelt on records: `jms.JMSCorrelationID` in text, `jms.<type>.<name>` in binary, or "
+            "`jms.CorrelationId` in text.",
+            default="text",
+        ),
+        Field(
+            "routing.non-durable",
+            choice(NonDurable),
+            "Whether messages sent as NON_PERSISTENT are routed; dropped ones are counted.",
+            default="propagate",
+        ),
+        Field(
+            "routing.key-pattern",
+            KEY_PATTERN,
+            "What the whole of a key taken from a header has to match.",
+            default=DEFAULT_KEY_PATTERN,
+            default_note="[see below](#keys-of-records)",
+            example="[A-Z]+-[0-9]+",
+        ),
+        Field(
+            "routing.create-topics",
+            CREATE_TOPICS,
+            "Whether missing destination topics are created; `auto`: only on the embedded Kafka.",
+            default="auto",
+        ),
+        Field(
+            "source.NAME.type",
+            SOURCE_TYPE,
+            "The kind of system.",
+            example="stomp",
+            required=True,
+        ),
+        Field(
+            "source.NAME.url",
+            url("stomp", "stomp+ssl"),
+            "Where it listens; `stomp+ssl` is STOMP over TLS.",
+            default_note="the embedded Artemis",
+            example="stomp://127.0.0.1:61613",
+        ),
+        Field(
+            "source.NAME.destinations",
+            DESTINATIONS,
+            "Queues and topics to take messages from.",
+            example="queue:orders, topic:prices",
+            required=True,
+        ),
+        Field("source.NAME.workers", whole(1, 64), "Connections that share the work, each a process.", default="1"),
+        Field("source.NAME.username", TEXT, "Login.", example="bridge"),
+        Field("source.NAME.password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}"),
+        Field(
+            "source.NAME.selector",
+            SELECTOR,
+            "JMS selector that the broker applies, so that other messages never reach the bridge.",
+            example="region = 'emea'",
+        ),
+        Field(
+            "source.NAME.subscription",
+            NAME,
+            "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
+            default_note="not durable",
+            example="prices-to-kafka",
+        ),
+        Field("source.NAME.client-id", NAME, "JMS client id of the connection.", example="bridge-1"),
+        Field(
+            "source.NAME.heartbeat",
+            duration("100ms", "10m"),
+            "How often both sides show that they are alive.",
+            default="10s",
+        ),
+        Field(
+            "source.NAME.tls.ca",
+            PATH,
+            "Certificates (PEM) to trust.",
+            default_note="the system's",
+            example="tls/ca.pem",
+        ),
+        Field("source.NAME.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"),
+        Field("source.NAME.tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key"),
+        Field(
+            "source.NAME.tls.verify",
+            FLAG,
+            "Whether the broker has to prove who it is. `false` is for tests.",
+            default="true",
+        ),
+        Field(
+            "kafka.bootstrap.servers",
+            HOST_PORTS,
+            "Where the brokers are.",
+            default_note="the embedded Kafka",
+            example="127.0.0.1:9092",
+        ),
+        Field(
+            "kafka.producer.*",
+            ANY_TEXT,
+            "Any producer setting, for producers only.",
+            example="kafka.producer.compression.type=lz4",
+        ),
+        Field(
+            "kafka.consumer.*",
+            ANY_TEXT,
+            "Any consumer setting, for consumers only.",
+            example="kafka.consumer.fetch.max.wait.ms=50",
+        ),
+        Field("kafka.*", ANY_TEXT, "Any setting, for all clients.", example="kafka.security.protocol=SASL_SSL"),
+        Field("journal.topic", TOPIC, "Its name. Created when missing.", default="jms-bridge.journal"),
+        Field(
+            "journal.partitions",
+            whole(1, 1000),
+            "Partitions at creation: how many messages are routed side by side.",
+            default="4",
+        ),
+        Field(
+            "journal.replication",
+            REPLICATION,
+            "Copies of each message at creation; `broker`: as the cluster has it.",
+            default="broker",
+        ),
+        Field("journal.retention", RETENTION, "How long messages are kept, routed or not.", default="7d"),
+        Field(
+            "journal.max-message-bytes",
+            size("64KiB", "512MiB"),
+            "The largest message that is taken in, with its headers.",
+            default="8MiB",
+        ),
+        Field(
+            "router.mode",
+            choice(RouterMode),
+            "Each message as it comes, or in batches (less CPU, more delay).",
+            default="realtime",
+        ),
+        Field(
+            "router.interval",
+            duration("0s", "1h"),
+            "In real-time mode, the time between two commits: what is read again after a crash. In batch mode, the "
+            "time between two batches.",
+            default_note="30s; 1s in batch mode",
+            example="30s",
+        ),
+        Field("router.checkpoint", PATH, "Directory that keeps the router's place.", default="var/checkpoint"),
+        Field(
+            "router.outage-timeout",
+            duration("1s", "7d"),
+            "How long a broker may be gone before the bridge stops.",
+            default="5m",
+        ),
+        Field(
+            "spark.*",
+            ANY_TEXT,
+            "Any Spark setting.",
+            example="spark.driver.memory=2g",
+        ),
+        Field(
+            "http.address", HOST_PORT, "Where `/metrics`, `/health` and `/ready` are served.", default="127.0.0.1:8480"
+        ),
+        Field(
+            "embedded",
+            choice(Embedded),
+            "`auto`: Kafka is started without `kafka.bootstrap.servers`, Artemis for a source without `url`.",
+            default="auto",
+        ),
+        Field("embedded.kafka.port", _PORT, "Port of the embedded Kafka.", default="9092"),
+        Field("embedded.artemis.port", _PORT, "Port of the embedded Artemis for JMS clients (core).", default="61616"),
+        Field("embedded.stomp.port", _PORT, "Port of the embedded Artemis for STOMP.", default="61613"),
+        Field("embedded.amqp.port", _PORT, "Port of the embedded Artemis for AMQP.", default="5672"),
+        Field("embedded.data", PATH, "Directory of what they store.", default="var"),
+    )
+)

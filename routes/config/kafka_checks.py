@@ -1,0 +1,147 @@
+"""What lint knows about `kafka.*` and `spark.*`: reserved settings, misspelt names, and what only one client can do."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from routes.config.jaas import read_jaas
+from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, RESERVED_SPARK, TWO_SPELLINGS
+from routes.config.values import BadValueError
+from routes.errors import Level
+
+if TYPE_CHECKING:
+    from routes.config.binding import Setting, Settings
+
+__all__ = ["KAFKA_CHECKS", "store_type"]
+
+_KAFKA_ROWS = ("kafka.*", "kafka.producer.*", "kafka.consumer.*")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_KNOWN = sorted({"bootstrap.servers", *COMMON, *PRODUCER, *CONSUMER, *TWO_SPELLINGS})
+_SUFFIXES = {".pem": "PEM", ".crt": "PEM", ".cer": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
+
+
+def store_type(location: str, declared: str | None) -> str | None:
+    """The type of a key or trust store: as declared, else by its file name; None if neither tells."""
+    if declared:
+        return declared.upper()
+    return next((kind for suffix, kind in _SUFFIXES.items() if location.lower().endswith(suffix)), None)
+
+
+def reserved_settings(settings: Settings) -> None:
+    """Settings that the bridge makes itself can only be given the value they have anyway."""
+    for setting in _kafka(settings):
+        if setting.name == "bootstrap.servers":
+            fault = setting.entry.key_fault(f"'{setting.entry.key}' is not supported", "set kafka.bootstrap.servers")
+            settings.faults.append(fault)
+        elif setting.name in RESERVED:
+            _check_reserved(settings, setting, RESERVED[setting.name])
+    for setting in settings.open("spark.*"):
+        if setting.entry.key in RESERVED_SPARK:
+            _check_reserved(settings, setting, RESERVED_SPARK[setting.entry.key])
+
+
+def unknown_kafka_settings(settings: Settings) -> None:
+    """A name close to one of Kafka's is a slip; any other is passed to the Java clients, which may have plug-ins."""
+    for setting in _kafka(settings):
+        name = setting.name
+        if name in _KNOWN or name in RESERVED:
+            continue
+        if name == "enable.ssl.certificate.verification":
+            hint = "the Java clients cannot do without; name the certificates to trust in kafka.ssl.ca.location"
+            settings.faults.append(setting.entry.key_fault(f"'{setting.entry.key}' is not supported", hint))
+        elif near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):
+            prefix = setting.entry.key.removesuffix(name)
+            fault = setting.entry.key_fault(f"unknown key '{setting.entry.key}'", f"did you mean '{prefix}{near[0]}'?")
+            settings.faults.append(fault)
+        else:
+            message = f"'{setting.entry.key}' is no setting of Kafka's clients"
+            hint = "it is passed to Spark's Kafka clients as it is, and to no other"
+            settings.faults.append(setting.entry.key_fault(message, hint, Level.WARNING))
+
+
+def kafka_login(settings: Settings) -> None:
+    """Who logs in, and how: what both kinds of clients can do."""
+    protocol, mechanism = _set(settings, "security.protocol"), _set(settings, "sasl.mechanism")
+    if protocol and protocol.value and protocol.value not in _PROTOCOLS:
+        _one_of(settings, protocol, _PROTOCOLS)
+    if mechanism and mechanism.value and mechanism.value not in _MECHANISMS:
+        _one_of(settings, mechanism, _MECHANISMS)
+    jaas = _set(settings, "sasl.jaas.config")
+    if jaas and jaas.value:
+        try:
+            read_jaas(jaas.value)
+        except BadValueError as error:
+            settings.faults.append(jaas.entry.fault(str(error), error.hint))
+    if protocol and str(protocol.value).startswith("SASL_"):
+        if mechanism is None:
+            hint = f"set kafka.sasl.mechanism to {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]}"
+            settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a mechanism", hint))
+        if jaas is None and not (_set(settings, "sasl.username") and _set(settings, "sasl.password")):
+            hint = "set kafka.sasl.username and kafka.sasl.password, or kafka.sasl.jaas.config"
+            settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a login", hint))
+
+
+def kafka_certificates(settings: Settings) -> None:
+    """Certificates in files that both kinds of clients can read, and that are there."""
+    for store, advice in (
+        ("truststore", "convert it to PEM and set kafka.ssl.ca.location"),
+        ("keystore", "convert it to PKCS12 or PEM"),
+    ):
+        location, declared = _set(settings, f"ssl.{store}.location"), _set(settings, f"ssl.{store}.type")
+        if location is None or not location.value:
+            continue
+        kind = store_type(location.value, declared.value if declared else None)
+        if kind is None:
+            message, hint = f"'{location.value}' does not tell its type", f"set kafka.ssl.{store}.type=PEM"
+            settings.faults.append(location.entry.fault(message, hint))
+        elif kind != "PEM" and not (kind == "PKCS12" and store == "keystore"):
+            message = f"not all of the bridge's Kafka clients can read a {kind} {store}"
+            settings.faults.append((declared or location).entry.fault(message, advice))
+        elif kind == "PKCS12" and _set(settings, "ssl.keystore.password") is None:
+            settings.faults.append(
+                location.entry.fault("a PKCS12 keystore needs its password", "set kafka.ssl.keystore.password")
+            )
+    _certificate_pair(settings)
+    for setting in settings.open("kafka.*"):
+        if setting.name.startswith("ssl.") and setting.name.endswith(".location") and setting.value:
+            path = settings.base / setting.value
+            if not path.is_file():
+                settings.faults.append(setting.entry.fault(f"there is no file '{setting.value}'", f"looked for {path}"))
+
+
+def _certificate_pair(settings: Settings) -> None:
+    certificate, key = _set(settings, "ssl.certificate.location"), _set(settings, "ssl.key.location")
+    for one, other, missing in ((certificate, key, "key"), (key, certificate, "certificate")):
+        if one and not other:
+            settings.faults.append(
+                one.entry.key_fault(f"'{one.entry.key}' alone is of no use", f"set kafka.ssl.{missing}.location")
+            )
+
+
+def _kafka(settings: Settings) -> list[Setting]:
+    return [setting for row in _KAFKA_ROWS for setting in settings.open(row)]
+
+
+def _set(settings: Settings, name: str) -> Setting | None:
+    return settings.by_key.get(("kafka.*", name))
+
+
+def _check_reserved(settings: Settings, setting: Setting, rule: tuple[str | None, str]) -> None:
+    allowed, reason = rule
+    if setting.value == allowed or (setting.name == "acks" and setting.value == "-1"):
+        return
+    what = f"can only be '{allowed}'" if allowed else "is set by the bridge"
+    settings.faults.append(setting.entry.key_fault(f"'{setting.entry.key}' {what}", reason))
+
+
+def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...]) -> None:
+    listed = f"{', '.join(values[:-1])} or {values[-1]}"
+    near = get_close_matches(str(setting.value).upper(), values, n=1)
+    hint = f"did you mean {near[0]}?" if near else ""
+    settings.faults.append(setting.entry.fault(f"'{setting.value}' is not {listed}", hint))
+
+
+KAFKA_CHECKS = (reserved_settings, unknown_kafka_settings, kafka_login, kafka_certificates)
+"""Each adds its faults to the settings."""

@@ -1,0 +1,49 @@
+"""Kinds of values written in the routing language: predicates, selectors for a broker, and the header of a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from routes.config.values import BadValueError, Kind
+from routes.errors import PredicateError
+from routes.predicate.nodes import ADDRESS, Identifier, IsNull
+from routes.predicate.parser import parse
+
+if TYPE_CHECKING:
+    from routes.predicate.nodes import Predicate
+
+__all__ = ["KEY_HEADER", "PREDICATE", "SELECTOR"]
+
+_KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType or region'
+
+
+def _parse_predicate(text: str) -> Predicate:
+    if not text.strip():
+        raise BadValueError("the predicate is empty", "TRUE takes every message")
+    return parse(text)
+
+
+def _parse_selector(text: str) -> str:
+    """The selector as it is: the broker reads it, and may know more than this bridge does."""
+    if not text.strip():
+        raise BadValueError("the selector is empty", "remove the line to receive every message")
+    return text
+
+
+def _parse_key(text: str) -> str:
+    """The JMS name of the header that a key is taken from.
+
+    An operand of IS NULL is exactly what a key may be: one identifier in any spelling of the language.
+    """
+    try:
+        tree = parse(f"{text} IS NULL").root if text.strip() else None
+    except PredicateError as error:
+        raise BadValueError(f"'{text}' is not the name of a header", _KEY_HINT) from error
+    if isinstance(tree, IsNull) and isinstance(tree.operand, Identifier) and tree.operand.name != ADDRESS:
+        return tree.operand.name
+    raise BadValueError(f"'{text}' is not the name of a header", _KEY_HINT)
+
+
+PREDICATE = Kind("predicate", "a predicate, see docs/routing-language.md", _parse_predicate)
+SELECTOR = Kind("JMS selector", "a JMS selector", _parse_selector)
+KEY_HEADER = Kind("header", "the name of a header", _parse_key)

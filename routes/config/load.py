@@ -1,0 +1,82 @@
+"""The way from a file to a `Config`, or to the list of everything that is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routes.config.binding import Settings, bind
+from routes.config.build import build
+from routes.config.checks import check
+from routes.config.reader import Document, read, read_text
+from routes.errors import ConfigurationError, Fault, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from routes.model import Config
+
+__all__ = ["Linted", "lint", "lint_text", "load", "loads", "settings_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """What lint has to say about a file."""
+
+    config: Config | None
+    """None if there is an error among the faults."""
+    faults: tuple[Fault, ...]
+    """Errors and warnings, in the order of the file; first what concerns the file as a whole."""
+
+    @property
+    def errors(self) -> tuple[Fault, ...]:
+        """The faults that stop a start."""
+        return tuple(fault for fault in self.faults if fault.level is Level.ERROR)
+
+
+def load(path: str | Path, env: Mapping[str, str] | None = None) -> Config:
+    """The configuration in a file; ConfigurationError holds all its faults if there is an error among them.
+
+    `env` stands in for the process's environment in `${env:NAME}`.
+    """
+    return _config(lint(path, env))
+
+
+def loads(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Config:
+    """The configuration in a text; relative paths start at `base`."""
+    return _config(lint_text(text, base, env))
+
+
+def lint(path: str | Path, env: Mapping[str, str] | None = None) -> Linted:
+    """All faults of a file, and its configuration if none is an error. Never raises for what a file may hold."""
+    path = Path(path)
+    return _lint(read(path), path, path.absolute().parent, env)
+
+
+def lint_text(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Linted:
+    """All faults of a text."""
+    base = Path(base).absolute()
+    return _lint(read_text(text), base / "jms-bridge.properties", base, env)
+
+
+def settings_of(document: Document, base: Path, env: Mapping[str, str] | None) -> Settings:
+    """The settings of a file that could be read, with their own faults."""
+    return bind(document.entries, os.environ if env is None else env, document.file, base)
+
+
+def _lint(document: Document, path: Path, base: Path, env: Mapping[str, str] | None) -> Linted:
+    if not document.readable:
+        return Linted(None, tuple(document.faults))
+    settings = settings_of(document, base, env)
+    check(settings)
+    faults = tuple(sorted([*document.faults, *settings.faults], key=lambda fault: (fault.line, fault.column)))
+    failed = any(fault.level is Level.ERROR for fault in faults)
+    return Linted(None if failed else build(settings, path), faults)
+
+
+def _config(linted: Linted) -> Config:
+    if linted.config is None:
+        raise ConfigurationError(linted.faults)
+    return linted.config

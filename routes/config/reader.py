@@ -1,0 +1,207 @@
+"""A properties file as entries that know where they stand: every character of a value has its line and column.
+
+Text is split into keys and values by `javaproperties`; the walk over the raw source here adds places, through
+continuation lines and escapes. What a key means is not known here: see `binding`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from javaproperties import InvalidUEscapeError, KeyValue, parse
+
+from routes.config.entry import Entry, Spot
+from routes.errors import Fault, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Document", "read", "read_text"]
+
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+_NEEDS_NO_WARNING = frozenset(_BLANKS + '\\=:#!"u')
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(slots=True)
+class Document:
+    """What is in a properties file, and what is wrong with it as a properties file."""
+
+    file: str
+    entries: list[Entry] = field(default_factory=list)
+    """In the order of the file, duplicates kept."""
+    faults: list[Fault] = field(default_factory=list)
+    readable: bool = True
+    """False if the file could not be read at all, which is the one fault then."""
+
+
+def read(path: Path) -> Document:
+    """The entries of a UTF-8 file, with or without a byte order mark. A file that cannot be read gives one fault."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        return Document(str(path), faults=[_unreadable(path, error)], readable=False)
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        fault = _not_utf8(str(path), data[: error.start].decode("utf-8"))
+        return Document(str(path), faults=[fault], readable=False)
+    return read_text(text, str(path))
+
+
+def read_text(text: str, file: str = "") -> Document:
+    """The entries of a text; an entry with a bad escape becomes a fault and the rest is read on."""
+    document = Document(file)
+    stream = StringIO(text, newline="")
+    elements = parse(stream)
+    start, line = 0, 1
+    while True:
+        try:
+            element = next(elements, None)
+            if element is None:
+                return document
+        except InvalidUEscapeError:
+            # The library's generator is dead now; a new one goes on with the line after the bad entry.
+            elements = parse(stream)
+            element = KeyValue("", "", text[start : stream.tell()])
+        if isinstance(element, KeyValue):
+            _add(document, element.source, line)
+        start = stream.tell()
+        line += len(_LINE_END.findall(element.source))
+
+
+def _add(document: Document, source: str, line: int) -> None:
+    scan = _Scan(source, line)
+    entry = Entry(
+        key="".join(char for char, _ in scan.key),
+        value="".join(char for char, _ in scan.value),
+        file=document.file,
+        key_spot=scan.key[0][1] if scan.key else scan.start,
+        value_spots=(*(spot for _, spot in scan.value), scan.end),
+        first_line=line,
+        source=tuple(_LINE_END.split(source)),
+    )
+    document.faults += [entry.move_to(Fault(message, hint), spot) for message, hint, spot in scan.errors]
+    if scan.errors:
+        return
+    document.entries.append(entry)
+    if scan.dropped is not None:
+        fault = Fault("a single backslash is not part of the value", r"write \\ for one", level=Level.WARNING)
+        document.faults.append(entry.move_to(fault, scan.dropped))
+    kept = len(entry.value.rstrip())
+    if kept < len(entry.value):
+        document.faults.append(
+            entry.fault("the value ends in blanks, which are part of it", "remove them", kept, Level.WARNING)
+        )
+
+
+class _Scan:
+    """Key and value of one logical line, decoded, each character with its spot in the file."""
+
+    def __init__(self, source: str, line: int) -> None:
+        raw = list(_logical_line(source, line))
+        self.start = raw[0][1] if raw else Spot(line, 1)
+        self.end = self._after(raw)
+        self.errors: list[tuple[str, str, Spot]] = []
+        self.dropped: Spot | None = None
+        """The first backslash that vanishes and was hardly meant to."""
+        split = _key_length(raw)
+        value_start = _value_start(raw, split)
+        self.key = self._decode(raw[:split])
+        self.value = self._decode(raw[value_start:], warn=True)
+
+    @staticmethod
+    def _after(raw: list[tuple[str, Spot]]) -> Spot:
+        return Spot(raw[-1][1].line, raw[-1][1].column + 1) if raw else Spot(1, 1)
+
+    def _decode(self, raw: list[tuple[str, Spot]], *, warn: bool = False) -> list[tuple[str, Spot]]:
+        decoded: list[tuple[str, Spot]] = []
+        index = 0
+        while index < len(raw):
+            char, spot = raw[index]
+            if char != "\\" or index + 1 == len(raw):
+                decoded.append((char, spot))
+                index += 1
+                continue
+            following = raw[index + 1][0]
+            if warn and following not in _NEEDS_NO_WARNING and self.dropped is None:
+                self.dropped = spot
+            if following != "u":
+                decoded.append((_ESCAPES.get(following, following), spot))
+                index += 2
+                continue
+            digits = "".join(char for char, _ in raw[index + 2 : index + 6])
+            if re.fullmatch("[0-9A-Fa-f]{4}", digits):
+                decoded.append((chr(int(digits, 16)), spot))
+            else:
+                self.errors.append((r"\u is not followed by four hexadecimal digits", r"as in \u00e9", spot))
+            index += 6
+        return self._join_surrogates(decoded)
+
+    def _join_surrogates(self, decoded: list[tuple[str, Spot]]) -> list[tuple[str, Spot]]:
+        joined: list[tuple[str, Spot]] = []
+        for char, spot in decoded:
+            before = joined[-1][0] if joined else ""
+            if "\udc00" <= char <= "\udfff" and "\ud800" <= before <= "\udbff":
+                pair = (before + char).encode("utf-16", "surrogatepass").decode("utf-16")
+                joined[-1] = (pair, joined[-1][1])
+            else:
+                joined.append((char, spot))
+        for char, spot in joined:
+            if "\ud800" <= char <= "\udfff":
+                self.errors.append(("half of a surrogate pair", r"write both halves, as in \ud83d\ude00", spot))
+        return joined
+
+
+def _logical_line(source: str, line: int) -> Iterator[tuple[str, Spot]]:
+    """The characters of a key and its value as Java joins them: without leading blanks, line ends, continuations."""
+    for number, text in enumerate(_LINE_END.split(source), line):
+        backslashes = len(text) - len(text.rstrip("\\"))
+        end = len(text) - backslashes % 2
+        for column in range(len(text) - len(text.lstrip(_BLANKS)), end):
+            yield text[column], Spot(number, column + 1)
+
+
+def _key_length(raw: list[tuple[str, Spot]]) -> int:
+    escaped = False
+    for index, (char, _) in enumerate(raw):
+        if not escaped and char in "=:" + _BLANKS:
+            return index
+        escaped = char == "\\" and not escaped
+    return len(raw)
+
+
+def _value_start(raw: list[tuple[str, Spot]], index: int) -> int:
+    """Where the value begins: after blanks, at most one `=` or `:`, and blanks."""
+    separator_seen = False
+    while index < len(raw):
+        char = raw[index][0]
+        if char in "=:" and not separator_seen:
+            separator_seen = True
+        elif char not in _BLANKS:
+            break
+        index += 1
+    return index
+
+
+def _unreadable(path: Path, error: OSError) -> Fault:
+    if isinstance(error, FileNotFoundError):
+        return Fault("there is no such file", "jms-bridge.properties in the project is one to start from", str(path))
+    if isinstance(error, IsADirectoryError):
+        return Fault("this is a directory, not a properties file", "name the file itself", str(path))
+    reason = (error.strerror or str(error)).lower()
+    return Fault(f"the file cannot be read: {reason}", "check its permissions", str(path))
+
+
+def _not_utf8(file: str, before: str) -> Fault:
+    """The fault at the first bad byte. No excerpt: the line may hold a secret and is not text anyway."""
+    lines = _LINE_END.split(before)
+    hint = r"save the file as UTF-8, or write the character as \uXXXX"
+    return Fault("the file is not UTF-8 from here on", hint, file, len(lines), len(lines[-1]) + 1)

@@ -1,0 +1,100 @@
+"""docs/configuration.md, made from the field table. `python -m routes.config > docs/configuration.md` renews it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from routes.config.fields import FIELDS, SECTIONS
+from routes.config.kafka_names import RESERVED, RESERVED_SPARK
+from routes.config.pattern import DEFAULT_KEY_PATTERN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from routes.config.table import Field
+
+__all__ = ["reference"]
+
+_INTRODUCTION = """\
+# Configuration
+
+<!-- Made from the field table in routes/config/fields.py by `python -m routes.config`; changes here are lost. -->
+
+The bridge is configured by one file, `jms-bridge.properties`. `jms-bridge validate` checks it without starting anything
+and names all faults at once, each with its line and column.
+
+## The file
+
+- A Java properties file in UTF-8: `key=value`, `key: value` or `key value`; `#` and `!` start a comment; a backslash at
+  the end of a line continues it. A backslash elsewhere escapes the next character, so a real one is written `\\\\\\\\`.
+- Read from the top down: a key that comes again overrides the one before, with a warning.
+- Relative paths start at the directory of the file.
+- `${env:NAME}` is replaced by an environment variable, `${file:PATH}` by the content of a file without its last line
+  end. Such values, and those of keys that sound like a secret, are masked wherever configuration is shown. `$${` is a
+  plain `${`.
+- Durations have a unit: `500ms`, `30s`, `5m`, `12h`, `7d`. Sizes may have one: `512KiB`, `8MiB`; else they are bytes.
+"""
+
+_KEYS_OF_RECORDS = """\
+### Keys of records
+
+A key taken from a header has to match `routing.key-pattern` as a whole. The default takes letters and digits of any
+script, at least one of them, and the punctuation of real correlation ids, `- _ . : @ # + / = {{ }}`: UUIDs,
+`ID:host-1234-1:1`, `{{order}}/7`, base64. Blanks and other punctuation are refused. Written out it is
+
+```
+{pattern}
+```
+
+A pattern of your own is read by Java while routing and by Python in `jms-bridge explain`; what the two would read
+differently (`\\w`, flags, sets inside sets) is refused. The message id, which is the key of routes without `conv.key`,
+is not checked.
+"""
+
+_KAFKA = """\
+### What the bridge sets itself
+
+These can only have the value given here, for the reason given here.
+
+| setting | value | reason |
+|---|---|---|
+"""
+
+
+def reference() -> str:
+    """The whole page, in Markdown."""
+    parts = [_INTRODUCTION.replace("\\\\\\\\", "\\\\")]
+    for section, about in SECTIONS.items():
+        parts.append(f"## {section}\n\n{about}\n\n" + "\n".join(_table(section)) + "\n")
+        if section == "routing":
+            parts.append(_KEYS_OF_RECORDS.format(pattern=DEFAULT_KEY_PATTERN))
+        if section == "kafka":
+            parts.append(_KAFKA + "\n".join(_reserved(RESERVED, "kafka.")) + "\n")
+        if section == "spark":
+            parts.append(_KAFKA + "\n".join(_reserved(RESERVED_SPARK, "")) + "\n")
+    return "\n".join(parts)
+
+
+def _table(section: str) -> Iterator[str]:
+    yield "| key | value | default | what it does | example |"
+    yield "|---|---|---|---|---|"
+    for field in FIELDS.in_section(section):
+        keys = "<br>".join(f"`{key}`" for key in (field.key, *field.aliases))
+        yield f"| {keys} | {field.kind.name} | {_default(field)} | {field.doc} | {_example(field)} |"
+
+
+def _default(field: Field) -> str:
+    if field.required:
+        return "required"
+    if field.default_note:
+        return field.default_note
+    return f"`{field.default}`" if field.default is not None else ""
+
+
+def _example(field: Field) -> str:
+    return f"`{field.example}`" if field.example else ""
+
+
+def _reserved(table: Mapping[str, tuple[str | None, str]], prefix: str) -> Iterator[str]:
+    for name, (value, reason) in table.items():
+        yield f"| `{prefix}{name}` | {f'`{value}`' if value else ''} | {reason} |"
