@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from engine.message import Message
 from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.properties import HEADER_FIELDS, Property
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from routes.model import Config, Route
     from routes.predicate.nodes import Node
@@ -22,11 +23,10 @@ def try_out(config: Config) -> list[str]:
     """A `send` and a `receive` for the first route that a simple message can be made up for; else only `receive`."""
     flag = "" if config.path.name == "jms-bridge.properties" else f" -c {shlex.quote(str(config.path))}"
     destinations = [destination for source in config.sources for destination in source.destinations]
-    for number, route in enumerate(config.routes):
+    for route in config.routes:
+        values = dict(_equalities(route.include.root))
         for destination in destinations:
-            values = dict(_equalities(route.include.root))
-            address = destination.partition(":")[2]
-            if _winner(config, address, values) == number:
+            if _winner(config.routes, _message(destination, values)) is route:
                 return [_send(destination, values, flag), f"jms-bridge receive kafka:{route.target.address}{flag}"]
     return [f"jms-bridge receive kafka:{route.target.address}{flag}" for route in config.routes[:1]]
 
@@ -42,19 +42,22 @@ def _equalities(node: Node) -> Iterator[tuple[str, str]]:
                 yield name.name, Property.of(value.value).text
 
 
-def _winner(config: Config, address: str, values: dict[str, str]) -> int | None:
-    def lookup(name: str) -> Property | None:
-        text = address if name == ADDRESS else values.get(name)
-        return None if text is None else Property(text)
+def _message(destination: str, values: Mapping[str, str]) -> Message:
+    """What `send` makes of the values: properties without a declared type."""
+    headers = {name: value for name, value in values.items() if name in HEADER_FIELDS}
+    properties = {name: Property(value) for name, value in values.items() if name not in HEADER_FIELDS}
+    return Message(headers={**headers, "JMSDestination": destination}, properties=properties)
 
+
+def _winner(routes: Sequence[Route], message: Message) -> Route | None:
     def takes(route: Route) -> bool:
-        excluded = route.exclude is not None and evaluate(route.exclude, lookup)
-        return evaluate(route.include, lookup) is True and not excluded
+        excluded = route.exclude is not None and evaluate(route.exclude, message.lookup)
+        return evaluate(route.include, message.lookup) is True and not excluded
 
-    return next((number for number, route in enumerate(config.routes) if takes(route)), None)
+    return next(filter(takes, routes), None)
 
 
-def _send(destination: str, values: dict[str, str], flag: str) -> str:
+def _send(destination: str, values: Mapping[str, str], flag: str) -> str:
     options = [
         f"--{'header' if name in HEADER_FIELDS else 'property'} {shlex.quote(f'{name}={value}')}"
         for name, value in values.items()

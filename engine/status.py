@@ -80,8 +80,7 @@ class Reporter:
         self._status = Status(component, State.STARTING)
         self._changed = Condition()
         self._closed = False
-        # Owned and closed by the writing thread, for as long as somebody reads.
-        self._pipe = None if fd is None else os.fdopen(fd, "w", encoding="utf-8", buffering=1)
+        self._fd = fd
         self._thread = Thread(target=self._write, name="status", daemon=True)
         self._thread.start()
 
@@ -124,20 +123,27 @@ class Reporter:
         self._thread.join(timeout=5)
 
     def _write(self) -> None:
+        if (fd := self._fd) is None:
+            return
         closed = False
-        while self._pipe is not None and not closed:
-            with self._changed:
-                status, closed = self._status, self._closed
-            status = replace(status, metrics=generate_latest(self.registry).decode())
-            try:
-                self._pipe.write(json.dumps(asdict(status)) + "\n")
-            except BrokenPipeError:
-                # The supervisor is gone; `engine.worker` notices the same and ends this process.
-                return
-            with self._changed:
-                self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
-        if self._pipe is not None:
-            self._pipe.close()
+        try:
+            while not closed:
+                with self._changed:
+                    status, closed = self._status, self._closed
+                self._send(fd, replace(status, metrics=generate_latest(self.registry).decode()))
+                with self._changed:
+                    self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
+        except BrokenPipeError:
+            # The supervisor is gone; `engine.worker` notices the same and ends this process.
+            _log.debug("nobody reads the status any more")
+        finally:
+            os.close(fd)
+
+    @staticmethod
+    def _send(fd: int, status: Status) -> None:
+        line = json.dumps(asdict(status)).encode() + b"\n"
+        while line:
+            line = line[os.write(fd, line) :]
 
     def _news(self, told: Status) -> bool:
         return self._closed or replace(told, metrics="") != self._status

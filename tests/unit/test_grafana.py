@@ -1,0 +1,83 @@
+"""The dashboards, without Grafana: current, complete, and about metrics that exist."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.metrics import METRICS, Kind
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "grafana/dashboards").glob("*.json"))
+
+
+def panels(file: Path) -> list[dict[str, Any]]:
+    return [panel for panel in json.loads(file.read_text())["panels"] if panel["type"] != "row"]
+
+
+def names() -> dict[str, set[str]]:
+    series = {}
+    for metric in METRICS:
+        suffixes = ("_bucket", "_sum", "_count") if metric.kind is Kind.HISTOGRAM else ("",)
+        labels = {*metric.labels, "instance", "job"} | ({"le"} if metric.kind is Kind.HISTOGRAM else set())
+        series |= {metric.name + suffix: labels for suffix in suffixes}
+    return series
+
+
+def test_the_dashboards_are_current() -> None:
+    program = "import sys; sys.path.insert(0, 'grafana'); import build; print(build.render(build.overview()), end='')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == (ROOT / "grafana/dashboards/overview.json").read_text(), "run: python grafana/build.py"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_panel_says_what_it_shows_in_which_unit(file: Path) -> None:
+    for panel in panels(file):
+        assert panel["title"]
+        assert panel["description"].endswith("."), panel["title"]
+        assert re.search(r'"unit": "\w+"', json.dumps(panel)), panel["title"]
+        assert panel["datasource"]["uid"] == "${datasource}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_metric_and_label_in_a_dashboard_exists(file: Path) -> None:
+    known = names()
+    for panel in panels(file):
+        for target in panel["targets"]:
+            for name, chosen in re.findall(r"(jmsbridge_\w+)\{([^}]*)\}", target["expr"]):
+                assert name in known, panel["title"]
+                assert set(re.findall(r"(\w+)=", chosen)) <= known[name]
+            (used,) = [set(re.findall(r"jmsbridge_\w+", target["expr"]))]
+            assert used <= known.keys(), panel["title"]
+            for group in re.findall(r"by \(([^)]*)\)", target["expr"]):
+                assert {label.strip() for label in group.split(",")} <= set().union(*(known[name] for name in used))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_rates_are_taken_over_the_interval_that_grafana_works_out(file: Path) -> None:
+    windows = set(re.findall(r"\[([^]]*)\]", " ".join(t["expr"] for p in panels(file) for t in p["targets"])))
+    assert windows == {"$__rate_interval"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_panels_do_not_overlap(file: Path) -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in json.loads(file.read_text())["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+
+
+def test_every_metric_is_on_a_dashboard() -> None:
+    shown = " ".join(file.read_text() for file in FILES)
+    assert [metric.name for metric in METRICS if metric.name not in shown] == []

@@ -1,0 +1,103 @@
+"""What reaches stderr, seen from outside: each test is a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+
+from engine.logging import Redactor, secrets_of
+from routes.config import loads
+
+SECRET = 'pa"ss-wörd'
+
+CONFIG = f"""
+bridge.id=test
+kafka.bootstrap.servers=127.0.0.1:1
+kafka.sasl.password=kafka-secret
+routes.a.name=a
+routes.a.in.include=msg.address==a
+routes.a.out.topic=topic-a
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:1
+source.jms.destinations=queue:a
+source.jms.username=user
+source.jms.password={SECRET}
+"""
+
+PROGRAM = """
+import logging, sys
+import structlog
+import engine.logging
+from engine.logging import Redactor
+engine.logging.secrets_of = lambda config: frozenset([sys.argv[1]])
+engine.logging.setup(object())
+log = structlog.get_logger("engine.test")
+url = "stomp://user:" + sys.argv[1] + "@host"
+log.info("connected", url=url, password="short", count=3, nested={"a": [sys.argv[1]]})
+log.debug("hidden")
+logging.getLogger("stomp.py").warning("login %s refused", sys.argv[1])
+logging.getLogger("stomp.py").info("hidden")
+try:
+    raise ValueError("cannot log in with " + sys.argv[1])
+except ValueError:
+    log.exception("failed")
+"""
+
+
+def logged(**environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, SECRET],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_no_secret_is_in_any_line_whoever_logs_it() -> None:
+    text = logged()
+    assert SECRET not in text
+    assert "short" not in text
+    assert "stomp://user:******@host" in text
+    assert "login ****** refused" in text
+    assert "ValueError: cannot log in with ******" in text
+    assert "hidden" not in text
+
+
+def test_json_lines_hold_the_same_and_no_secret() -> None:
+    lines = [json.loads(line) for line in logged(JMS_BRIDGE_LOG="json").splitlines()]
+    assert SECRET not in str(lines)
+    first, second, third = lines
+    assert (first["event"], first["count"], first["password"], first["level"]) == ("connected", 3, "******", "info")
+    assert first["nested"] == {"a": ["******"]}
+    assert (second["event"], second["logger"]) == ("login ****** refused", "stomp.py")
+    assert third["exception"].endswith("ValueError: cannot log in with ******")
+
+
+def test_a_level_can_be_chosen() -> None:
+    assert "hidden" in logged(JMS_BRIDGE_LOG_LEVEL="debug")
+    assert "connected" not in logged(JMS_BRIDGE_LOG_LEVEL="error")
+
+
+def test_a_level_that_is_none_is_refused_with_the_ones_there_are() -> None:
+    code = "import engine.logging; engine.logging.setup()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "JMS_BRIDGE_LOG_LEVEL": "loud"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "UsageError: JMS_BRIDGE_LOG_LEVEL=loud: expected one of debug, info, warning, error" in done.stderr.replace(
+        "engine.errors.", ""
+    ).replace("\n", " ")
+
+
+def test_every_password_of_a_configuration_is_a_secret() -> None:
+    assert secrets_of(loads(CONFIG)) == {SECRET, "kafka-secret"}
+
+
+def test_a_secret_within_a_longer_one_leaves_no_rest() -> None:
+    assert Redactor(["abc", "abcdef", ""])("x abcdef abc") == "x ****** ******"

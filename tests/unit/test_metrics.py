@@ -1,0 +1,191 @@
+"""The metrics table and the objects that fill it, on registries of their own."""
+
+import math
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from engine.exposition import Merged
+from engine.metrics import (
+    FAILURE_REASONS,
+    LATENCY_BUCKETS_SECONDS,
+    METRICS,
+    UNROUTED_REASONS,
+    BridgeMetrics,
+    RouterMetrics,
+    SourceMetrics,
+    reference,
+)
+from engine.status import State, Status, StatusBoard
+from routes.config import loads
+from routes.model import Config
+
+ROOT = Path(__file__).parents[2]
+
+TWO_ROUTES = """
+bridge.id=test
+routing.dead-letter-topic=dead
+routing.on-unmatched=dead-letter
+journal.partitions=2
+routes.a.name=a
+routes.a.in.include=msg.address==a
+routes.a.out.topic=topic-a
+routes.b.name=b
+routes.b.in.include=msg.address==b
+routes.b.out.topic=topic-b
+routes.b.on-soft-failure=dead-letter
+source.jms.type=stomp
+source.jms.destinations=queue:a
+"""
+
+
+@pytest.fixture
+def config() -> Config:
+    return loads(TWO_ROUTES)
+
+
+@pytest.fixture
+def promtool() -> str:
+    return shutil.which("promtool") or pytest.skip("no promtool: switch this test on with `apt-get install prometheus`")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def everything(config: Config) -> CollectorRegistry:
+    """What `/metrics` shows of a bridge: each process has figures of its own."""
+    router, source, bridge = CollectorRegistry(), CollectorRegistry(), CollectorRegistry()
+    RouterMetrics(router, config).connection(up=True)
+    SourceMetrics(source, "jms", "source:jms")
+    BridgeMetrics(bridge, ["router"], "0.1", "4.2")
+    board = StatusBoard(["router", "source:jms"])
+    board.put(Status("router", State.READY, metrics=text(router)))
+    board.put(Status("source:jms", State.READY, metrics=text(source)))
+    bridge.register(Merged(board))
+    return bridge
+
+
+def text(registry: CollectorRegistry) -> str:
+    return generate_latest(registry).decode()
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(name, labels)
+
+
+def test_every_series_of_a_route_exists_before_the_first_message(config: Config) -> None:
+    registry = CollectorRegistry()
+    RouterMetrics(registry, config)
+    assert value(registry, "jmsbridge_routed_messages_total", route="a", topic="topic-a") == 0
+    for reason in FAILURE_REASONS:
+        assert value(registry, "jmsbridge_failed_messages_total", route="a", reason=reason, policy="stop") == 0
+        assert value(registry, "jmsbridge_failed_messages_total", route="b", reason=reason, policy="dead-letter") == 0
+    labels = {"route": "-", "reason": "unmatched", "policy": "dead-letter"}
+    assert registry.get_sample_value("jmsbridge_failed_messages_total", labels) == 0
+    for reason in UNROUTED_REASONS:
+        assert value(registry, "jmsbridge_unrouted_messages_total", reason=reason) == 0
+    assert [value(registry, "jmsbridge_journal_lag_records", partition=str(p)) for p in (0, 1, 2)] == [0, 0, None]
+
+
+def test_router_figures_are_totals_that_a_repeated_call_replaces(config: Config) -> None:
+    registry = CollectorRegistry()
+    metrics = RouterMetrics(registry, config)
+    metrics.routed("a", "topic-a", 5)
+    metrics.routed("a", "topic-a", 5)
+    metrics.unrouted("expired", 2)
+    metrics.lag(1, 9)
+    assert value(registry, "jmsbridge_routed_messages_total", route="a", topic="topic-a") == 5
+    assert value(registry, "jmsbridge_unrouted_messages_total", reason="expired") == 2
+    assert value(registry, "jmsbridge_journal_lag_records", partition="1") == 9
+
+
+def test_source_figures_add_up(config: Config) -> None:
+    registry = CollectorRegistry()
+    metrics = SourceMetrics(registry, "jms", "source:jms/1")
+    assert value(registry, "jmsbridge_connection_up", component="source:jms/1") == 0
+    metrics.received()
+    metrics.received(2)
+    metrics.reconnected()
+    metrics.connection(up=True)
+    assert value(registry, "jmsbridge_source_received_messages_total", source="jms") == 3
+    assert value(registry, "jmsbridge_source_journaled_messages_total", source="jms") == 0
+    assert value(registry, "jmsbridge_source_reconnects_total", source="jms") == 1
+    assert value(registry, "jmsbridge_connection_up", component="source:jms/1") == 1
+
+
+def test_latency_counts_from_the_jvm_become_a_histogram(config: Config) -> None:
+    registry = CollectorRegistry()
+    metrics = RouterMetrics(registry, config)
+    cumulative = [3] * len(LATENCY_BUCKETS_SECONDS)
+    metrics.latency([1, 2, *cumulative[2:]], 12.5, 4)
+    assert value(registry, "jmsbridge_routing_latency_seconds_bucket", le="0.001") == 1
+    assert value(registry, "jmsbridge_routing_latency_seconds_bucket", le="300.0") == 3
+    assert value(registry, "jmsbridge_routing_latency_seconds_bucket", le="+Inf") == 4
+    assert value(registry, "jmsbridge_routing_latency_seconds_count") == 4
+    assert value(registry, "jmsbridge_routing_latency_seconds_sum") == 12.5
+
+
+def test_latency_counts_of_another_number_of_buckets_are_refused(config: Config) -> None:
+    metrics = RouterMetrics(CollectorRegistry(), config)
+    with pytest.raises(ValueError, match="zip"):
+        metrics.latency([1, 2], 1.0, 2)
+
+
+def test_the_average_is_that_of_the_last_minute(config: Config) -> None:
+    clock = Clock()
+    registry = CollectorRegistry()
+    metrics = RouterMetrics(registry, config, clock)
+    none = [0] * len(LATENCY_BUCKETS_SECONDS)
+
+    def average(now: float, total: float, count: int) -> float:
+        clock.now = now
+        metrics.latency(none, total, count)
+        return value(registry, "jmsbridge_routing_latency_average_seconds") or 0.0
+
+    assert math.isnan(average(0, 0, 0))
+    assert average(1, 10, 2) == 5
+    assert average(30, 11, 3) == pytest.approx(11 / 3)
+    assert average(65, 11.5, 4) == pytest.approx(1.5 / 2)
+    assert math.isnan(average(200, 11.5, 4))
+
+
+def test_every_metric_is_exposed_with_the_name_kind_and_help_of_the_table(config: Config) -> None:
+    registry = everything(config)
+    exposed = text(registry)
+    for metric in METRICS:
+        assert f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n" in exposed
+    assert len(re.findall("^# TYPE", exposed, re.MULTILINE)) == len(METRICS)
+    assert "_created" not in exposed
+
+
+def test_labels_in_the_exposition_are_those_of_the_table(config: Config) -> None:
+    registry = everything(config)
+    table = {metric.name.removesuffix("_total"): set(metric.labels) for metric in METRICS}
+    for family in registry.collect():
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == table[family.name]
+
+
+def test_promtool_finds_nothing_to_improve(config: Config, promtool: str) -> None:
+    registry = everything(config)
+    done = subprocess.run([promtool, "check", "metrics"], input=generate_latest(registry), capture_output=True)
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, "", "")
+
+
+def test_the_documentation_is_current() -> None:
+    assert (ROOT / "docs/metrics.md").read_text() == reference(), "run: python -m engine.metrics > docs/metrics.md"
+
+
+def test_the_module_prints_the_documentation() -> None:
+    done = subprocess.run([sys.executable, "-m", "engine.metrics"], capture_output=True, text=True, check=True)
+    assert done.stdout == reference()

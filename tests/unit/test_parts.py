@@ -1,0 +1,66 @@
+"""Which processes a configuration asks for."""
+
+import pytest
+
+from engine.errors import UsageError
+from engine.parts import Part, Stage, parts
+from routes.config import loads
+
+ROUTE = """
+bridge.id=test
+routes.a.name=a
+routes.a.in.include=msg.address==a
+routes.a.out.topic=topic-a
+source.orders.type=stomp
+source.orders.destinations=queue:a
+source.prices.type=stomp
+source.prices.url=stomp://127.0.0.1:1
+source.prices.destinations=topic:prices
+source.prices.workers=2
+"""
+EMBEDDED = loads(ROUTE)
+EXTERNAL = loads(ROUTE + "kafka.bootstrap.servers=127.0.0.1:2\nsource.orders.url=stomp://127.0.0.1:1\nembedded=off\n")
+
+
+def test_everything_embedded_starts_brokers_first_and_waits_for_them() -> None:
+    assert parts(EMBEDDED) == (
+        Part("kafka", "kafka", Stage.BROKER),
+        Part("artemis", "artemis", Stage.BROKER),
+        Part("router", "router", Stage.ROUTER, needs=("kafka",)),
+        Part("source:orders", "source:orders", Stage.SOURCE, needs=("kafka", "artemis")),
+        Part("source:prices", "source:prices", Stage.SOURCE, needs=("kafka",)),
+        Part("source:prices/1", "source:prices", Stage.SOURCE, worker=1, needs=("kafka",)),
+    )
+
+
+def test_existing_servers_leave_nothing_to_start_and_nothing_to_wait_for() -> None:
+    assert [(part.name, part.needs) for part in parts(EXTERNAL)] == [
+        ("router", ()),
+        ("source:orders", ()),
+        ("source:prices", ()),
+        ("source:prices/1", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [
+        ("router", ["router"]),
+        ("sources", ["source:orders", "source:prices", "source:prices/1"]),
+        ("source:prices", ["source:prices", "source:prices/1"]),
+        ("kafka", ["kafka"]),
+    ],
+)
+def test_one_part_alone_waits_for_nothing_that_runs_elsewhere(only: str, names: list[str]) -> None:
+    chosen = parts(EMBEDDED, only)
+    assert [part.name for part in chosen] == names
+    assert {part.needs for part in chosen} == {()}
+
+
+@pytest.mark.parametrize("only", ["source:nothing", "nothing", "artemis"])
+def test_a_part_that_is_not_there_is_told_with_those_that_are(only: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parts(EXTERNAL, only)
+    assert str(caught.value) == (
+        f"--only {only}: there is no such part; expected one of router, source:orders, source:prices, sources"
+    )

@@ -1,0 +1,61 @@
+"""What a user sees of a start, as plain text."""
+
+import io
+import re
+
+from rich.console import Console
+
+from engine.example import try_out
+from engine.parts import parts
+from engine.progress import Progress
+from engine.status import State, Status
+from routes.config import loads
+
+CONFIG = """
+bridge.id=bridge-1
+routes.emea.name=emea
+routes.emea.in.include=msg.address==orders && region = 'emea' AND JMSType = 'o''clock'
+routes.emea.in.exclude=test = TRUE
+routes.emea.out.topic=orders
+source.jms.type=stomp
+source.jms.destinations=topic:prices, queue:orders
+"""
+
+
+def test_a_start_is_told_line_by_line_and_ends_with_what_to_try() -> None:
+    config = loads(CONFIG)
+    output = io.StringIO()
+    progress = Progress(config, parts(config), "http://127.0.0.1:8480", Console(file=output, width=200))
+    states = {part.name: Status(part.name, State.DOWN) for part in parts(config)}
+
+    def tell(name: str, state: State, detail: str) -> None:
+        states[name] = Status(name, state, detail)
+        progress.show(list(states.values()))
+
+    progress.begin()
+    tell("kafka", State.STARTING, "")
+    tell("kafka", State.READY, "127.0.0.1:9092 [here]")
+    tell("artemis", State.READY, "stomp://127.0.0.1:61613")
+    tell("router", State.READY, "1 route")
+    tell("source:jms", State.DEGRADED, "no connection")
+    tell("source:jms", State.READY, "topic:prices, queue:orders")
+    tell("source:jms", State.READY, "topic:prices, queue:orders")
+    text = re.sub(r"\d+\.\d s", "N s", output.getvalue())
+    assert text.splitlines()[1:] == [
+        "starting kafka, artemis, router, source:jms",
+        "  ✓ kafka       127.0.0.1:9092 [here]  N s",
+        "  ✓ artemis     stomp://127.0.0.1:61613  N s",
+        "  ✓ router      1 route  N s",
+        "  ! source:jms  degraded: no connection  N s",
+        "  ✓ source:jms  topic:prices, queue:orders  N s",
+        "ready after N s, metrics and health on http://127.0.0.1:8480",
+        "  try  jms-bridge send queue:orders --property region=emea --header 'JMSType=o'\"'\"'clock' \"hello\""
+        + f" -c {config.path}" * (config.path.name != "jms-bridge.properties"),
+        "       jms-bridge receive kafka:orders" + f" -c {config.path}" * (config.path.name != "jms-bridge.properties"),
+        "Ctrl-C stops",
+    ]
+
+
+def test_what_to_try_leaves_out_a_message_that_no_route_would_take() -> None:
+    config = loads(CONFIG.replace("region = 'emea'", "region LIKE '%a'"))
+    assert [command.split()[1] for command in try_out(config)] == ["receive"]
