@@ -24,8 +24,8 @@ __all__ = ["Role", "librdkafka", "spark_options"]
 
 Role = Literal["producer", "consumer", "admin"]
 
-_FRAMING_BYTES = 64 * 1024
-"""What a record may grow by after the journal took it: the bridge's own headers and Kafka's framing."""
+_GROWTH_BYTES = 1024 * 1024
+"""What a record may grow by after the journal took it: headers of a dead letter, and Kafka's framing."""
 
 
 def librdkafka(config: Config, role: Role) -> dict[str, str]:
@@ -44,16 +44,18 @@ def librdkafka(config: Config, role: Role) -> dict[str, str]:
     if role == "producer":
         # Java's partitioner, so that a key has one partition whichever client wrote it.
         settings |= {"acks": "all", "enable.idempotence": "true", "partitioner": "murmur2_random"}
-        settings.setdefault("message.max.bytes", str(_largest_request(config)))
+        settings["message.max.bytes"] = str(config.journal.max_message_bytes + _GROWTH_BYTES)
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "enable.auto.commit": "false"}
         settings |= {"allow.auto.create.topics": "false"}
-        settings.setdefault("fetch.message.max.bytes", str(_largest_request(config)))
     return settings
 
 
 def spark_options(config: Config, role: Role) -> dict[str, str]:
-    """The options of Spark's Kafka source (consumer) or sink (producer), each with its `kafka.`."""
+    """The options of Spark's Kafka source (consumer) or sink (producer), each with its `kafka.`.
+
+    What is fast and how large a record may be is left to `engine.spark.pipes`.
+    """
     given = _given(config, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
     settings |= _java_login(given) | _java_certificates(given)
@@ -61,8 +63,6 @@ def spark_options(config: Config, role: Role) -> dict[str, str]:
     settings.setdefault("client.id", config.bridge_id)
     if role == "producer":
         settings |= {"acks": "all", "enable.idempotence": "true"}
-        settings.setdefault("max.request.size", str(_largest_request(config)))
-        settings.setdefault("buffer.memory", str(max(32 * 1024 * 1024, 2 * int(settings["max.request.size"]))))
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "allow.auto.create.topics": "false"}
     return {f"kafka.{name}": value for name, value in settings.items()}
@@ -86,10 +86,6 @@ def _given(config: Config, role: Role) -> dict[str, str]:
         if name.startswith("ssl.") and name.endswith(".location"):
             settings[name] = str(base / value)
     return settings
-
-
-def _largest_request(config: Config) -> int:
-    return config.journal.max_message_bytes + _FRAMING_BYTES
 
 
 def _librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:

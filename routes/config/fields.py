@@ -244,7 +244,7 @@ FIELDS = Table(
             "Copies of each message at creation; `broker`: as the cluster has it.",
             default="broker",
         ),
-        Field("journal.retention", RETENTION, "How long messages are kept, routed or not.", default="7d"),
+        Field("journal.retention", RETENTION, "How long messages are kept, routed or not; at creation.", default="7d"),
         Field(
             "journal.max-message-bytes",
             size("64KiB", "512MiB"),

@@ -18,7 +18,7 @@ __all__ = ["DEFAULT_KEY_PATTERN", "KEY_PATTERN"]
 # punctuation and symbols; joiners (U+200C, U+200D) stay, Persian and Hindi words need them.
 _NEITHER_LETTER_NOR_DIGIT = (
     r"\x00-\x20!\"$%&'()*,;<>?\[\\\]^`|~\x7f-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7"
-    r"\u1680\u2000-\u200b\u200e-\u2bff\u3000-\u3004\u3008-\u3020\ud800-\uf8ff\ufeff\ufff0-\uffff"
+    r"\u1680\u2000-\u200b\u200e-\u2070\u2080-\u208f\u20a0-\u20ff\u2150-\u2182\u2185-\u2bff\u3000-\u3004\u3008-\u3020\ud800-\uf8ff\ufeff\ufff0-\uffff"
     "\U0001f000-\U0001ffff"
 )
 _PUNCTUATION = r"\-_.:@#+/={}"
@@ -33,6 +33,7 @@ _DIFFERENT = (
         "write the ranges you mean, as in [A-Za-z0-9_]",
     ),
     (r"\(\?P", "'{0}' is known to Python only", "groups need no names here"),
+    (r"\(\?#", "'{0}', a comment, is known to Python only", "put it above the line"),
     (r"\(\?\(", "'{0}', a conditional, is known to Python only", "write two alternatives"),
     (r"\(\?[a-zA-Z-]+[:)]", "'{0}', a flag, differs between Java and Python", "write both cases out, as in [Aa]"),
     (r"\\[UZzNQEGhHRvVXpP]", "'{0}' differs between Java and Python", r"write the characters themselves or \uXXXX"),

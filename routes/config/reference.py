@@ -51,6 +51,24 @@ differently (`\\w`, flags, sets inside sets) is refused. The message id, which i
 is not checked.
 """
 
+_LOGIN = """\
+### Login and TLS
+
+Written once, for all clients:
+
+```
+kafka.security.protocol=SASL_SSL
+kafka.sasl.mechanism=SCRAM-SHA-512
+kafka.sasl.username=bridge
+kafka.sasl.password=${env:KAFKA_PASSWORD}
+kafka.ssl.ca.location=tls/ca.pem
+```
+
+Java's spelling does as well: `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` (PEM), `kafka.ssl.keystore.location`
+(PEM or PKCS12). A client certificate in two files is `kafka.ssl.certificate.location` and `kafka.ssl.key.location` (PEM,
+the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+"""
+
 _KAFKA = """\
 ### What the bridge sets itself
 
@@ -69,8 +87,10 @@ def reference() -> str:
         if section == "routing":
             parts.append(_KEYS_OF_RECORDS.format(pattern=DEFAULT_KEY_PATTERN))
         if section == "kafka":
+            parts.append(_LOGIN)
             parts.append(_KAFKA + "\n".join(_reserved(RESERVED, "kafka.")) + "\n")
         if section == "spark":
+            parts.append(_LOGIN)
             parts.append(_KAFKA + "\n".join(_reserved(RESERVED_SPARK, "")) + "\n")
     return "\n".join(parts)
 

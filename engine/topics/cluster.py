@@ -1,0 +1,148 @@
+"""An admin client whose errors are this project's, and whose waiting has an end."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from engine.errors import HardFailureError, UnreachableError
+from engine.kafka import librdkafka
+from engine.topics.problems import Problem, problem_of_error, refused
+from routes.errors import ConfigurationError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from confluent_kafka.admin import TopicDescription
+
+    from routes.model import Config
+
+__all__ = ["Cluster"]
+
+_SLICE_SECONDS = 0.5
+_LEAST_REQUEST_SECONDS = 1.0
+_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
+_NOT_AUTHORISED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+
+
+class Cluster:
+    """A Kafka cluster that answered at least once."""
+
+    def __init__(self, config: Config, timeout_seconds: float) -> None:
+        """Connects, and lets all calls together take `timeout_seconds`.
+
+        Raises:
+            UnreachableError: no broker answers in time.
+            HardFailureError: one refuses the login or the certificate.
+            ConfigurationError: a `kafka.*` value is none that the client knows.
+        """
+        self._config = config
+        self._timeout_seconds = timeout_seconds
+        self._deadline = time.monotonic() + timeout_seconds
+        self._errors: list[KafkaError] = []
+        # What it would log is in the errors.
+        settings: dict[str, Any] = {**librdkafka(config, "admin"), "error_cb": self._errors.append, "log_level": 0}
+        try:
+            self._client = AdminClient(settings)
+        except KafkaException as error:
+            fault = Fault(f"a Kafka setting cannot be used: {error.args[0].str()}", file=str(config.path))
+            raise ConfigurationError([fault]) from error
+        self._connect()
+
+    def describe(self, topics: Iterable[str]) -> dict[str, TopicDescription | KafkaError]:
+        """What is known of each topic, with what this client may do to it; or why nothing is."""
+        names = list(topics)
+        if not names:
+            return {}
+        futures = self._client.describe_topics(
+            TopicCollection(names), include_authorized_operations=True, request_timeout=self._seconds_left()
+        )
+        found: dict[str, TopicDescription | KafkaError] = {}
+        for topic, future in futures.items():
+            try:
+                found[topic] = future.result()
+            except KafkaException as error:
+                found[topic] = self._answer(error)
+        return found
+
+    def settings(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """The settings of each topic; one whose settings may not be read, or that is missing, is left out."""
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        if not resources:
+            return {}
+        futures = self._client.describe_configs(resources, request_timeout=self._seconds_left())
+        found: dict[str, Mapping[str, str]] = {}
+        for resource, future in futures.items():
+            try:
+                found[resource.name] = {name: entry.value for name, entry in future.result().items()}
+            except KafkaException as error:
+                self._answer(error)
+        return found
+
+    def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> None:
+        """Make topics; one that has come into being meanwhile is as good. HardFailureError names all refused ones."""
+        if not topics:
+            return
+        seconds = self._seconds_left()
+        futures = self._client.create_topics(list(topics), operation_timeout=seconds, request_timeout=seconds)
+        problems = []
+        for topic, future in futures.items():
+            try:
+                future.result()
+            except KafkaException as error:
+                refusal = self._answer(error)
+                if refusal.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    problems.append(self._not_created(topic, users[topic], refusal))
+        if problems:
+            raise refused(self._config.bootstrap_servers, problems)
+
+    def _connect(self) -> None:
+        """Waits for a broker. A refused login or certificate ends the wait: it will not get better."""
+        while True:
+            try:
+                self._client.list_topics(timeout=min(_SLICE_SECONDS, self._timeout_seconds))
+            except KafkaException as error:
+                self._client.poll(0)
+                self._stop_on_refusal()
+                if time.monotonic() >= self._deadline:
+                    raise self._unreachable() from error
+            else:
+                return
+
+    def _stop_on_refusal(self) -> None:
+        where = f"Kafka at {self._config.bootstrap_servers}"
+        for error in self._errors:
+            if error.code() == KafkaError._AUTHENTICATION:
+                msg = f"{where} refuses the login: {error.str()}; check kafka.sasl.* and kafka.security.protocol"
+                raise HardFailureError(msg)
+            if error.code() == KafkaError._SSL:
+                msg = f"{where}: no TLS: {error.str()}; check kafka.ssl.* and kafka.security.protocol"
+                raise HardFailureError(msg)
+
+    def _answer(self, error: KafkaException) -> KafkaError:
+        """What the broker said; UnreachableError if it said nothing."""
+        cause: KafkaError = error.args[0]
+        if cause.code() in _NO_ANSWER:
+            raise self._unreachable() from error
+        return cause
+
+    def _unreachable(self) -> UnreachableError:
+        last = f" ({self._errors[-1].str()})" if self._errors else ""
+        where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"
+        return UnreachableError(f"{where}; start it, or correct kafka.bootstrap.servers")
+
+    def _seconds_left(self) -> float:
+        return max(self._deadline - time.monotonic(), _LEAST_REQUEST_SECONDS)
+
+    def _not_created(self, topic: str, users: str, error: KafkaError) -> Problem:
+        if error.code() in _NOT_AUTHORISED:
+            remedy = "grant CREATE on it to the bridge's principal, or create it by hand"
+            return Problem(topic, users, "does not exist, and the bridge is not authorised to create it", remedy)
+        if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+            what = f"does not exist, and cannot be created with {self._config.journal.replication} copies"
+            return Problem(topic, users, what, "lower journal.replication, or write broker")
+        return problem_of_error(topic, users, error)

@@ -1,0 +1,77 @@
+"""The topics the router writes: there, writable, and how large a record each takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka.admin import AclOperation, NewTopic
+
+from engine.topics.cluster import Cluster
+from engine.topics.problems import is_missing, problems_of_access, refused
+
+if TYPE_CHECKING:
+    from routes.model import Config
+
+__all__ = ["check_topics", "create_missing", "limits"]
+
+_GROWTH_BYTES = 64 * 1024
+"""What a record may be larger by than in the journal: a dead letter says what happened."""
+
+
+def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
+    """Create the destinations and the dead-letter topic that are missing, if that is wanted; the names of those made.
+
+    Wanted: `routing.create-topics=true`, or `auto` on the embedded Kafka. They get the journal's partitions and
+    replication, and its message size, so that all that is taken in can go out.
+
+    Raises:
+        HardFailureError: Kafka refuses to create some.
+        UnreachableError: no broker answers in time.
+    """
+    wanted = config.routing.create_topics
+    if not (config.embedded_kafka if wanted is None else wanted):
+        return []
+    cluster, users = Cluster(config, timeout_seconds), _users(config)
+    missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
+    journal = config.journal
+    settings = {"max.message.bytes": str(journal.max_message_bytes + _GROWTH_BYTES)}
+    cluster.create([NewTopic(t, journal.partitions, journal.replication, config=settings) for t in missing], users)
+    return missing
+
+
+def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
+    """Check that every destination and the dead-letter topic exist and may be written.
+
+    Raises:
+        HardFailureError: some do not; the text has a line for each.
+        UnreachableError: no broker answers in time.
+    """
+    users = _users(config)
+    described = Cluster(config, timeout_seconds).describe(users)
+    problems = [
+        problem
+        for topic, found in described.items()
+        for problem in problems_of_access(topic, users[topic], found, (AclOperation.WRITE,))
+    ]
+    if problems:
+        raise refused(config.bootstrap_servers, problems)
+
+
+def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
+    """The `max.message.bytes` of each destination and the dead-letter topic.
+
+    A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: there only the broker knows.
+    """
+    settings = Cluster(config, timeout_seconds).settings(_users(config))
+    return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
+
+
+def _users(config: Config) -> dict[str, str]:
+    """Every topic the router writes, with who wants it."""
+    routes: dict[str, list[str]] = {}
+    for route in config.routes:
+        routes.setdefault(route.target.address, []).append(f"'{route.name}'")
+    users = {topic: f"route{'s' if len(names) > 1 else ''} {', '.join(names)}" for topic, names in routes.items()}
+    if dead_letters := config.routing.dead_letter_topic:
+        users[dead_letters] = "routing.dead-letter-topic"
+    return users

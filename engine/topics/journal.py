@@ -1,0 +1,79 @@
+"""The journal topic: made as configured when missing, checked when there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AclOperation, NewTopic
+
+from engine.journal import FRAMING_BYTES
+from engine.topics.cluster import Cluster
+from engine.topics.problems import Problem, is_missing, problem_of_error, problems_of_access, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from routes.model import Config
+
+__all__ = ["ensure_journal"]
+
+_USERS = "the journal"
+_log = structlog.get_logger(__name__)
+
+
+def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
+    """Create the journal topic as configured, or check the existing one; its number of partitions.
+
+    An existing journal keeps its partitions and retention; a difference is logged.
+
+    Raises:
+        HardFailureError: it cannot be created, read or written, or cannot hold what the bridge writes.
+        UnreachableError: no broker answers in time.
+    """
+    cluster = Cluster(config, timeout_seconds)
+    journal, topic = config.journal, config.journal.topic
+    found = cluster.describe([topic])[topic]
+    if is_missing(found):
+        settings = {
+            "cleanup.policy": "delete",
+            # The source's time: latency counts from there.
+            "message.timestamp.type": "CreateTime",
+            "retention.ms": str(journal.retention_ms),
+            "max.message.bytes": str(_largest(config)),
+        }
+        cluster.create([NewTopic(topic, journal.partitions, journal.replication, config=settings)], {topic: _USERS})
+        return journal.partitions
+    if isinstance(found, KafkaError):
+        raise refused(config.bootstrap_servers, [problem_of_error(topic, _USERS, found)])
+    problems = problems_of_access(topic, _USERS, found, (AclOperation.READ, AclOperation.WRITE))
+    actual = cluster.settings([topic]).get(topic, {})
+    problems += _unfit(config, actual)
+    if problems:
+        raise refused(config.bootstrap_servers, problems)
+    partitions = len(found.partitions)
+    _log_difference(topic, "journal.partitions", str(journal.partitions), str(partitions))
+    _log_difference(topic, "journal.retention", str(journal.retention_ms), actual.get("retention.ms"))
+    return partitions
+
+
+def _largest(config: Config) -> int:
+    return config.journal.max_message_bytes + FRAMING_BYTES
+
+
+def _unfit(config: Config, actual: Mapping[str, str]) -> Iterator[Problem]:
+    """Settings under which messages would be lost or refused."""
+    if "compact" in actual.get("cleanup.policy", ""):
+        remedy = "set its cleanup.policy to delete, or name another journal.topic"
+        yield Problem(config.journal.topic, _USERS, "is compacted, which drops messages", remedy)
+    limit, largest = int(actual.get("max.message.bytes", _largest(config))), _largest(config)
+    if limit < largest:
+        what = f"takes {limit} bytes, and the bridge may write {largest}"
+        remedy = f"set its max.message.bytes to {largest}, or lower journal.max-message-bytes"
+        yield Problem(config.journal.topic, _USERS, what, remedy)
+
+
+def _log_difference(topic: str, key: str, configured: str, actual: str | None) -> None:
+    if actual is not None and actual != configured:
+        _log.warning("the existing journal is not as configured", topic=topic, key=key, want=configured, have=actual)
