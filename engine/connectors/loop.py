@@ -1,0 +1,296 @@
+"""Runs one worker of a source: connects, reads, journals, acknowledges what the journal has, and starts over.
+
+Written once for all systems. Reading goes on while records are on their way to Kafka; acknowledgements follow in the
+order of reading, each only after the journal has confirmed its message and all before it. What is neither confirmed
+nor acknowledged when a connection ends comes again, from the broker, on the next one. Nothing here is unbounded: not
+the records on their way (`engine.journal`), not the deliveries waiting for their turn.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.connectors import SOURCES
+from engine.connectors.base import NotConnectedError
+from engine.connectors.oversize import dead_letter
+from engine.errors import HardFailureError, SoftFailureError, UnreachableError
+from engine.journal import Journal, JournalError, JournalTooLargeError
+from engine.metrics import SourceMetrics
+from engine.status import State, component_name
+from routes.errors import BridgeError
+from routes.model import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Event
+
+    from engine.connectors.base import Delivery, Source
+    from engine.message import Message
+    from engine.status import Reporter
+    from routes.model import Config
+
+__all__ = ["BackOff", "SourceLoop", "run_source"]
+
+_MOST_OUTSTANDING = 20_000
+_ACKNOWLEDGE_AT = 500
+_IDLE_SECONDS = 0.2
+_SOON_SECONDS = 0.01
+_FLUSH_SECONDS = 10.0
+_STALLED_SECONDS = 3.0
+_FIRST_BACK_OFF_SECONDS = 0.5
+_LONGEST_BACK_OFF_SECONDS = 30.0
+_TOO_LARGE = "too-large"
+_log = structlog.get_logger(__name__)
+
+
+def run_source(config: Config, name: str, worker: int, status: Reporter, stop: Event) -> None:
+    """Runs worker number `worker` (from 1) of `source.<name>` until `stop` is set, then leaves its broker in order.
+
+    Raises:
+        BridgeError: it cannot go on, and no other try can help; see `engine.errors` for which.
+    """
+    source = next(source for source in config.sources if source.name == name)
+    metrics = SourceMetrics(status.registry, name, component_name(name, worker))
+    SourceLoop(config, SOURCES[source.type](config, source, worker), metrics, status).run(stop)
+
+
+class SourceLoop:
+    """One source and its journal, for one thread."""
+
+    def __init__(self, config: Config, source: Source, metrics: SourceMetrics, status: Reporter) -> None:
+        self._config = config
+        self._source = source
+        self._metrics = metrics
+        self._status = status
+        self._connections = 0
+        self._is_stalled = False
+        self._back_off = BackOff()
+
+    def run(self, stop: Event) -> None:
+        """Returns when `stop` was set and everything is in order; raises BridgeError as `run_source` does."""
+        while not stop.is_set():
+            try:
+                self._session(stop)
+            except (NotConnectedError, JournalError) as error:
+                where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
+                self._check_outage(where, error)
+                wait = self._back_off.next(getattr(error, "back_off_seconds", None))
+                self._status.state(State.DEGRADED, f"{where}: {error}")
+                _log.warning("will try again", where=where, why=str(error), seconds=round(wait, 1))
+                stop.wait(wait)
+
+    def _session(self, stop: Event) -> None:
+        """One connection from beginning to end."""
+        try:
+            self._source.connect()
+            self._connected()
+            journal = Journal(self._config, stop, self._stalled)
+            try:
+                self._flow(_Flow(self._config, self._source, journal, self._metrics), journal, stop)
+            finally:
+                journal.close()
+        finally:
+            self._source.close()
+            self._metrics.connection(up=False)
+
+    def _flow(self, flow: _Flow, journal: Journal, stop: Event) -> None:
+        try:
+            while not stop.is_set():
+                if flow.step():
+                    self._back_off.reset()
+                if journal.stalled_seconds > _STALLED_SECONDS:
+                    self._stalled()
+                elif self._is_stalled:
+                    self._ready()
+            self._status.state(State.STOPPING, "waiting for the journal")
+            flow.settle()
+        except (HardFailureError, SoftFailureError):
+            # What is safe already need not come again.
+            flow.settle_quietly()
+            raise
+        finally:
+            flow.count()
+
+    def _connected(self) -> None:
+        self._connections += 1
+        self._metrics.connection(up=True)
+        if self._connections > 1:
+            self._metrics.reconnected()
+        self._back_off.connected()
+        self._ready()
+
+    def _ready(self) -> None:
+        self._is_stalled = False
+        self._status.state(State.READY, self._source.address)
+
+    def _stalled(self) -> None:
+        self._is_stalled = True
+        self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
+
+    def _check_outage(self, where: str, error: Exception) -> None:
+        most = self._config.router.outage_timeout_seconds
+        if self._back_off.lasting_seconds > most:
+            msg = f"{where} has been out of reach for more than {most:.0f} s: {error}"
+            raise UnreachableError(msg) from error
+
+
+class _Flow:
+    """The deliveries of one connection, from the broker through the journal to their acknowledgement."""
+
+    def __init__(self, config: Config, source: Source, journal: Journal, metrics: SourceMetrics) -> None:
+        self._config = config
+        self._source = source
+        self._journal = journal
+        self._metrics = metrics
+        self._waiting: deque[_Waiting] = deque()
+        self._confirmed = 0
+        self._failure: Exception | None = None
+        self._received = 0
+        self._journaled = 0
+
+    def step(self) -> bool:
+        """Reads what is there, or waits for some; whether anything was acknowledged."""
+        if len(self._waiting) >= _MOST_OUTSTANDING:
+            self._journal.poll(_SOON_SECONDS)
+            return self._acknowledge()
+        delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
+        if delivery is None:
+            self._journal.poll()
+            return self._acknowledge()
+        self._received += 1
+        self._take(delivery)
+        return (self._failure is not None or self._confirmed >= _ACKNOWLEDGE_AT) and self._acknowledge()
+
+    def settle(self) -> None:
+        """Waits until the journal has all that was read, and acknowledges it."""
+        self._journal.flush(_FLUSH_SECONDS)
+        self._acknowledge()
+
+    def settle_quietly(self) -> None:
+        """The same on the way out after a failure, which says more than another one would."""
+        try:
+            self.settle()
+        except (NotConnectedError, JournalError, BridgeError) as error:
+            _log.warning("some messages will come again", why=str(error))
+
+    def count(self) -> None:
+        """Brings the metrics up to date; not done for each message, since it would take longer than its parsing."""
+        received, self._received = self._received, 0
+        journaled, self._journaled = self._journaled, 0
+        self._metrics.received(received)
+        self._metrics.journaled(journaled)
+
+    def _take(self, delivery: Delivery) -> None:
+        waiting = _Waiting(self, delivery.token)
+        self._waiting.append(waiting)
+        try:
+            if delivery.size is not None:
+                raise JournalTooLargeError(delivery.size, self._config.journal.max_message_bytes)
+            taken = self._journal.append(delivery.message, waiting.journaled)
+        except JournalTooLargeError as error:
+            taken = self._reject(delivery.message, error, waiting)
+        if not taken:
+            # Asked to stop while waiting for room: it stays with the broker.
+            self._waiting.pop()
+
+    def _reject(self, message: Message, error: JournalTooLargeError, waiting: _Waiting) -> bool:
+        who = message.headers.get("JMSMessageID", "without id")
+        where = message.headers.get("JMSDestination", self._source.address)
+        policy, topic = self._config.routing.on_soft_failure, self._config.routing.dead_letter_topic
+        if policy is Policy.STOP:
+            self._waiting.pop()
+            msg = (
+                f"message {who} from {where} is too large for the journal: {error}; it stays with the broker. "
+                "Raise journal.max-message-bytes, or set routing.on-soft-failure to dead-letter or skip"
+            )
+            raise SoftFailureError(msg)
+        self._metrics.rejected(_TOO_LARGE)
+        _log.warning("too large for the journal", message=who, destination=where, size=error.size, policy=policy.value)
+        if policy is Policy.DEAD_LETTER and topic is not None:
+            return self._journal.write(topic, dead_letter(message, error, self._config), waiting.settled)
+        waiting.settled(None)
+        return True
+
+    def settled(self, error: Exception | None, *, journaled: bool) -> None:
+        """One more of them may be acknowledged, or never will be."""
+        if error is None:
+            self._confirmed += 1
+            self._journaled += journaled
+        elif self._failure is None:
+            self._failure = error
+
+    def _acknowledge(self) -> bool:
+        """Acknowledges the first deliveries, up to one that is not confirmed yet."""
+        tokens = []
+        while self._waiting and self._waiting[0].confirmed:
+            tokens.append(self._waiting.popleft().token)
+        if tokens:
+            self._confirmed -= len(tokens)
+            self._source.acknowledge(tokens)
+            self._metrics.acknowledged(len(tokens))
+        self.count()
+        if self._failure:
+            raise self._failure
+        return bool(tokens)
+
+
+class _Waiting:
+    """A delivery that is not acknowledged yet."""
+
+    __slots__ = ("_flow", "confirmed", "token")
+
+    def __init__(self, flow: _Flow, token: object) -> None:
+        self._flow = flow
+        self.token = token
+        self.confirmed = False
+
+    def journaled(self, error: Exception | None) -> None:
+        """What the journal calls for it."""
+        self.confirmed = error is None
+        self._flow.settled(error, journaled=True)
+
+    def settled(self, error: Exception | None) -> None:
+        """The same where it did not go into the journal but was dealt with otherwise."""
+        self.confirmed = error is None
+        self._flow.settled(error, journaled=False)
+
+
+class BackOff:
+    """Longer and longer waits, with jitter so that many do not come back at once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next_seconds = _FIRST_BACK_OFF_SECONDS
+        self._failing_since: float | None = None
+        self._connected_since: float | None = None
+
+    @property
+    def lasting_seconds(self) -> float:
+        """For how long there has been no connection."""
+        return 0.0 if self._failing_since is None else self._clock() - self._failing_since
+
+    def next(self, at_least_seconds: float | None = None) -> float:
+        """How long to wait after another failure: between a half and the whole of twice the time before."""
+        now = self._clock()
+        if self._connected_since is not None and now - self._connected_since > _LONGEST_BACK_OFF_SECONDS:
+            self.reset()
+        self._connected_since = None
+        if self._failing_since is None:
+            self._failing_since = now
+        wait = max(self._next_seconds, at_least_seconds or 0.0)
+        self._next_seconds = min(self._next_seconds * 2, _LONGEST_BACK_OFF_SECONDS)
+        return wait * random.uniform(0.5, 1.0)  # noqa: S311 # no secret depends on it
+
+    def connected(self) -> None:
+        """There is a connection; whether it is any good, only messages or time can tell."""
+        self._failing_since = None
+        self._connected_since = self._clock()
+
+    def reset(self) -> None:
+        """It works again: the next wait is short."""
+        self._next_seconds = _FIRST_BACK_OFF_SECONDS

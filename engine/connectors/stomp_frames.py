@@ -1,0 +1,188 @@
+"""STOMP 1.2 frames out of a stream of bytes: any cut of the stream gives the same frames, in memory that is bounded.
+
+Specification: https://stomp.github.io/stomp-specification-1.2.html. Frames to the broker are made by `stomp.py`; what
+the headers of a message mean is in `stomp_message`. This parser is used in place of stomp.py's, which loses a frame
+that two heart-beats precede, and copies a large body once for each piece in which it comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Frame", "FrameError", "FrameParser", "escape"]
+
+_COMMANDS = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
+_EOL = b"\n\r"
+_MIN_HEAD_BYTES = 1024 * 1024
+_UNESCAPED = {"\\n": "\n", "\\r": "\r", "\\c": ":", "\\\\": "\\"}
+_ESCAPED = str.maketrans({char: escape for escape, char in _UNESCAPED.items()})
+
+
+class FrameError(Exception):
+    """The stream is not STOMP 1.2; nothing that follows in it can be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame from the broker."""
+
+    command: str
+    headers: Mapping[str, str]
+    """Unescaped, in the order of the frame; of repeated ones the first. What is no UTF-8 became U+FFFD."""
+    body: bytes
+    size: int
+    """Bytes of the body as sent; more than `body` has if it was too large to keep."""
+
+
+class FrameParser:
+    """Takes bytes as they come and gives frames as they are complete. Heart-beats are passed over."""
+
+    def __init__(self, max_body_bytes: int, kept_bytes: int) -> None:
+        """Of a body over `max_body_bytes` only the first `kept_bytes` are kept."""
+        self._max_body = max_body_bytes
+        self._kept = min(kept_bytes, max_body_bytes)
+        self._max_head = max(max_body_bytes, _MIN_HEAD_BYTES)
+        self._rest = b""
+        self._partial: _Partial | None = None
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that `data` completes; exhaust it before the next call.
+
+        Raises:
+            FrameError: what came is not STOMP 1.2.
+        """
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        position = 0
+        while partial := self._partial or self._begin(data, position):
+            position = partial.take(data, max(position, partial.start))
+            if not partial.complete:
+                # It may be cut again anywhere, so from here on it counts from the start of the data.
+                partial.start, self._partial = 0, partial
+                return
+            self._partial = None
+            yield partial.frame()
+
+    def _begin(self, data: bytes, position: int) -> _Partial | None:
+        """The frame that begins there; None if not all of its headers have come."""
+        while position < len(data) and data[position] in _EOL:
+            position += 1
+        end, body = _head_end(data, position)
+        if end >= 0:
+            command, headers = _parse_head(data[position:end])
+            return _Partial(command, headers, body, self._max_body, self._kept)
+        self._rest = data[position:]
+        if len(self._rest) > self._max_head:
+            msg = f"a frame with more than {self._max_head} bytes of headers"
+            raise FrameError(msg)
+        return None
+
+
+class _Partial:
+    """A frame whose headers are known, and whose body is taken as it comes."""
+
+    __slots__ = ("_command", "_headers", "_held", "_kept", "_length", "_most", "_pieces", "_size", "complete", "start")
+
+    def __init__(self, command: str, headers: Mapping[str, str], start: int, most: int, kept: int) -> None:
+        self.start = start
+        """Where the body begins in the data."""
+        self.complete = False
+        self._command = command
+        self._headers = headers
+        self._length = _content_length(headers)
+        self._most = most
+        self._kept = kept
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._size = 0
+
+    def take(self, data: bytes, start: int) -> int:
+        """Takes what belongs to this frame from `start` on; where it stopped taking."""
+        end = data.find(0, start) if self._length is None else start + self._length - self._size
+        if not 0 <= end < len(data):
+            self._keep(data, start, len(data))
+            return len(data)
+        self._keep(data, start, end)
+        if data[end]:
+            msg = f"a body that does not end after its {self._length} bytes"
+            raise FrameError(msg)
+        self.complete = True
+        return end + 1
+
+    def frame(self) -> Frame:
+        return Frame(self._command, self._headers, b"".join(self._pieces), self._size)
+
+    def _keep(self, data: bytes, start: int, end: int) -> None:
+        self._size += end - start
+        # Too large from the first piece on where the length was told, else from the piece that makes it so.
+        room = end - start if max(self._size, self._length or 0) <= self._most else self._kept - self._held
+        if room < 0:
+            self._pieces = [b"".join(self._pieces)[: self._kept]]
+            self._held = self._kept
+        elif start < end and room:
+            piece = data[start : min(end, start + room)]
+            self._pieces.append(piece)
+            self._held += len(piece)
+
+
+def escape(value: str) -> str:
+    """A header's name or value as it stands in a frame."""
+    return value.translate(_ESCAPED)
+
+
+def _head_end(data: bytes, start: int) -> tuple[int, int]:
+    """Where the headers end and the body begins; -1 if the empty line has not come yet. Lines end in LF or CR LF."""
+    end = data.find(b"\n\n", start)
+    with_cr = data.find(b"\n\r\n", start, end if end >= 0 else len(data))
+    return (with_cr, with_cr + 3) if with_cr >= 0 else (end, end + 2)
+
+
+def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:
+    text = head.decode("utf-8", "replace")
+    escaped = "\\" in text
+    command, *lines = text.split("\n")
+    command = command.removesuffix("\r")
+    if command not in _COMMANDS:
+        msg = f"a frame begins with {command[:40]!r}, which is no STOMP command"
+        raise FrameError(msg)
+    headers: dict[str, str] = {}
+    # CONNECTED is the one frame whose headers are not escaped.
+    escaped = escaped and command != "CONNECTED"
+    for line in lines:
+        name, colon, value = line.removesuffix("\r").partition(":")
+        if not colon:
+            msg = f"a header line without a colon: {line[:40]!r}"
+            raise FrameError(msg)
+        if escaped:
+            name, value = _unescape(name), _unescape(value)
+        if name not in headers:
+            headers[name] = value
+    return command, headers
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    plain: list[str] = []
+    position = 0
+    while (found := text.find("\\", position)) >= 0:
+        pair = text[found : found + 2]
+        # An unknown escape should end the connection, by the specification. It stays as it is instead: the same
+        # message would come again after every reconnection.
+        plain += (text[position:found], _UNESCAPED.get(pair, pair))
+        position = found + 2
+    return "".join((*plain, text[position:]))
+
+
+def _content_length(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("content-length")
+    if text is None:
+        return None
+    if not (text.isascii() and text.strip().isdigit()) or len(text) > 19:
+        msg = f"a content-length that is no number: {text[:40]!r}"
+        raise FrameError(msg)
+    return int(text)
