@@ -122,21 +122,23 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
    * `times` (epoch milliseconds) are by journal partition, -1 for none; `notes` are handed out once.
    */
   public static String read() {
-    // Emitted is read before sent: the filter comes before the sink, so equal numbers mean that nothing is between.
+    // Acknowledged is read first and emitted last, against the flow: a difference is never hidden, at worst shown late.
+    String sends = Sends.read();
     Counts now = counts;
     Mark[] at = marks;
     String processed = Arrays.stream(at).map(mark -> mark.processed.toString()).collect(Collectors.joining(","));
     String times = Arrays.stream(at).map(mark -> mark.time.toString()).collect(Collectors.joining(","));
     List<long[]> notes = new ArrayList<>();
     now.notes.drainTo(notes);
-    return "{\"counts\":" + Arrays.toString(now.cells)
+    return "{\"outcomes\":" + now.kinds.length
+        + ",\"counts\":" + Arrays.toString(now.cells)
         + ",\"emitted\":" + now.emitted
         + ",\"buckets\":" + Arrays.toString(now.buckets)
         + ",\"latency_ms\":" + now.latencyMs
         + ",\"processed\":[" + processed + "],\"times\":[" + times + "]"
         + ",\"notes\":" + notes.stream().map(Arrays::toString).collect(Collectors.joining(",", "[", "]"))
         + ",\"unnoted\":" + now.unnoted
-        + "," + Sends.read() + "}";
+        + "," + sends + "}";
   }
 
   private static synchronized Mark grow(int partition) {

@@ -1,0 +1,126 @@
+"""What Spark and its Kafka clients throw, as errors for users: what it was, and whether trying again can help."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+
+from engine.errors import HardFailureError, SoftFailureError
+from engine.router.failures import STOP
+from engine.spark.positions import KafkaUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from engine.spark.tally import SendFailure
+
+__all__ = ["Cause", "StoppedByPolicyError", "failure_of", "query_failure", "send_failure", "spark_failure"]
+
+Cause = tuple[str, str]
+"""Java class and message of a throwable."""
+
+_KAFKA = "org.apache.kafka.common.errors."
+_FINAL = {
+    "InvalidTopicException": "Kafka takes the name of a topic for invalid",
+    "TopicAuthorizationException": "not authorised to use a topic",
+    "ClusterAuthorizationException": "not authorised by the Kafka cluster",
+    "GroupAuthorizationException": "not authorised to use a consumer group",
+    "TransactionalIdAuthorizationException": "not authorised to use a transactional id",
+    "AuthenticationException": "Kafka does not accept the login",
+    "SaslAuthenticationException": "Kafka does not accept the login",
+    "SslAuthenticationException": "the TLS handshake with Kafka fails",
+    "RecordTooLargeException": "Kafka does not take a record because of its size",
+    "UnsupportedVersionException": "the Kafka broker is too old",
+    "PolicyViolationException": "a policy of the Kafka cluster forbids a record",
+    "InvalidRecordException": "Kafka rejects a record",
+}
+_PASSING = {
+    "TimeoutException",
+    "DisconnectException",
+    "NetworkException",
+    "BrokerNotAvailableException",
+    "CoordinatorNotAvailableException",
+    "LeaderNotAvailableException",
+    "NotLeaderOrFollowerException",
+    "NotEnoughReplicasException",
+    "NotEnoughReplicasAfterAppendException",
+    "KafkaStorageException",
+    "OffsetOutOfRangeException",
+    "UnknownTopicOrPartitionException",
+    "UnknownServerException",
+    "OutOfOrderSequenceException",
+    "InterruptException",
+}
+# Spark's own words for a journal that lost records before it read them: recovery knows what to do.
+_DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
+_CAUSES_AT_MOST = 20
+
+
+class StoppedByPolicyError(SoftFailureError):
+    """A message failed, and the policy of its route is `stop`."""
+
+    def __init__(self, route: str, reason: str, position: str, detail: str) -> None:
+        self.route, self.reason, self.position = route, reason, position
+        super().__init__(
+            f"route {route!r} cannot take the message at {position}: {detail} ({reason}). "
+            "Correct the route, or set on-soft-failure to skip or dead-letter for it, and start again: "
+            "the message is still in the journal"
+        )
+
+
+def query_failure(query: StreamingQuery) -> Exception | None:
+    """Why a query ended; None if it runs or was stopped."""
+    found: Any = query._jsq.exception()
+    return failure_of(list(_chain(found.get()))) if found.isDefined() else None
+
+
+def spark_failure(error: Exception) -> Exception | None:
+    """What an exception from PySpark means; None if it did not come from the JVM."""
+    if isinstance(error, Py4JJavaError):
+        return failure_of(list(_chain(error.java_exception)))
+    if isinstance(error, CapturedException) and error._origin is not None:
+        return failure_of(list(_chain(error._origin.java_exception)))
+    return None
+
+
+def send_failure(failure: SendFailure) -> Exception:
+    """Why Kafka did not take a record."""
+    return failure_of([(failure.kind, failure.detail)], failure.topic)
+
+
+def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
+    """The error that a chain of Java exceptions means, outermost first.
+
+    SoftFailureError, HardFailureError; KafkaUnavailableError if trying again may help; RuntimeError for what is not
+    foreseen.
+    """
+    for _, message in causes:
+        if STOP in message:
+            return _stopped(message)
+    where = f" (topic {topic!r})" if topic else ""
+    for name, message in reversed(causes):
+        kind = name.rpartition(".")[2]
+        if name.startswith(_KAFKA) and kind in _FINAL:
+            return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
+        if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):
+            return KafkaUnavailableError(f"{kind}{where}: {message}")
+    name, message = causes[-1]
+    return RuntimeError(f"Spark's query ended: {name.rpartition('.')[2]}: {message.partition(chr(10))[0]}")
+
+
+def _stopped(message: str) -> Exception:
+    fields, _ = json.JSONDecoder().raw_decode(message, message.index(STOP) + len(STOP))
+    return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
+
+
+def _chain(throwable: Any) -> Iterator[Cause]:
+    for _ in range(_CAUSES_AT_MOST):
+        if throwable is None:
+            return
+        yield str(throwable.getClass().getName()), str(throwable.getMessage() or "")
+        throwable = throwable.getCause()

@@ -1,0 +1,155 @@
+"""Offsets in Kafka: where topics begin and end, where they were at a time, and which journal positions an output holds.
+
+An output record tells the journal position it was made from (`engine.message.POSITION`), so the outputs themselves say
+what has been published. Nothing here decides anything; `engine.spark.recovery` does.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from pyspark.sql import functions as F
+
+from engine.errors import HardFailureError
+from engine.message import ORIGIN, POSITION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["KafkaOffsets", "KafkaUnavailableError", "Offsets", "Topics", "spark_offsets", "with_positions"]
+
+Offsets = dict[int, int]
+"""Offset by partition."""
+Topics = dict[str, Offsets]
+"""Offsets by topic."""
+
+_SECONDS = 10.0
+_SPEC: Any = OffsetSpec
+_REFUSED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+}
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
+
+
+class KafkaUnavailableError(Exception):
+    """Kafka does not answer now; asking again later may help."""
+
+
+class KafkaOffsets:
+    """Questions to a Kafka cluster about its topics. Each waits for seconds at most.
+
+    Every method raises `KafkaUnavailableError` without an answer, and `HardFailureError` if Kafka says no.
+    """
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """`settings` are librdkafka's, of an admin client."""
+        self._admin = AdminClient(dict(settings))
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int]:
+        """The number of partitions of those topics that exist."""
+        return {topic: len(found.partitions) for topic, found in self._describe(topics).items()}
+
+    def identity(self, topic: str) -> str:
+        """Kafka's id of the topic: another one if it was deleted and created again. Empty from brokers without ids."""
+        found = self._describe([topic]).get(topic)
+        return "" if found is None or found.topic_id is None else str(found.topic_id)
+
+    def starts(self, topics: Iterable[str]) -> Topics:
+        """The first offset that is still there, of each partition of those topics that exist."""
+        return self._offsets(topics, _SPEC.earliest())
+
+    def ends(self, topics: Iterable[str], *, committed: bool = False) -> Topics:
+        """The offset that the next record gets; `committed`: that follows the last record of no open transaction."""
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        return self._offsets(topics, _SPEC.latest(), level)
+
+    def since(self, topics: Iterable[str], time_ms: int) -> Topics:
+        """The first offset with a record of that time or later; the end where there is none."""
+        topics = list(topics)
+        found = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))
+        ends = self.ends(topics)
+        return {
+            topic: {
+                partition: ends[topic][partition] if offset < 0 else offset for partition, offset in offsets.items()
+            }
+            for topic, offsets in found.items()
+        }
+
+    def _describe(self, topics: Iterable[str]) -> dict[str, Any]:
+        names = sorted(set(topics))
+        if not names:
+            return {}
+        futures = self._admin.describe_topics(TopicCollection(names), request_timeout=_SECONDS)
+        found = {}
+        for name, future in futures.items():
+            try:
+                found[name] = future.result()
+            except KafkaException as error:
+                if error.args[0].code() not in _MISSING:
+                    raise _translated(error, name) from error
+        return found
+
+    def _offsets(
+        self, topics: Iterable[str], spec: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> Topics:
+        result: Topics = {}
+        wanted = {}
+        for topic, count in self.partitions(topics).items():
+            result[topic] = {}
+            wanted.update({TopicPartition(topic, partition): spec for partition in range(count)})
+        if not wanted:
+            return result
+        futures = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=_SECONDS)
+        for place, future in futures.items():
+            try:
+                result[place.topic][place.partition] = future.result().offset
+            except KafkaException as error:
+                raise _translated(error, place.topic) from error
+        return result
+
+
+def _translated(error: KafkaException, topic: str) -> Exception:
+    cause = error.args[0]
+    if cause.code() in _REFUSED:
+        return HardFailureError(f"not authorised to read topic {topic!r}: {cause.str()}; grant it")
+    return KafkaUnavailableError(f"Kafka gives no answer about topic {topic!r}: {cause.str()}")
+
+
+def spark_offsets(topics: Mapping[str, Mapping[int, int]]) -> str:
+    """Offsets in the form of Spark's options `startingOffsets` and `endingOffsets`."""
+    return json.dumps({topic: {str(partition): at for partition, at in each.items()} for topic, each in topics.items()})
+
+
+def with_positions(frame: DataFrame, journal: str, bridge_id: str) -> DataFrame:
+    """The journal positions in a frame of output records: columns `partition` and `offset`.
+
+    Only records that this bridge made from this journal count. The last position of a record is the one its last
+    bridge wrote.
+    """
+    own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(bridge_id).cast("binary").alias("value"))
+    parts = F.split(_last_header("headers", POSITION), ":")
+    # A topic's name has no colon.
+    return (
+        frame.where(F.array_contains("headers", own))
+        .select(parts.alias("parts"))
+        .where((F.size("parts") == 3) & (F.col("parts")[0] == journal))
+        .select(
+            F.col("parts")[1].try_cast("int").alias("partition"), F.col("parts")[2].try_cast("bigint").alias("offset")
+        )
+        .where("partition IS NOT NULL AND offset IS NOT NULL")
+    )
+
+
+def _last_header(headers: str, name: str) -> Column:
+    last = F.try_element_at(headers, F.lit(-1))
+    # Routed records have it at the end, where it costs nothing to find.
+    named = F.filter(headers, lambda item: item["key"] == name)
+    found = F.when(last["key"] == name, last["value"]).otherwise(F.try_element_at(named, F.lit(-1))["value"])
+    return found.cast("string")

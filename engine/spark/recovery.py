@@ -1,0 +1,226 @@
+"""From what the last run left to where the next one starts: nothing is lost, nothing is published twice.
+
+After a clean stop the last generation says how far it was. After a crash the outputs say it: each record in them names
+the journal position it was made from. Of the journal records since Spark's last commit, up to the highest position
+found in an output, those that are in no output are routed once, as the routes were then; the new generation starts
+behind them. A run that dies in here is repeated by the next one with the same result.
+
+    committed          highest published           end of the journal
+        |  . # # . # # . #  |                           |
+         - - - - - - - - - - - - - - - - - - - - - - - -
+           # published already, left alone
+           . not published: routed here     the new generation starts behind
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import structlog
+from javaproperties import KeyValue, parse
+from pyspark.sql import functions as F
+
+from engine.errors import HardFailureError
+from engine.router import route
+from engine.spark.generation import Start
+from engine.spark.positions import KafkaUnavailableError
+from engine.spark.published import find
+from engine.spark.session import running_tasks
+from engine.spark.topics import limits
+from routes.config import loads
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from engine.spark.generation import Generation, Generations
+    from engine.spark.meter import Meter
+    from engine.spark.pipes import Pipes
+    from engine.spark.positions import KafkaOffsets, Offsets, Topics
+    from engine.spark.tally import Tally
+    from routes.model import Config
+
+__all__ = ["Recovery", "outputs", "routes_text"]
+
+_ROUTING = ("bridge.", "journal.", "router.", "routing.", "routes.", "kafka.bootstrap.")
+_MARGIN_MS = 60_000
+"""How far the clocks of this machine and of Kafka may be apart."""
+_STILL_SECONDS, _STILL_TIMES = 0.25, 3
+_STILL_AT_MOST_SECONDS = 5.0
+_UNDER_WAY_AT_MOST_SECONDS = 180.0
+"""Longer than Kafka's producers try, by default."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Makes the next generation. Runs before the query, while no other router uses the checkpoint."""
+
+    config: Config
+    pipes: Pipes
+    kafka: KafkaOffsets
+    generations: Generations
+    tally: Tally
+    meter: Meter
+
+    def run(self) -> Generation:
+        """The new generation.
+
+        Raises:
+            HardFailureError: the checkpoint is damaged, or the journal is not the one it belongs to.
+            KafkaUnavailableError: Kafka does not answer.
+        """
+        journal = self.config.journal.topic
+        last = self.generations.newest()
+        starts, ends = (found.get(journal, {}) for found in (self.kafka.starts([journal]), self._journal_ends()))
+        positions = dict(starts) if last is None else self._resume(last, starts, ends)
+        start = Start(
+            journal=journal,
+            journal_id=self.kafka.identity(journal),
+            positions=positions,
+            outputs=self.kafka.ends(outputs(self.config)),
+            bridge_id=self.config.bridge_id,
+            routes=routes_text(self.config),
+        )
+        generation = self.generations.create(start)
+        _log.info("router starts", generation=generation.number, positions=positions)
+        return generation
+
+    def _journal_ends(self) -> Topics:
+        return self.kafka.ends([self.config.journal.topic])
+
+    def _resume(self, last: Generation, starts: Offsets, ends: Offsets) -> Offsets:
+        self._same_journal(last.start)
+        committed = last.committed()
+        positions = {**starts, **last.start.positions, **(committed.positions if committed else {})}
+        self._within(positions, ends)
+        positions = self._kept(positions, starts)
+        stopped = last.stopped()
+        if stopped is None:
+            since = None if committed is None else committed.time_ms - _MARGIN_MS
+            positions = self._repair(last.start, positions, since)
+        else:
+            positions = {partition: max(at, stopped.get(partition, -1) + 1) for partition, at in positions.items()}
+        self._within(positions, ends)
+        return positions
+
+    def _same_journal(self, start: Start) -> None:
+        journal = self.config.journal.topic
+        if start.journal != journal:
+            msg = (
+                f"journal.topic is {journal!r}, but the checkpoint {self.config.router.checkpoint} belongs to the "
+                f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: what the old "
+                "journal holds unrouted then stays there"
+            )
+            raise HardFailureError(msg)
+        identity = self.kafka.identity(journal)
+        if start.journal_id and identity and identity != start.journal_id:
+            self._recreated()
+
+    def _within(self, positions: Offsets, ends: Offsets) -> None:
+        if any(at > ends.get(partition, 0) for partition, at in positions.items()):
+            self._recreated()
+
+    def _recreated(self) -> None:
+        checkpoint = self.config.router.checkpoint
+        msg = (
+            f"the journal {self.config.journal.topic!r} was deleted and created again, or lost its end, since the "
+            f"router last ran. Either restore it, or remove {checkpoint}: the router then routes "
+            "everything that the journal holds now"
+        )
+        raise HardFailureError(msg)
+
+    def _kept(self, positions: Offsets, starts: Offsets) -> Offsets:
+        """The positions, moved to where the journal begins now."""
+        lost = {p: starts[p] - at for p, at in positions.items() if starts.get(p, 0) > at}
+        if lost:
+            _log.error(
+                "journal records are gone before they were routed; raise journal.retention",
+                journal=self.config.journal.topic,
+                records_by_partition=lost,
+            )
+            self.meter.lost(sum(lost.values()))
+        return {partition: max(at, starts.get(partition, 0)) for partition, at in positions.items()}
+
+    def _repair(self, start: Start, positions: Offsets, since_ms: int | None) -> Offsets:
+        """Publishes what the last run left out in between; gives the positions behind what it published."""
+        routes = loads(start.routes, self.config.path.absolute().parent)
+        before, after = self._written(routes, start, since_ms)
+        if before == after:
+            return positions
+        outputs_now = self.pipes.range(before, after, committed=False)
+        published = find(outputs_now, start.journal, start.bridge_id, positions)
+        highest = published.highest
+        behind = {partition: highest.get(partition, at - 1) + 1 for partition, at in positions.items()}
+        if sum(behind.values()) - sum(positions.values()) > published.count:
+            journal = self.pipes.range({start.journal: positions}, {start.journal: behind}, committed=True)
+            self._publish(routes, published.missing_in(journal), set(after))
+        return behind
+
+    def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
+        """The parts of the outputs that the last run may have written, its topics as far as they still exist."""
+        topics = outputs(routes)
+        after = self._standing_still(topics)
+        if vanished := sorted(set(topics) - set(after)):
+            _log.warning("topics of the last run are gone; what it had not yet sent there is not sent", topics=vanished)
+        before = self.kafka.starts(after)
+        for since in (start.outputs, {} if since_ms is None else self.kafka.since(after, since_ms)):
+            for topic, offsets in before.items():
+                for partition in offsets:
+                    at = since.get(topic, {}).get(partition, 0)
+                    # An offset behind the end is that of a topic of the same name, deleted since.
+                    if at <= after[topic][partition]:
+                        offsets[partition] = max(offsets[partition], at)
+        return before, after
+
+    def _standing_still(self, topics: list[str]) -> Topics:
+        """The ends of the topics, once nothing of the last run is on its way any more."""
+        self._nothing_under_way()
+        deadline = time.monotonic() + _STILL_AT_MOST_SECONDS
+        ends, same = self.kafka.ends(topics), 0
+        # What a killed process had handed to its sockets still arrives. Others may write to the topics for ever.
+        while same < _STILL_TIMES and time.monotonic() < deadline:
+            time.sleep(_STILL_SECONDS)
+            before, ends = ends, self.kafka.ends(topics)
+            same = same + 1 if ends == before else 0
+        return ends
+
+    def _nothing_under_way(self) -> None:
+        """Waits until what this process sent before has arrived or failed; the producers give up by themselves."""
+        deadline = time.monotonic() + _UNDER_WAY_AT_MOST_SECONDS
+        while self.tally.under_way() or running_tasks(self.pipes.spark):
+            if time.monotonic() > deadline:
+                msg = "records of the last query are still on their way"
+                raise KafkaUnavailableError(msg)
+            time.sleep(_STILL_SECONDS)
+
+    def _publish(self, routes: Config, frame: DataFrame, topics: set[str]) -> None:
+        routed = route(frame, routes, limits(routes), self.tally.now())
+        self.tally.begin(routed.outcomes, len(routes.routes))
+        self.meter.begin(routes, routed.outcomes)
+        rows = self.tally.counted(routed)
+        self.pipes.write(rows.where(F.col("topic").isin(sorted(topics))))
+        reading = self.tally.read()
+        self.meter.update(reading)
+        _log.info("published what the last run had left out", records=reading.acknowledged)
+
+
+def outputs(config: Config) -> list[str]:
+    """The topics that a configuration publishes to."""
+    topics = {route.target.address for route in config.routes}
+    if config.routing.dead_letter_topic:
+        topics.add(config.routing.dead_letter_topic)
+    return sorted(topics)
+
+
+def routes_text(config: Config) -> str:
+    """The lines of the properties file that decide what is routed where; those with passwords are not among them."""
+    text = config.path.read_text(encoding="utf-8-sig")
+    return "".join(
+        line.source.rstrip("\r\n") + "\n"
+        for line in parse(StringIO(text))
+        if isinstance(line, KeyValue) and line.key.startswith(_ROUTING)
+    )

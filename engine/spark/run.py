@@ -1,0 +1,100 @@
+"""One generation while its query runs: figures, a look at its health, and the end in good order."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.spark.failures import query_failure, send_failure
+from engine.spark.session import running_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from engine.spark.generation import Generation
+    from engine.spark.lag import LagSampler
+    from engine.spark.meter import Meter
+    from engine.spark.positions import Offsets
+    from engine.spark.tally import Reading, Tally
+
+__all__ = ["Run"]
+
+_DRAIN_SECONDS, _FLUSH_SECONDS, _POLL_SECONDS = 5.0, 10.0, 0.1
+
+_log = structlog.get_logger(__name__)
+
+
+class Run:
+    """One generation while its query runs."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        generation: Generation,
+        query: StreamingQuery,
+        sampler: LagSampler,
+        tally: Tally,
+        meter: Meter,
+    ) -> None:
+        self._spark = spark
+        self._generation = generation
+        self._query = query
+        self._sampler = sampler
+        self._tally = tally
+        self._meter = meter
+
+    def measure(self) -> Reading:
+        """Publishes the figures of this moment."""
+        reading = self._tally.read()
+        self._meter.update(reading)
+        self._meter.lag(self._sampler.lag(self._next(reading), reading.times_ms))
+        return reading
+
+    def check(self, reading: Reading) -> None:
+        """Raises why the query cannot go on, if so."""
+        if failure := query_failure(self._query):
+            raise failure
+        if not self._query.isActive:
+            msg = "Spark's query ended by itself"
+            raise RuntimeError(msg)
+        if reading.failure:
+            # Spark itself would notice at the next record of the same partition, or at the end of the interval.
+            raise send_failure(reading.failure)
+
+    def stop(self, *, drain: bool) -> None:
+        """Stops the query and writes down how far it is, if everything it decided has arrived in Kafka."""
+        if drain:
+            _wait(self._drained, _DRAIN_SECONDS)
+        _wait(lambda: self._tally.read().settled, _DRAIN_SECONDS)
+        self._query.stop()
+        _wait(lambda: not running_tasks(self._spark), _FLUSH_SECONDS)
+        _wait(lambda: not self._tally.under_way(), _FLUSH_SECONDS)
+        reading = self.measure()
+        if reading.settled and not running_tasks(self._spark) and query_failure(self._query) is None:
+            decided = {partition: at - 1 for partition, at in self._next(reading).items()}
+            self._generation.stop(decided)
+            _log.info("router stopped", positions=decided)
+        else:
+            _log.warning("router stopped with records under way; the next start finds out what has arrived")
+
+    def _drained(self) -> bool:
+        self._sampler.sample()
+        reading = self._tally.read()
+        return self._sampler.lag(self._next(reading), reading.times_ms).total == 0
+
+    def _next(self, reading: Reading) -> Offsets:
+        """The offset after the last one routed, by journal partition."""
+        seen = {partition: at + 1 for partition, at in reading.processed.items()}
+        return {**self._generation.start.positions, **seen}
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> None:
+    """Waits until a condition holds, or that long."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)

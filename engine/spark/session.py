@@ -1,0 +1,221 @@
+"""The Spark session of the router: one JVM in local mode on loopback, with its settings and its log file.
+
+Settings go through a configuration folder of our own rather than the command line: passwords in `spark.*` stay out of
+the process list, and a Spark installed elsewhere on the machine has no say. What Spark and its JVM print goes to the
+log file, never to the user's terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from engine.errors import SetupError
+from routes.errors import ConfigurationError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from routes.model import Config
+
+__all__ = ["SPARE_SLOTS", "close", "open_session", "running_tasks", "start"]
+
+SPARE_SLOTS = 2
+"""Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
+
+_OURS = "jms-bridge-spark.jar"
+_STOP_SECONDS = 20
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
+
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+_DEFAULTS = {
+    "spark.app.name": "jms-bridge",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:+UseG1GC -XX:+ExitOnOutOfMemoryError",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # What Spark remembers of finished jobs for its page; a query that runs for weeks has many.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Both shorten the pause between two intervals of real-time mode; the checkpoint is on a local disk.
+    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+}
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+"""
+
+
+def start(config: Config, partitions: int | None = None) -> SparkSession:
+    """The session that a configuration asks for, with a task slot for each of the journal's `partitions`.
+
+    Called a second time, it gives the session that runs, or a new one if that has too few slots. Without `partitions`
+    there are as many as configured: the journal may not exist yet.
+
+    Raises:
+        ConfigurationError: `spark.master` is not local, or has too few slots: the query would hang without a word.
+        SetupError: the JVM does not start, or the jars are missing.
+    """
+    slots = (partitions or config.journal.partitions) + SPARE_SLOTS
+    given = config.spark.get("spark.master")
+    if given is not None:
+        _check_master(config, given, slots)
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        if given is not None or running.sparkContext.defaultParallelism >= slots:
+            return running
+        close(running)
+    data = config.embedded.data
+    settings = {"spark.master": f"local[{slots}]", **config.spark}
+    return open_session(data / "spark", data / "log" / "spark.log", settings)
+
+
+def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkSession:
+    """Starts a JVM and a session in it; `settings` win over this module's own.
+
+    `folder` is for Spark's temporary files and configuration, `log` takes everything it has to say.
+    """
+    jars = Path(os.environ.get("JMS_BRIDGE_JARS") or Path(__file__).parents[2] / ".jars") / "spark"
+    if not (jars / _OURS).exists():
+        msg = f"no {_OURS} in {jars}: run `make setup`"
+        raise SetupError(msg)
+    folder.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    _write_settings(folder, log, settings, jars)
+    with _environment(folder), _own_interrupts(), log.open("ab") as output:
+        try:
+            launch: Any = launch_gateway
+            gateway = launch(None, {"stdout": output, "stderr": subprocess.STDOUT})
+        except PySparkRuntimeError as error:
+            msg = f"Spark's Java process does not start: {_last_line(log)} (all of it: {log})"
+            raise SetupError(msg) from error
+        conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
+        return SparkSession(SparkContext(gateway=gateway, conf=conf))
+
+
+def close(session: SparkSession) -> None:
+    """Stops the session and its JVM; returns when the process is gone."""
+    gateway = SparkContext._gateway
+    session.stop()
+    if gateway is None:
+        return
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    process: subprocess.Popen[bytes] = gateway.proc
+    if process.stdin is not None:
+        # The end of its input is what tells the JVM to exit.
+        process.stdin.close()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def running_tasks(session: SparkSession) -> int:
+    """Tasks at work in the JVM, those that were told to stop and have not yet included."""
+    tracker: Any = session._jsc.sc().statusTracker()
+    return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
+
+
+def _check_master(config: Config, master: str, least: int) -> None:
+    found = _LOCAL.fullmatch(master)
+    slots = 0 if found is None else (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+    if slots >= least:
+        return
+    if found is None:
+        message = f"spark.master is {master!r}, but the router runs inside one machine"
+    else:
+        partitions = least - SPARE_SLOTS
+        message = f"{master!r} has {slots} task slots, too few for the {partitions} partitions of the journal"
+    fault = Fault(message, f"leave it out, or write local[{least}]", file=str(config.path), key="spark.master")
+    raise ConfigurationError([fault])
+
+
+def _write_settings(folder: Path, log: Path, settings: Mapping[str, str], jars: Path) -> None:
+    places = {
+        "spark.driver.extraClassPath": f"{jars.absolute()}/*",
+        "spark.local.dir": str(folder.absolute() / "tmp"),
+        "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse"),
+    }
+    merged = {**_DEFAULTS, **places, **settings}
+    lines = "".join(f"{name} {_escaped(value)}\n" for name, value in merged.items())
+    for name, text in (("spark-defaults.conf", lines), ("log4j2.properties", _LOG4J.format(log=log.absolute()))):
+        path = folder / name
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
+
+
+def _escaped(value: str) -> str:
+    """A value as a Java properties file has it."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+
+
+@contextmanager
+def _environment(folder: Path) -> Iterator[None]:
+    """What `spark-submit` reads from the environment, ours for the time of the start."""
+    ours = {"SPARK_CONF_DIR": str(folder.absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    foreign = [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]
+    kept = {name: os.environ.pop(name) for name in foreign}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
+        os.environ.update(kept)
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keeps the handler of Ctrl-C that is installed; Spark would put its own in its place."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "it said nothing"
