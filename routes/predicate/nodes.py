@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "ADDRESS",
@@ -25,6 +29,9 @@ __all__ = [
     "Not",
     "Operator",
     "Predicate",
+    "children",
+    "identifiers",
+    "walk",
 ]
 
 ADDRESS = "msg.address"
@@ -54,6 +61,8 @@ class Node:
 
     position: int = field(default=0, compare=False, kw_only=True)
     """Offset of the node's first character in the predicate's text, from 0."""
+    end: int = field(default=0, compare=False, kw_only=True)
+    """Offset after the node's last character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,19 @@ class Literal(Node):
     """A constant: text, a boolean, an exact number (64 bits) or an approximate one."""
 
     value: str | bool | int | float
+    single: bool = False
+    """An approximate number of single precision (`1.5f`); `value` is rounded to it already."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._said == other._said
+
+    def __hash__(self) -> int:
+        return hash(self._said)
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        # Python holds 1, 1.0 and True for equal; a predicate does not.
+        return (type(self.value), self.value, self.single)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +178,31 @@ class Predicate:
 
     def __str__(self) -> str:
         return self.text
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The parts a node is made of, in the order they are written."""
+    match node:
+        case Logical():
+            return node.operands
+        case Comparison() | Arithmetic():
+            return (node.left, node.right)
+        case Between():
+            return (node.operand, node.low, node.high)
+        case Not() | Negate() | In() | Like() | IsNull():
+            return (node.operand,)
+    return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, each before its parts; without recursion."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(children(node)))
+
+
+def identifiers(predicate: Predicate) -> frozenset[str]:
+    """Names of all fields and properties the predicate looks at, `ADDRESS` among them."""
+    return frozenset(node.name for node in walk(predicate.root) if isinstance(node, Identifier))

@@ -1,0 +1,110 @@
+"""What fits together in a predicate: conditions are joined, values compared, numbers calculated with.
+
+Only what the text itself shows is a fault: a property may hold anything, and a comparison of unlike types is false.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from routes.predicate import faults, numbers
+from routes.predicate.nodes import (
+    ADDRESS,
+    Arithmetic,
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Logical,
+    Negate,
+    Node,
+    Not,
+    Operator,
+    children,
+    walk,
+)
+from routes.properties import HEADER_FIELDS, JmsType
+
+if TYPE_CHECKING:
+    from routes.errors import PredicateError
+
+__all__ = ["check"]
+
+
+def check(text: str, root: Node) -> None:
+    """Raises PredicateError for the first part, in the order of the text, that stands where it cannot."""
+    _Check(text).all(root)
+
+
+class _Check:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def all(self, root: Node) -> None:
+        self._condition(root, "a predicate is a condition")
+        for node in walk(root):
+            self._one(node)
+
+    def _one(self, node: Node) -> None:
+        match node:
+            case Logical() | Not():
+                rule = "NOT goes before a condition" if isinstance(node, Not) else f"{node.operator} joins conditions"
+                for operand in children(node):
+                    self._condition(operand, rule)
+            case Comparison():
+                self._comparison(node)
+            case Between() | Arithmetic() | Negate():
+                for operand in children(node):
+                    self._number(operand, _calculates(node))
+            case Literal(value=int() as value) if not numbers.fits(value):
+                raise self._error(node, f"the number {self._source(node)} does not fit 64 bits", faults.RANGE_HINT)
+
+    def _condition(self, node: Node, rule: str) -> None:
+        if isinstance(node, Arithmetic | Negate) or (isinstance(node, Literal) and not isinstance(node.value, bool)):
+            raise self._error(node, f"{rule}, found {faults.name(node)}", faults.condition_hint(node))
+
+    def _number(self, node: Node, rule: str) -> None:
+        if _is_condition(node) or (isinstance(node, Literal) and isinstance(node.value, str | bool)):
+            raise self._error(node, f"{rule}, found {faults.name(node)}", faults.number_operand_hint(node))
+
+    def _comparison(self, node: Comparison) -> None:
+        for operand in (node.left, node.right):
+            if _is_condition(operand):
+                hint = "join conditions with AND or OR"
+                raise self._error(operand, f"{node.operator} compares values, found {faults.name(operand)}", hint)
+            if node.operator not in (Operator.EQ, Operator.NE):
+                self._number(operand, f"{node.operator} compares numbers")
+        for left, right in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(right, Arithmetic | Negate) and self._is_text(left):
+                rule = f"{self._source(left)} is text, and {self._source(right)} calculates a number"
+                raise self._error(right, rule, faults.dash_hint(self._source(left), self._source(right)))
+
+    def _is_text(self, node: Node) -> bool:
+        match node:
+            case Literal(value=str()):
+                return True
+            case Identifier(name=name):
+                return name == ADDRESS or HEADER_FIELDS.get(name) is JmsType.STRING
+        return False
+
+    def _source(self, node: Node) -> str:
+        return self._text[node.position : node.end]
+
+    def _error(self, node: Node, message: str, hint: str = "") -> PredicateError:
+        return faults.error(self._text, node.position, message, hint)
+
+
+def _is_condition(node: Node) -> bool:
+    return isinstance(node, Logical | Not | Comparison | Between | In | Like | IsNull)
+
+
+def _calculates(node: Between | Arithmetic | Negate) -> str:
+    match node:
+        case Between():
+            return "BETWEEN compares numbers"
+        case Arithmetic():
+            return f"{node.operator} calculates with numbers"
+    return "- goes before a number"

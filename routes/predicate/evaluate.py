@@ -1,0 +1,137 @@
+"""What a predicate says about one message, in Python: for `explain`, and as the measure for `columns`.
+
+The rules are those of Jakarta Messaging 3.1, 3.8.1, told in docs/routing-language.md. Truth has three values: True,
+False, and None for unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from routes.predicate import patterns
+from routes.predicate.nodes import (
+    Arithmetic,
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Logical,
+    Negate,
+    Node,
+    Not,
+    Operator,
+    Predicate,
+    children,
+)
+from routes.predicate.values import Kind, Lookup, Value, calculate, compare, constant, find, negate
+
+__all__ = ["Lookup", "Trace", "evaluate", "trace"]
+
+_TRUE = Value(Kind.BOOLEAN, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What one part of a predicate came to."""
+
+    text: str
+    """The part, as it is written."""
+    value: str | bool | int | float | None
+    """None: unknown, or NULL. Else the truth of a condition, or the value that was compared."""
+    is_condition: bool
+    """Whether `value` is a truth value."""
+    parts: tuple[Trace, ...] = ()
+    """What it is made of, in the order written; constants are left out."""
+
+
+def evaluate(predicate: Predicate, lookup: Lookup) -> bool | None:
+    """Whether a message is selected: True, False, or None for unknown. Never fails, whatever the message holds."""
+    return _Evaluator(lookup).truth(predicate.root)
+
+
+def trace(predicate: Predicate, lookup: Lookup) -> Trace:
+    """The value of every part of the predicate for one message, also of parts that decided nothing."""
+    evaluator = _Evaluator(lookup)
+
+    def follow(node: Node, is_condition: bool) -> Trace:
+        joins = isinstance(node, Logical | Not)
+        parts = tuple(follow(part, joins) for part in children(node) if not isinstance(part, Literal))
+        value = evaluator.truth(node) if is_condition else _plain(evaluator.value(node))
+        return Trace(predicate.text[node.position : node.end], value, is_condition, parts)
+
+    return follow(predicate.root, is_condition=True)
+
+
+class _Evaluator:
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+
+    def truth(self, node: Node) -> bool | None:
+        match node:
+            case Logical():
+                return (_all if node.operator is Operator.AND else _any)(map(self.truth, node.operands))
+            case Not():
+                return _not(self.truth(node.operand))
+            case Comparison():
+                return compare(node.operator, self.value(node.left), self.value(node.right))
+            case Between():
+                return self._between(node)
+            case In() | Like():
+                return self._text(node)
+            case IsNull():
+                return (self.value(node.operand) is None) is not node.negated
+        return compare(Operator.EQ, self.value(node), _TRUE)
+
+    def value(self, node: Node) -> Value | None:
+        match node:
+            case Identifier():
+                return find(self._lookup, node.name)
+            case Literal():
+                return constant(node)
+            case Arithmetic():
+                return calculate(node.operator, self.value(node.left), self.value(node.right))
+            case Negate():
+                return negate(self.value(node.operand))
+        raise AssertionError(node)
+
+    def _between(self, node: Between) -> bool | None:
+        operand, low, high = self.value(node.operand), self.value(node.low), self.value(node.high)
+        # The specification spells both forms out; they are not each other's negation where values are unlike.
+        if node.negated:
+            return _any((compare(Operator.LT, operand, low), compare(Operator.GT, operand, high)))
+        return _all((compare(Operator.GE, operand, low), compare(Operator.LE, operand, high)))
+
+    def _text(self, node: In | Like) -> bool | None:
+        value = self.value(node.operand)
+        if value is None:
+            return None
+        if value.text is None:
+            return node.negated
+        if isinstance(node, In):
+            return (value.text in node.values) is not node.negated
+        matched = re.fullmatch(patterns.split(node.pattern, node.escape).regex, value.text)
+        return (matched is not None) is not node.negated
+
+
+def _not(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def _all(truths: Iterable[bool | None]) -> bool | None:
+    known = list(truths)
+    if False in known:
+        return False
+    return None if None in known else True
+
+
+def _any(truths: Iterable[bool | None]) -> bool | None:
+    return _not(_all(map(_not, truths)))
+
+
+def _plain(value: Value | None) -> str | bool | int | float | None:
+    return None if value is None else value.value

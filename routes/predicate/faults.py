@@ -1,0 +1,182 @@
+"""Faults of predicates in words: what was found and what was expected.
+
+What the user may have meant is in `slips`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from lark import UnexpectedToken
+
+from routes.errors import Fault, PredicateError
+from routes.predicate import slips
+from routes.predicate.nodes import (
+    Arithmetic,
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Logical,
+    Negate,
+    Node,
+    Not,
+)
+from routes.predicate.numbers import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lark import UnexpectedInput
+
+__all__ = [
+    "RANGE_HINT",
+    "character",
+    "condition_hint",
+    "dash_hint",
+    "error",
+    "name",
+    "number_hint",
+    "number_operand_hint",
+    "translate",
+]
+
+RANGE_HINT = "exact numbers go from -9223372036854775808 to 9223372036854775807; write 1e19 for a larger one"
+
+
+_SHOWN_CHARACTERS = 40
+_EXCERPT_CHARACTERS = 160
+_LOOKALIKES = "‘’‚‛“”„‟«»`´"  # noqa: RUF001 (the point of it)
+
+# What users call the terminals of the grammar, in the order they are told.
+_EXPECTED = {
+    "a field or property": ("NAME", "ADDRESS", "HEADER", "QUOTED_HEADER", "QUOTED_NAME"),
+    "a word": ("WORD",),
+    "a number": ("NUMBER",),
+    "a text in single quotes": ("TEXT",),
+    "TRUE or FALSE": ("TRUE", "FALSE"),
+    "a comparison": ("COMPARATOR", "SEED_COMPARATOR", "_BETWEEN", "_IN", "_LIKE", "_IS"),
+    "arithmetic": ("STAR", "SLASH"),
+    "AND": ("_AND", "_AMPERSANDS"),
+    "OR": ("_OR", "_BARS"),
+    "NOT": ("_BANG",),
+    "NOT NULL": (),
+    "NULL": ("_NULL",),
+    "','": ("_COMMA",),
+    "'('": ("_OPEN",),
+    "')'": ("_CLOSE",),
+    "the end": ("$END",),
+}
+
+
+def error(text: str, position: int, message: str, hint: str = "") -> PredicateError:
+    """The error for a place in a predicate's text. The excerpt is one line, cut off well behind the place."""
+    excerpt = re.sub(r"[\r\n\f]", " ", text[: position + _EXCERPT_CHARACTERS])
+    return PredicateError(Fault(message, hint, column=position + 1, excerpt=excerpt))
+
+
+def translate(text: str, unexpected: UnexpectedInput) -> PredicateError:
+    """The parser's complaint, in the user's words."""
+    token = unexpected.token if isinstance(unexpected, UnexpectedToken) else None
+    at_end = token is not None and token.type == "$END"
+    position = len(text.rstrip()) if at_end else (unexpected.pos_in_stream or 0)
+    expected = (unexpected.accepts if isinstance(unexpected, UnexpectedToken) else None) or set()
+    found = "" if at_end else str(token or text[position])
+    if slip := slips.find(text, position, found, expected):
+        return error(text, slip.position, slip.message, slip.hint)
+    if token is None:
+        return error(text, position, *character(found))
+    shown = f"{_short(found)!r}" if found else "the end"
+    return error(text, position, f"found {shown}, expected {_join(_words(expected))}")
+
+
+def character(char: str) -> tuple[str, str]:
+    """Message and hint for a character that cannot stand where it was found."""
+    if char in _LOOKALIKES:
+        return f"the quotation mark {char} is not one of the language", "text stands between ' and '"
+    label = f"{char!r} ({unicodedata.name(char, 'no name')})" if not char.isascii() else f"{char!r}"
+    if unicodedata.category(char)[0] in "ZC":
+        return f"the character {label} is no white space of the language", "use a plain blank"
+    return f"the character {label} cannot stand here", "text goes in single quotes, a name in double quotes"
+
+
+def name(node: Node) -> str:
+    """What a part of a predicate is, for a sentence such as `found the number 5`."""
+    match node:
+        case Literal(value=bool() as truth):
+            return "TRUE" if truth else "FALSE"
+        case Literal(value=str() as text):
+            return f"the text '{_short(text)}'"
+        case Literal():
+            return f"the number {node.value}"
+        case Identifier():
+            return f"the name {_short(node.name)}"
+        case Arithmetic() | Negate():
+            return "arithmetic"
+        case Logical():
+            return f"a condition with {node.operator}"
+        case Not():
+            return "a condition with NOT"
+        case Comparison() | Between() | In() | Like() | IsNull():
+            return "a comparison"
+    raise AssertionError(node)
+
+
+def condition_hint(node: Node) -> str:
+    """What to do about a value where a condition belongs."""
+    if isinstance(node, Literal) and isinstance(node.value, str):
+        return "compare it: name = 'text'"
+    return "compare it: name = 5"
+
+
+def number_operand_hint(node: Node) -> str:
+    """What to do about something else where a number belongs."""
+    if isinstance(node, Literal) and isinstance(node.value, str):
+        if numbers_text(node.value):
+            return f"write {node.value} without quotes"
+        return "text can only be compared with = and <>, or with LIKE and IN"
+    if isinstance(node, Literal):
+        return "TRUE and FALSE can only be compared with = and <>"
+    return "join conditions with AND or OR"
+
+
+def numbers_text(text: str) -> bool:
+    """Whether a text would be a number, were it not quoted."""
+    return literal(text.removeprefix("-")) is not None
+
+
+def number_hint(token: str) -> str:
+    """What to do about something that starts like a number and is none."""
+    if re.fullmatch("0[0-9]+[lL]?", token):
+        return f"a leading 0 makes it octal; write {token.lstrip('0')}, or '{token}' for the text"
+    if re.fullmatch("[0-9._]+([eE][+-]?[0-9_]+)?[fFdD]?", token) and token.count(".") < 2:
+        return "it is out of the range of its type"
+    return f"write '{token}' for the text; a name that starts with a digit goes in double quotes"
+
+
+def dash_hint(left: str, right: str) -> str:
+    """What to do about `msg.address = foo-topic` and `msg.header.x-id == foo`."""
+    if " " in right.strip():
+        return "use = and numbers on both sides"
+    return f"write '{right}' for the text, or \"{right}\" for a name with that sign in it"
+
+
+def _words(expected: Iterable[str]) -> list[str]:
+    terminals = set(expected)
+    if "COMPARATOR" not in terminals and "_NOT" in terminals and "_NULL" not in terminals and "_BANG" not in terminals:
+        terminals.add("COMPARATOR")
+    words = [word for word, names in _EXPECTED.items() if terminals.intersection(names)]
+    return ["NULL", "NOT NULL"] if words == ["NULL"] and "_NOT" in terminals else words
+
+
+def _join(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else "nothing more"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

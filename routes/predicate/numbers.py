@@ -1,0 +1,117 @@
+"""Numbers as predicates know them: literals in Java's spelling, number texts in messages, single precision.
+
+`evaluate` computes with these functions; `operands` uses the same patterns, so that Python and Spark take the same
+texts for numbers. Exact numbers have 64 bits; approximate ones are doubles, or singles held in a Python float.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from decimal import Decimal
+
+__all__ = [
+    "INTEGER_TEXT",
+    "LONG_MAX",
+    "LONG_MIN",
+    "NUMBER_TEXT",
+    "SPECIAL_TEXT",
+    "exact",
+    "fits",
+    "literal",
+    "single",
+    "single_of",
+]
+
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+
+INTEGER_TEXT = "[+-]?[0-9]+"
+"""An integer in a message: ASCII digits, optional sign, no blanks. Python and Java read the pattern alike."""
+NUMBER_TEXT = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+"""Any number in a message, integers among them."""
+SPECIAL_TEXT = "NaN|-?Infinity"
+"""What a property declared as float or double may hold beside numbers."""
+
+_DIGITS = "[0-9](?:[0-9_]*[0-9])?"
+_EXPONENT = f"[eE][+-]?{_DIGITS}"
+_APPROXIMATE = re.compile(
+    rf"(?:{_DIGITS}\.(?:{_DIGITS})?(?:{_EXPONENT})?|\.{_DIGITS}(?:{_EXPONENT})?|{_DIGITS}{_EXPONENT}|{_DIGITS}(?=[fFdD]))"
+    "([fFdD]?)"
+)
+_PATTERNS = (
+    (re.compile(r"0[xX]([0-9a-fA-F](?:[0-9a-fA-F_]*[0-9a-fA-F])?)[lL]?"), 16),
+    (re.compile(r"0[bB]([01](?:[01_]*[01])?)[lL]?"), 2),
+    (re.compile(r"(0(?:[0-7_]*[0-7])?)[lL]?"), 8),
+)
+_DECIMAL = re.compile(r"([1-9](?:[0-9_]*[0-9])?)[lL]?")
+_INTEGER = re.compile(INTEGER_TEXT)
+
+
+def literal(text: str) -> tuple[int | float, bool] | None:
+    """The value of a Java number literal without a sign, and whether it is of single precision.
+
+    None for what is no number, or none that a double can hold (Java Language Specification, 3.10.1 and 3.10.2).
+    Hexadecimal, octal and binary ones are patterns of 64 bits, so that 0xFFFFFFFFFFFFFFFF is -1. A decimal one may be
+    any size: the caller knows whether a minus stands before it.
+    """
+    for pattern, base in _PATTERNS:
+        if found := pattern.fullmatch(text):
+            value = int(found[1].replace("_", ""), base)
+            return (value - 2**64 if LONG_MAX < value < 2**64 else value), False
+    if found := _DECIMAL.fullmatch(text):
+        return _decimal(found[1].replace("_", "")), False
+    if found := _APPROXIMATE.fullmatch(text):
+        return _approximate(text.replace("_", "").rstrip("fFdD"), found[1] in ("f", "F"))
+    return None
+
+
+def exact(text: str) -> int | None:
+    """The integer in a message's text, if it is one and fits 64 bits."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    value = _decimal(text.lstrip("+-").lstrip("0") or "0")
+    value = -value if text.startswith("-") else value
+    return value if fits(value) else None
+
+
+def fits(value: int) -> bool:
+    """Whether an exact number fits 64 bits."""
+    return LONG_MIN <= value <= LONG_MAX
+
+
+def single(value: int | float | Decimal) -> float:
+    """The nearest number of single precision, ties to even, as Java's casts and `Float.parseFloat` give it."""
+    nearest = float(value)
+    if nearest == 0 or not math.isfinite(nearest):
+        return nearest
+    if not isinstance(value, float) and Decimal(nearest) != (real := Decimal(value)):
+        # Rounding twice can go wrong by one; the odd neighbour on the near side of the real value cannot.
+        if abs(Decimal(nearest)) > abs(real):
+            nearest = math.nextafter(nearest, 0.0)
+        (bits,) = struct.unpack("<q", struct.pack("<d", nearest))
+        (nearest,) = struct.unpack("<d", struct.pack("<q", bits | 1))
+    try:
+        (rounded,) = struct.unpack("<f", struct.pack("<f", nearest))
+    except OverflowError:
+        return math.copysign(math.inf, nearest)
+    return float(rounded)
+
+
+def single_of(text: str) -> float:
+    """The number of single precision nearest to what a number's text says, rounded once."""
+    double = float(text)
+    # Decimal cannot hold every exponent; what a double cannot hold, a single cannot either.
+    return double if double == 0 or math.isinf(double) else single(Decimal(text))
+
+
+def _decimal(digits: str) -> int:
+    # Python refuses to convert thousands of digits; what is longer than 2**64 is out of range whatever it is.
+    return int(digits) if len(digits) <= len(str(2**64)) else 2**64
+
+
+def _approximate(text: str, is_single: bool) -> tuple[float, bool] | None:
+    value = single_of(text) if is_single else float(text)
+    if math.isinf(value) or (value == 0 and text.lower().partition("e")[0].strip("0.")):
+        return None
+    return value, is_single

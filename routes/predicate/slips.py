@@ -1,0 +1,162 @@
+"""Common slips, recognised by what stands around the place where a predicate stopped making sense."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Set
+
+__all__ = ["Slip", "find"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """What the user most likely meant, and where it went wrong."""
+
+    position: int
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    text: str
+    position: int
+    found: str
+    """The word or sign at `position`; empty at the end."""
+    expected: Set[str]
+    """Terminals of the grammar."""
+
+    @property
+    def before(self) -> str:
+        return self.text[: self.position].rstrip()
+
+    def slip(self, message: str, hint: str, position: int | None = None) -> Slip:
+        return Slip(self.position if position is None else position, message, hint)
+
+
+def find(text: str, position: int, found: str, expected: Set[str]) -> Slip | None:
+    """The slip at this place, if it is one of those known."""
+    place = _Place(text, position, found, expected)
+    return next(filter(None, (recognise(place) for recognise in _SLIPS)), None)
+
+
+def _open_quote(place: _Place) -> Slip | None:
+    if place.found == "'":
+        return place.slip("the text that starts here has no closing quote", "a quote inside a text is doubled: 'it''s'")
+    if place.found == '"':
+        return place.slip("the name that starts here has no closing quote", "text stands in single quotes")
+    return None
+
+
+def _half_sign(place: _Place) -> Slip | None:
+    if place.found in ("&", "|"):
+        word = "AND" if place.found == "&" else "OR"
+        return place.slip(f"a single {place.found} means nothing", f"write {place.found * 2} or {word}")
+    return None
+
+
+_SIGNS = {"=>": ">=", "=<": "<=", "><": "<>", "=!": "!=", "=~": "LIKE", "===": "==", "!==": "!=", "<=>": "="}
+
+
+def _wrong_sign(place: _Place) -> Slip | None:
+    for sign, right in _SIGNS.items():
+        for start in range(max(place.position - len(sign) + 1, 0), place.position):
+            if place.text.startswith(sign, start):
+                return place.slip(f"there is no {sign}", f"write {right}", start)
+    if place.found == "!" and re.match(r"!\s+=", place.text[place.position :]):
+        return place.slip("there is a blank in !=", "write !=")
+    return None
+
+
+def _null(place: _Place) -> Slip | None:
+    if place.found.upper() == "NULL" and "NAME" in place.expected:
+        return place.slip("nothing is equal to NULL", "write IS NULL or IS NOT NULL")
+    return None
+
+
+def _reserved(place: _Place) -> Slip | None:
+    words = {"NULL", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
+    if place.found.upper() in words and "NAME" in place.expected:
+        hint = f'a value is missing before it, or write "{place.found}" in double quotes for a property of that name'
+        return place.slip(f"{place.found} is a word of the language", hint)
+    return None
+
+
+def _in_list(place: _Place) -> Slip | None:
+    if "TEXT" not in place.expected or "NAME" in place.expected or "WORD" in place.expected:
+        return None
+    if not re.search(r"(?i)\bin\s*\([^()]*$", place.before):
+        return None
+    if place.found == ")":
+        where = "IN () has no texts" if place.before.endswith("(") else "a text is missing after the comma"
+        return place.slip(where, "write IN ('a', 'b')")
+    if re.fullmatch(r"[-+]|[0-9.].*", place.found):
+        return place.slip("IN takes texts, not numbers", "join comparisons with OR, or use BETWEEN")
+    return place.slip(f"IN takes texts in single quotes, found {place.found}", f"write '{place.found.strip(chr(34))}'")
+
+
+def _pattern(place: _Place) -> Slip | None:
+    keyword = re.search(r"(?i)\b(like|escape)$", place.before)
+    if keyword is None or "TEXT" not in place.expected or "NAME" in place.expected or "WORD" in place.expected:
+        return None
+    what = "a pattern" if keyword[1].upper() == "LIKE" else "one character"
+    message = f"{keyword[1].upper()} takes {what} in single quotes"
+    if not place.found:
+        return place.slip(message, "write LIKE 'order-%'")
+    return place.slip(f"{message}, found {place.found}", f"write '{place.found.strip(chr(34))}'")
+
+
+def _broken_name(place: _Place) -> Slip | None:
+    """`a.b`, `msg.foo`, `größe#2`: a name that ends where a sign of another kind begins."""
+    name = re.search(r"[\w$]+$", place.text[: place.position])
+    if name is None or not place.found or place.found[0] not in ".:@#%~" or "$END" not in place.expected:
+        return None
+    whole = name[0] + place.found
+    if whole.startswith("msg."):
+        hint = "there are msg.address and msg.header.NAME"
+        return place.slip(f"there is no {whole}", hint, name.start())
+    if re.search(r"(=|<>)\s*$", place.text[: name.start()]):
+        return place.slip(f"{whole} needs quotes", f"write '{whole}' for the text, or == before it", name.start())
+    return place.slip(f"{whole} is no name as it stands", f'write "{whole}" or msg.header."{whole}"', name.start())
+
+
+def _parentheses(place: _Place) -> Slip | None:
+    bare = re.sub(r"""'(?:[^']|'')*'|"[^"]*\"""", lambda quoted: "x" * len(quoted[0]), place.text[: place.position])
+    opened: list[int] = []
+    for offset, char in enumerate(bare):
+        if char == "(":
+            opened.append(offset)
+        elif char == ")" and opened:
+            opened.pop()
+    if place.found == ")" and not opened:
+        return place.slip("this ) closes nothing", "remove it, or add the ( that belongs to it")
+    if not place.found and opened and "NAME" not in place.expected and "WORD" not in place.expected:
+        return place.slip("this ( is never closed", "add the ) that belongs to it", opened[-1])
+    return None
+
+
+def _words(place: _Place) -> Slip | None:
+    """`== foo bar`: after == stands one word."""
+    before = re.search(r"(?:==|!=)\s*([^\s()'\"=<>!&|]+)$", place.before)
+    if before is None or not re.match(r"[\w$.]", place.found) or "NAME" in place.expected:
+        return None
+    phrase = f"{before[1]} {place.found}"
+    return place.slip(f"found {place.found!r} after the word {before[1]!r}", f"a text with blanks: '{phrase}'")
+
+
+_SLIPS: tuple[Callable[[_Place], Slip | None], ...] = (
+    _open_quote,
+    _half_sign,
+    _wrong_sign,
+    _null,
+    _in_list,
+    _pattern,
+    _broken_name,
+    _parentheses,
+    _words,
+    _reserved,
+)

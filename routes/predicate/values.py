@@ -1,0 +1,206 @@
+"""Values in predicates at run time, and what may be compared and calculated (Jakarta Messaging 3.1, 3.8.1.1).
+
+A value is None where a message has none: NULL. `operands` says the same for Spark.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from routes.predicate import numbers
+from routes.predicate.nodes import ADDRESS, Literal, Operator
+from routes.properties import JmsType, Property
+
+__all__ = ["Kind", "Lookup", "Value", "calculate", "compare", "constant", "find", "negate", "read"]
+
+Lookup = Callable[[str], Property | None]
+"""Gives the value of a JMS field or property by its name: `Message.lookup`."""
+
+_INTEGER_BITS = {JmsType.BYTE: 8, JmsType.SHORT: 16, JmsType.INT: 32, JmsType.LONG: 64}
+_NUMBER = re.compile(numbers.NUMBER_TEXT)
+_SPECIAL = re.compile(numbers.SPECIAL_TEXT)
+_DESTINATION = re.compile("(?:queue|topic):")
+_COMPARE: Mapping[Operator, Callable[[Any, Any], bool]] = {
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+}
+
+
+class Kind(Enum):
+    """What a value is compared as."""
+
+    TEXT = auto()
+    BOOLEAN = auto()
+    EXACT = auto()
+    SINGLE = auto()
+    DOUBLE = auto()
+    BYTES = auto()
+    """Unlike everything, other bytes included."""
+    UNTYPED = auto()
+    """Text from a wire without types: read as the kind it is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that is there; text for TEXT, UNTYPED and BYTES, else bool, int or float."""
+
+    kind: Kind
+    value: str | bool | int | float
+
+    @property
+    def number(self) -> Value | None:
+        """The number this is or reads as."""
+        if self.kind is Kind.UNTYPED:
+            return _number(str(self.value))
+        return self if self.kind in (Kind.EXACT, Kind.SINGLE, Kind.DOUBLE) else None
+
+    @property
+    def truth(self) -> bool | None:
+        """The boolean this is or reads as, `true` and `false` in any case."""
+        if self.kind is Kind.UNTYPED:
+            return _truth(str(self.value))
+        return bool(self.value) if self.kind is Kind.BOOLEAN else None
+
+    @property
+    def text(self) -> str | None:
+        """The text this is or reads as."""
+        return str(self.value) if self.kind in (Kind.TEXT, Kind.UNTYPED) else None
+
+
+def find(lookup: Lookup, name: str) -> Value | None:
+    """The value under a name of the message, `ADDRESS` among the names."""
+    if name != ADDRESS:
+        return read(lookup(name))
+    destination = read(lookup("JMSDestination"))
+    return None if destination is None else Value(Kind.TEXT, _DESTINATION.sub("", str(destination.value), count=1))
+
+
+def read(found: Property | None) -> Value | None:
+    """The value of a property; None also where its text is not of its declared type."""
+    if found is None:
+        return None
+    text, kind = found.text, found.type
+    if kind is None:
+        return Value(Kind.UNTYPED, text)
+    if kind is JmsType.STRING:
+        return Value(Kind.TEXT, text)
+    if kind is JmsType.BYTES:
+        return Value(Kind.BYTES, text)
+    if kind is JmsType.BOOLEAN:
+        truth = _truth(text)
+        return None if truth is None else Value(Kind.BOOLEAN, truth)
+    if kind is JmsType.FLOAT or kind is JmsType.DOUBLE:
+        return _approximate(text, single=kind is JmsType.FLOAT)
+    value = numbers.exact(text)
+    limit = 1 << (_INTEGER_BITS[kind] - 1)
+    return Value(Kind.EXACT, value) if value is not None and -limit <= value < limit else None
+
+
+def constant(literal: Literal) -> Value:
+    """The value of a literal."""
+    match literal.value:
+        case bool():
+            return Value(Kind.BOOLEAN, literal.value)
+        case int():
+            return Value(Kind.EXACT, literal.value)
+        case float():
+            return Value(Kind.SINGLE if literal.single else Kind.DOUBLE, literal.value)
+    return Value(Kind.TEXT, literal.value)
+
+
+def compare(sign: Operator, left: Value | None, right: Value | None) -> bool | None:
+    """Unknown if either is NULL, false if they are unlike, else what the operator says."""
+    if left is None or right is None:
+        return None
+    test = _COMPARE[sign]
+    if sign in (Operator.EQ, Operator.NE):
+        if left.text is not None and right.text is not None:
+            return test(left.text, right.text)
+        if left.truth is not None and right.truth is not None:
+            return test(left.truth, right.truth)
+    if left.number is not None and right.number is not None:
+        _, first, second = _promote(left.number, right.number)
+        return test(first, second)
+    return False
+
+
+def calculate(sign: Operator, left: Value | None, right: Value | None) -> Value | None:
+    """NULL where an operand is no number, for division by zero, and where 64 bits are too few."""
+    first, second = (None if value is None else value.number for value in (left, right))
+    if first is None or second is None:
+        return None
+    kind, a, b = _promote(first, second)
+    if sign is Operator.DIV and b == 0:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        exact = _divide(a, b) if sign is Operator.DIV else _EXACTLY[sign](a, b)
+        return Value(kind, exact) if numbers.fits(exact) else None
+    result = _APPROXIMATELY[sign](a, b)
+    # A double has more than twice the digits of a single, so that rounding its result once more gives the single's.
+    return Value(kind, numbers.single(result) if kind is Kind.SINGLE else result)
+
+
+def negate(value: Value | None) -> Value | None:
+    """Unary minus; NULL where the operand is no number, and for the least number of 64 bits."""
+    number = None if value is None else value.number
+    if number is None or isinstance(number.value, str):
+        return None
+    negative = -number.value
+    return None if isinstance(negative, int) and not numbers.fits(negative) else Value(number.kind, negative)
+
+
+_EXACTLY: Mapping[Operator, Callable[[int, int], int]] = {
+    Operator.ADD: operator.add,
+    Operator.SUB: operator.sub,
+    Operator.MUL: operator.mul,
+}
+_APPROXIMATELY: Mapping[Operator, Callable[[float, float], float]] = {
+    Operator.ADD: operator.add,
+    Operator.SUB: operator.sub,
+    Operator.MUL: operator.mul,
+    Operator.DIV: operator.truediv,
+}
+
+
+def _promote(left: Value, right: Value) -> tuple[Kind, int | float, int | float]:
+    """Both numbers as the wider of their kinds: Java's binary numeric promotion (JLS 5.6)."""
+    kinds = {left.kind, right.kind}
+    if kinds == {Kind.EXACT}:
+        return Kind.EXACT, int(left.value), int(right.value)
+    if Kind.DOUBLE in kinds:
+        return Kind.DOUBLE, float(left.value), float(right.value)
+    first, second = (numbers.single(value.value) for value in (left, right) if not isinstance(value.value, str))
+    return Kind.SINGLE, first, second
+
+
+def _divide(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _number(text: str) -> Value | None:
+    exact = numbers.exact(text)
+    if exact is not None:
+        return Value(Kind.EXACT, exact)
+    return Value(Kind.DOUBLE, float(text)) if _NUMBER.fullmatch(text) else None
+
+
+def _approximate(text: str, *, single: bool) -> Value | None:
+    if not _NUMBER.fullmatch(text) and not _SPECIAL.fullmatch(text):
+        return None
+    if single:
+        return Value(Kind.SINGLE, float(text) if _SPECIAL.fullmatch(text) else numbers.single_of(text))
+    return Value(Kind.DOUBLE, float(text))
+
+
+def _truth(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
