@@ -38,10 +38,10 @@ __all__ = [
 
 FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "too-large")
 """Why a route can fail on a message."""
-UNROUTED_REASONS = ("unmatched", "expired", "own-origin", "non-durable")
+UNROUTED_REASONS = ("unmatched", "expired", "own-origin", "non-durable", "retention")
 """Why a message is passed over without being a failure."""
-REJECTION_REASONS = ("too-large", "unreadable")
-"""Why a source takes a message in only as a dead letter, or not at all."""
+REJECTION_REASONS = ("too-large",)
+"""Why a message cannot enter the journal as it is; `routing.on-soft-failure` says what happens to it."""
 NO_ROUTE = "-"
 """Label `route` of a dead letter that no route wanted."""
 LATENCY_BUCKETS_SECONDS = (
@@ -82,8 +82,8 @@ UNROUTED = Metric(
     "jmsbridge_unrouted_messages_total",
     Kind.COUNTER,
     ("reason",),
-    "Messages passed over without a failure: no route wanted them, they had expired, came from this bridge or were "
-    "not durable.",
+    "Messages passed over without a failure: no route wanted them, they had expired, came from this bridge, were not "
+    "durable, or the journal's retention removed them first.",
 )
 LAG_RECORDS = Metric(
     "jmsbridge_journal_lag_records",
@@ -220,6 +220,7 @@ class RouterMetrics:
         for partition in range(config.journal.partitions):
             self.lag(partition, 0)
         self.lag_seconds(0)
+        self.connection(up=False)
         self.latency([0] * len(LATENCY_BUCKETS_SECONDS), 0.0, 0)
 
 

@@ -36,8 +36,8 @@ class Part:
     only: str
     """For `run --only`: what the process is started with."""
     stage: Stage
-    worker: int = 0
-    """From 0; above it only for sources with several workers."""
+    worker: int = 1
+    """From 1; above it only for sources with several workers."""
     needs: tuple[str, ...] = ()
     """Parts that have to be ready before this one begins its work."""
 
@@ -65,7 +65,7 @@ def _all(config: Config) -> list[Part]:
         found.append(Part(ARTEMIS, ARTEMIS, Stage.BROKER))
     found.append(Part(ROUTER, ROUTER, Stage.ROUTER, needs=(KAFKA,)))
     for source in config.sources:
-        found += [_worker(source, number) for number in range(source.workers)]
+        found += [_worker(source, number) for number in range(1, source.workers + 1)]
     return found
 
 

@@ -63,9 +63,9 @@ class Status:
     """Of a `BridgeError`: the whole bridge stops with it."""
 
 
-def component_name(source: str, worker: int = 0) -> str:
-    """How a worker of a source is called: `source:orders`, the next ones `source:orders/1`, `source:orders/2`."""
-    return f"source:{source}" if worker == 0 else f"source:{source}/{worker}"
+def component_name(source: str, worker: int = 1) -> str:
+    """How a worker of a source is called: `source:orders`, `source:orders/2` from the second on."""
+    return f"source:{source}" if worker == 1 else f"source:{source}/{worker}"
 
 
 class Reporter:

@@ -60,7 +60,7 @@ _KNOWN = {
 _log = structlog.get_logger(__name__)
 
 
-def run(config_path: Path, only: str | None = None, worker: int = 0, status_fd: int | None = None) -> int:
+def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: int | None = None) -> int:
     """Runs the bridge, or one part of it, until it is told to stop; returns the exit status.
 
     `only` is what `engine.parts.parts` takes. `worker` and `status_fd` are given by a supervisor to its children.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -19,13 +20,14 @@ from prometheus_client import CollectorRegistry
 
 from engine import logging
 from engine.child import GO
+from engine.errors import UnreachableError
 from engine.parts import ARTEMIS, KAFKA, ROUTER
 from engine.status import Reporter, State, component_name
 from routes import config as configuration
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from engine.embedded.server import EmbeddedServer
     from routes.model import Config
@@ -36,6 +38,8 @@ STOP_SECONDS = 30.0
 """After this long a part that was asked to stop ends itself the hard way."""
 
 _ALIVE_SECONDS = 0.5
+_ANSWER_SECONDS = 5.0
+_PAUSE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 
 
@@ -124,10 +128,8 @@ def _route(config: Config, status: Reporter, orders: Orders) -> None:
     session.start(config)
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     orders.go.wait()
-    if not orders.stop.is_set():
-        topics.ensure_journal(config)
-        topics.create_missing(config)
-        topics.check_topics(config)
+    steps = topics.ensure_journal, topics.create_missing, topics.check_topics
+    if _prepared(steps, config, status, orders.stop):
         runtime.run_router(config, status, orders.stop)
 
 
@@ -137,9 +139,27 @@ def _source(config: Config, name: str, worker: int, status: Reporter, orders: Or
 
     status.state(State.STARTING, "waiting for its brokers")
     orders.go.wait()
-    if not orders.stop.is_set():
-        topics.ensure_journal(config)
+    if _prepared((topics.ensure_journal,), config, status, orders.stop):
         run_source(config, name, worker, status, orders.stop)
+
+
+def _prepared(
+    steps: Iterable[Callable[[Config, float], object]], config: Config, status: Reporter, stop: Event
+) -> bool:
+    """Whether all steps were done, Kafka being waited for; False when the part is to stop instead."""
+    deadline = time.monotonic() + config.router.outage_timeout_seconds
+    while not stop.is_set():
+        try:
+            for step in steps:
+                step(config, _ANSWER_SECONDS)
+        except UnreachableError as error:
+            if time.monotonic() > deadline:
+                raise
+            status.state(State.DEGRADED, str(error))
+            stop.wait(_PAUSE_SECONDS)
+        else:
+            return True
+    return False
 
 
 def _jars() -> Path:

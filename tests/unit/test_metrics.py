@@ -111,8 +111,8 @@ def test_router_figures_are_totals_that_a_repeated_call_replaces(config: Config)
 
 def test_source_figures_add_up(config: Config) -> None:
     registry = CollectorRegistry()
-    metrics = SourceMetrics(registry, "jms", "source:jms/1")
-    assert value(registry, "jmsbridge_connection_up", component="source:jms/1") == 0
+    metrics = SourceMetrics(registry, "jms", "source:jms/2")
+    assert value(registry, "jmsbridge_connection_up", component="source:jms/2") == 0
     metrics.received()
     metrics.received(2)
     metrics.reconnected()
@@ -120,7 +120,7 @@ def test_source_figures_add_up(config: Config) -> None:
     assert value(registry, "jmsbridge_source_received_messages_total", source="jms") == 3
     assert value(registry, "jmsbridge_source_journaled_messages_total", source="jms") == 0
     assert value(registry, "jmsbridge_source_reconnects_total", source="jms") == 1
-    assert value(registry, "jmsbridge_connection_up", component="source:jms/1") == 1
+    assert value(registry, "jmsbridge_connection_up", component="source:jms/2") == 1
 
 
 def test_latency_counts_from_the_jvm_become_a_histogram(config: Config) -> None:

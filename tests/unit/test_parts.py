@@ -29,7 +29,7 @@ def test_everything_embedded_starts_brokers_first_and_waits_for_them() -> None:
         Part("router", "router", Stage.ROUTER, needs=("kafka",)),
         Part("source:orders", "source:orders", Stage.SOURCE, needs=("kafka", "artemis")),
         Part("source:prices", "source:prices", Stage.SOURCE, needs=("kafka",)),
-        Part("source:prices/1", "source:prices", Stage.SOURCE, worker=1, needs=("kafka",)),
+        Part("source:prices/2", "source:prices", Stage.SOURCE, worker=2, needs=("kafka",)),
     )
 
 
@@ -38,7 +38,7 @@ def test_existing_servers_leave_nothing_to_start_and_nothing_to_wait_for() -> No
         ("router", ()),
         ("source:orders", ()),
         ("source:prices", ()),
-        ("source:prices/1", ()),
+        ("source:prices/2", ()),
     ]
 
 
@@ -46,8 +46,8 @@ def test_existing_servers_leave_nothing_to_start_and_nothing_to_wait_for() -> No
     ("only", "names"),
     [
         ("router", ["router"]),
-        ("sources", ["source:orders", "source:prices", "source:prices/1"]),
-        ("source:prices", ["source:prices", "source:prices/1"]),
+        ("sources", ["source:orders", "source:prices", "source:prices/2"]),
+        ("source:prices", ["source:prices", "source:prices/2"]),
         ("kafka", ["kafka"]),
     ],
 )

@@ -105,8 +105,5 @@ def test_a_reporter_without_a_pipe_only_logs() -> None:
 
 
 def test_the_first_worker_of_a_source_is_called_like_the_source() -> None:
-    assert [component_name("orders", worker) for worker in range(3)] == [
-        "source:orders",
-        "source:orders/1",
-        "source:orders/2",
-    ]
+    names = [component_name("orders", worker) for worker in (1, 2, 3)]
+    assert names == ["source:orders", "source:orders/2", "source:orders/3"]
