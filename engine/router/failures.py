@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 
 from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.router.headers import appended, header, position
-from engine.topology.dsl import ByBranch
+from engine.topology.nodes import ByBranch
 from engine.topology.row import Row
 from routes.model import Config, Route
+from routes.predicate.operands import UNDECLARED
 from routes.properties import JmsType
 
 __all__ = [
@@ -108,16 +109,16 @@ def _key_valid(config: Config) -> Check:
     whole = f"(?U)\\A(?:{config.routing.key_pattern})\\z"
 
     def kind(row: Row) -> Column:
-        """Declared type of the property that the key came from; NULL without one."""
+        """Declared type of the property that the key came from."""
         found: Column = F.lit(None).cast("string")
         for name in dict.fromkeys(route.key for route in config.routes if route.key):
-            found = F.when(row.pick(names) == name, row.properties.type(name)).otherwise(found)
+            found = F.when(row.pick(names) == name, row.declared_type(name)).otherwise(found)
         return found
 
     def fails(row: Row) -> Column:
         text = F.coalesce(row.key.cast("string").rlike(whole), F.lit(False))
-        declared = F.coalesce(kind(row), F.lit(JmsType.STRING))
-        valid = declared.isin(*(number.value for number in _NUMBERS)) | ((declared == JmsType.STRING) & text)
+        declared = kind(row)
+        valid = declared.isin(*_NUMBERS) | (declared.isin(JmsType.STRING, UNDECLARED) & text)
         return row.pick(names).isNotNull() & ~valid
 
     def says(row: Row) -> Column:

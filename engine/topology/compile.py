@@ -32,7 +32,7 @@ from engine.topology.nodes import (
 )
 from engine.topology.row import Row
 from routes.predicate import identifiers
-from routes.predicate.columns import ColumnView, compile_predicate, extract
+from routes.predicate.columns import View, compile_predicate, extract
 from routes.predicate.dispatch import first_match
 from routes.predicate.nodes import Predicate
 
@@ -88,7 +88,7 @@ class _Compiler:
             F.lit(None).cast("string").alias("topic"),
             self._start(F.col("topic")).alias("place"),
         )
-        self._view: ColumnView | None = None
+        self._view: View | None = None
 
     def compiled(self) -> Compiled:
         columns = {split: column for split, (column, _) in self._branches.items()}
@@ -135,7 +135,7 @@ class _Compiler:
             branches=self._branches,
         )
 
-    def _properties(self) -> ColumnView:
+    def _properties(self) -> View:
         if self._view is None:
             self._frame, self._view = extract(self._frame, sorted(self._names))
         return self._view

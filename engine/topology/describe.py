@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from engine.nodes import ByBranch, Fail, Node, Sink, Source, Split, children
+from engine.topology.nodes import ByBranch, Fail, Node, Sink, Source, Split, children
 
 __all__ = ["describe", "mermaid"]
 

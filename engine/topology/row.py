@@ -14,7 +14,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.topology.nodes import ByBranch
-from routes.predicate.columns import ColumnView
+from routes.predicate.columns import HeaderView, View
+from routes.properties import HEADER_FIELDS
 
 __all__ = ["Row"]
 
@@ -36,8 +37,8 @@ class Row:
     timestamp: Column
     source_key: Column
     """The key it was read with."""
-    properties: ColumnView
-    """JMS fields and properties by name: text and declared type."""
+    properties: View
+    """JMS fields and properties by name, as predicates read them."""
     branches: Mapping[str, tuple[Column, tuple[str, ...]]]
     """By split that came before: index of the branch taken (NULL: none, or not that way) and the branches' names."""
 
@@ -52,6 +53,10 @@ class Row:
     def property(self, name: str) -> Column:
         """The text of a JMS field or property; NULL if the message has none."""
         return self.properties.text(name)
+
+    def declared_type(self, name: str) -> Column:
+        """The declared type of a JMS field or property (`routes.properties.JmsType`); empty text without one."""
+        return F.lit(HEADER_FIELDS[name]) if name in HEADER_FIELDS else HeaderView(self.headers).kind(name)
 
     def header(self, name: str) -> Column:
         """The first Kafka header of that name as text; NULL if there is none or it has no value."""

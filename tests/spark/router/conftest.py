@@ -35,7 +35,7 @@ def router(spark: SparkSession, tmp_path: Path) -> Router:
         limits: Mapping[str, int] | None = None,
         now_ms: int | None = None,
     ) -> list[Result]:
-        config = loads(HEAD + text, path=tmp_path / "jms-bridge.properties")
+        config = loads(HEAD + text, base=tmp_path)
         records = [message.to_record() if isinstance(message, Message) else message for message in messages]
         frame = records_frame(spark, {"journal": records})
         routed = route(frame, config, limits, None if now_ms is None else F.lit(now_ms))

@@ -35,8 +35,8 @@ Topologies:
 
 MERMAID = """\
 flowchart LR
-  t0[("in")]
   n0["in"]
+  t0[("in")]
   n1{{"s"}}
   n2["a #quot;b#quot;"]
   t1[("out")]
