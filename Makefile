@@ -1,0 +1,49 @@
+# `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
+
+.DEFAULT_GOAL := help
+.PHONY: help run setup setup-dev test check bench docs requirements clean
+
+# The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
+PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+NO_PYTHON := { echo "no Python 3.11 or newer in PATH: install one, or name it: make PYTHON=..." >&2; exit 3; }
+SET_UP = @$(if $(PYTHON),$(PYTHON) tools/setup.py,$(NO_PYTHON))
+PY := .venv/bin/python
+
+# Pages of docs/ that are made from the code, each with the module that prints it.
+PAGES := configuration=routes.config cli=engine.cli.reference metrics=engine.metrics
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: setup ## set up what is missing, then run the bridge on jms-bridge.properties; Ctrl-C ends it
+	@$(PY) -m engine run
+
+setup: ## the virtual environment and the JVM jars, redone only when what pins them changes
+	$(SET_UP)
+
+setup-dev:
+	$(SET_UP) --dev
+
+test: check ## check, then all tests, on a real Kafka and a real Artemis
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/spark tests/integration
+
+check: setup-dev ## style, types, and whether generated documentation is current
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	@for page in $(PAGES); do $(PY) -m $${page#*=} | diff -q - docs/$${page%=*}.md >/dev/null || \
+		{ echo "docs/$${page%=*}.md is out of date: make docs" >&2; exit 1; }; done
+
+bench: setup-dev ## measure this project and its peers
+	$(PY) -m bench
+
+docs: setup-dev ## make the pages and dashboards that come from code again
+	@for page in $(PAGES); do $(PY) -m $${page#*=} > docs/$${page%=*}.md; done
+	@$(PY) grafana/build.py
+
+requirements: setup-dev ## pin the newest Python packages that pyproject.toml allows
+	$(PY) tools/pin.py
+
+clean: ## remove what set-up and tests made; var/, with messages and logs, stays
+	rm -rf .venv .jars .*_cache .hypothesis jvm/*/target spark-warehouse

@@ -1,0 +1,70 @@
+"""Whether this machine has what a set-up needs: Python, Java and Maven, each new enough."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["faults"]
+
+_OLDEST_PYTHON = (3, 11)
+_OLDEST_JAVA = 17
+_OLDEST_MAVEN = (3, 6, 3)
+"""What the Maven plugins in pom.xml ask for."""
+
+
+def faults(*, maven: bool) -> list[str]:
+    """One line for each thing that is missing or too old; `maven` only matters while jars are to be fetched."""
+    found = [_python(), _java(), _maven() if maven else None]
+    return [fault for fault in found if fault]
+
+
+def _python() -> str | None:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < _OLDEST_PYTHON:
+        return f"{sys.executable} is Python {version}: install Python 3.11 or newer, or name one with `make PYTHON=...`"
+    # Debian packages them apart from Python itself.
+    if not all(importlib.util.find_spec(module) for module in ("venv", "ensurepip")):
+        return f"{sys.executable} cannot make virtual environments: install python3-venv"
+    return None
+
+
+def _java() -> str | None:
+    remedy = f"install Java {_OLDEST_JAVA} or newer, or point JAVA_HOME at it"
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if java is None:
+        return f"no java in {f'JAVA_HOME={home}' if home else 'PATH'}: {remedy}"
+    match = re.search(r'version "(?:1\.)?(\d+)', _says(java, "-version"))
+    if match is None:
+        return f"{java} -version does not tell a version: {remedy}"
+    return f"{java} is Java {match[1]}: {remedy}" if int(match[1]) < _OLDEST_JAVA else None
+
+
+def _maven() -> str | None:
+    oldest = ".".join(map(str, _OLDEST_MAVEN))
+    remedy = f"install Maven {oldest} or newer"
+    maven = shutil.which("mvn")
+    if maven is None:
+        return f"no mvn in PATH: {remedy}"
+    match = re.search(r"Apache Maven (\d+)\.(\d+)\.(\d+)", _says(maven, "--version"))
+    if match is None:
+        return f"{maven} --version does not tell a version: {remedy}"
+    version = tuple(map(int, match.groups()))
+    return f"{maven} is Maven {'.'.join(match.groups())}: {remedy}" if version < _OLDEST_MAVEN else None
+
+
+def _says(program: str, option: str) -> str:
+    try:
+        done = subprocess.run(
+            [program, option], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    # Java says it on stderr; Maven may colour it.
+    return re.sub(r"\033\[[\d;]*m", "", done.stdout + done.stderr)
