@@ -180,7 +180,6 @@ class _Transactions:
             {
                 **librdkafka(config, "producer"),
                 "transactional.id": f"{config.bridge_id}.replay",
-                "message.max.bytes": max(config.journal.max_message_bytes, 1024 * 1024),
                 "log_level": 0,
             }
         )

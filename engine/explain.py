@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain"]
 
-UNKNOWN_POSITION = "jms-bridge.journal:?:?"
 _NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT, JmsType.DOUBLE)
 
 
@@ -86,10 +85,8 @@ class Explanation:
     """As published; empty unless it is."""
 
 
-def explain(
-    record: Record, config: Config, *, position: str = UNKNOWN_POSITION, now_ms: int | None = None
-) -> Explanation:
-    """What the router would do with this journal record, now or at `now_ms`."""
+def explain(record: Record, config: Config, *, position: str | None = None, now_ms: int | None = None) -> Explanation:
+    """What the router would do with this journal record, now or at `now_ms`; `position` is where it stands."""
     message = Message.from_record(record)
     if reason := _guard(message, config, int(time.time() * 1000) if now_ms is None else now_ms):
         return _ended(message, Ending.COUNTED, reason)
@@ -105,7 +102,8 @@ def explain(
     failures = _failures(message, route, config)
     ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
     topics = {Ending.PUBLISHED: route.target.address, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
-    published = published_headers(record, config.routing.headers, config.bridge_id, position)
+    place = position or f"{config.journal.topic}:?:?"
+    published = published_headers(record, config.routing.headers, config.bridge_id, place)
     return Explanation(
         message,
         ending,

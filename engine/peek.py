@@ -87,9 +87,7 @@ class Reader:
             {
                 **librdkafka(config, "consumer"),
                 "group.id": "jms-bridge-peek",  # librdkafka asks for one; without a subscription it is never used
-                "enable.auto.commit": False,
                 "enable.partition.eof": True,
-                "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "log_level": 0,
                 "error_cb": self._remember,

@@ -71,10 +71,6 @@ def _run(arguments: list[str] | None) -> int:
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader has seen enough (`| head`). Python would complain once more when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise

@@ -11,7 +11,7 @@ from rich.table import Table
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples
 from engine.cli.output import console, printable
 
-__all__ = ["app"]
+__all__ = ["app", "docs", "show"]
 
 app = typer.Typer(name="config", help="What can be configured, and what is.", no_args_is_help=True)
 

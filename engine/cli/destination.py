@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,9 @@ def split(destination: str) -> tuple[str, str]:
 def broker_of(config: Config, destination: str, url: str | None, username: str | None) -> SourceConfig:
     """How to reach the broker of a queue or topic: `url`, else the source that reads it, else the first source."""
     if url is not None:
+        if not re.fullmatch(r"stomp(\+ssl)?://[^\s/@]+:[0-9]{1,5}/?", url):
+            msg = f"--url {url}: expected stomp://HOST:PORT or stomp+ssl://HOST:PORT"
+            raise UsageError(msg)
         password = os.environ.get(_PASSWORD)
         return SourceConfig("command line", _STOMP, url, (destination,), username=username, password=password)
     sources = [source for source in config.sources if source.type == _STOMP]

@@ -18,7 +18,7 @@ from engine.errors import UsageError
 if TYPE_CHECKING:
     from engine.dead_letters import DeadLetter, Replayed
 
-__all__ = ["app"]
+__all__ = ["app", "list_letters", "replay", "show"]
 
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ _Positions = Annotated[
 
 @app.command("list", epilog=examples("jms-bridge dlt list", "jms-bridge dlt list -n 1000 --json"))
 def list_letters(
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many of the newest.")] = 50,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:

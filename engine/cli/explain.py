@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.message import Record
     from routes.model import Config
 
-__all__ = ["register"]
+__all__ = ["command", "register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +54,7 @@ def command(
     headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
     properties: Properties = [],  # noqa: B006
     typed: TypedProperties = [],  # noqa: B006
-    body: Annotated[str | None, typer.Option(help="The body, as text.")] = None,
+    body: Annotated[str | None, typer.Option(metavar="TEXT", help="The body, as text.")] = None,
     body_file: BodyFile = None,
     file: Annotated[
         str | None,
@@ -72,14 +72,14 @@ def command(
     sizes are not checked.
     """
     from engine.cli.explanation import as_json, as_text
-    from engine.explain import UNKNOWN_POSITION, explain
+    from engine.explain import explain
 
     settings = load(config)
     given = [name for name, value in (("--file", file), ("--journal", journal)) if value is not None]
     if given and (address or headers or properties or typed or body or body_file or len(given) > 1):
         msg = f"{given[0]} is a whole message; it does not go with other options that make one"
         raise UsageError(msg)
-    position = UNKNOWN_POSITION
+    position = None
     if journal is not None:
         record, position = _from_journal(settings, journal)
     elif file is not None:

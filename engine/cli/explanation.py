@@ -10,11 +10,8 @@ from engine.explain import Ending
 if TYPE_CHECKING:
     from engine.explain import Explanation, Step
     from routes.predicate import Trace
-    from routes.properties import Property
 
 __all__ = ["as_json", "as_text"]
-
-_WORDS = {True: "true", False: "false", None: "unknown"}
 
 
 def as_text(explanation: Explanation) -> list[str]:
@@ -75,20 +72,18 @@ def _trace_lines(label: str, trace: Trace) -> list[str]:
 
 
 def _rows(trace: Trace, depth: int) -> list[tuple[str, str]]:
-    rows = [("  " * depth + trace.text, _value(trace.value))]
-    for child in trace.children:
-        # What a literal is can be read from its text.
-        if child.children or child.text != _value(child.value):
-            rows += _rows(child, depth + 1)
+    rows = [("  " * depth + trace.text, _value(trace))]
+    for part in trace.parts:
+        rows += _rows(part, depth + 1)
     return rows
 
 
-def _value(value: Property | bool | int | float | str | None) -> str:
-    if value is None or isinstance(value, bool):
-        return _WORDS[value]
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value)
+def _value(trace: Trace) -> str:
+    if trace.value is None:
+        return "unknown" if trace.is_condition else "(not set)"
+    if isinstance(trace.value, bool):
+        return "true" if trace.value else "false"
+    return f"'{trace.value}'" if isinstance(trace.value, str) else str(trace.value)
 
 
 def _result(explanation: Explanation) -> str:
@@ -115,6 +110,6 @@ def _result(explanation: Explanation) -> str:
 def _trace_json(trace: Trace) -> dict[str, Any]:
     return {
         "text": trace.text,
-        "value": _value(trace.value),
-        "parts": [_trace_json(child) for child in trace.children],
+        "value": trace.value,
+        "parts": [_trace_json(part) for part in trace.parts],
     }

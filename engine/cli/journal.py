@@ -11,7 +11,7 @@ from engine.cli.output import note
 from engine.cli.receive import Base64, show
 from engine.cli.records import Item
 
-__all__ = ["app"]
+__all__ = ["app", "tail"]
 
 app = typer.Typer(name="journal", help="The topic between the sources and the router.", no_args_is_help=True)
 
@@ -23,7 +23,9 @@ def _group() -> None:
 
 @app.command(epilog=examples("jms-bridge journal tail", "jms-bridge journal tail -n 3 --follow"))
 def tail(
-    count: Annotated[int, typer.Option("--count", "-n", min=0, help="How many of the newest messages.")] = 10,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, metavar="NUMBER", help="How many of the newest messages.")
+    ] = 10,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
     json_output: Json = False,
     base64: Base64 = False,

@@ -38,11 +38,13 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
     settings = {
         **librdkafka(config, "producer"),
         "delivery.timeout.ms": int(_SECONDS * 1000),
-        "message.max.bytes": max(record.size + 1024 * 1024, 1024 * 1024),
         "log_level": 0,
     }
     producer = Producer(settings)
     try:
+        # librdkafka waits for an unknown topic as if the network were down; so ask for it first.
+        if (unknown := producer.list_topics(topic, timeout=_SECONDS).topics[topic].error) is not None:
+            raise _translated(config, topic, unknown)
         for _ in range(count):
             while not _queued(producer, topic, record, delivered):
                 producer.poll(1.0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.peek import Located, Reader
     from routes.model import Config
 
-__all__ = ["Base64", "register", "show"]
+__all__ = ["Base64", "From", "receive", "register", "show"]
 
 Base64 = Annotated[bool, typer.Option("--base64", help="Show bodies that are not text in base64 instead of hex.")]
 
@@ -46,12 +46,16 @@ def register(app: typer.Typer) -> None:
 
 def receive(
     destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="kafka:TOPIC, queue:NAME or topic:NAME.")],
-    start: Annotated[From, typer.Option("--from", help="Where to start in a Kafka topic.")] = From.BEGINNING,
+    start: Annotated[
+        From, typer.Option("--from", metavar="beginning|end", help="Where to start in a Kafka topic.")
+    ] = From.BEGINNING,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, help="Wait for so many messages, then stop.")
+        int | None, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Wait for so many messages, then stop.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for a message when there is none.")] = 10.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.0, metavar="SECONDS", help="How long to wait for a message when there is none.")
+    ] = 10.0,
     url: Broker = None,
     username: Username = None,
     json_output: Json = False,
@@ -72,7 +76,7 @@ def receive(
         from engine.cli import stomp
 
         source = broker_of(settings, destination, url, username)
-        shown = show(stomp.received(source, destination, count, seconds), json_output, base64)
+        shown = show(stomp.received(settings, source, destination, count, seconds), json_output, base64)
     if count is not None and shown < count:
         msg = f"{shown} of {count} messages came from {destination} before {timeout:g} s passed without one"
         raise UnreachableError(msg)

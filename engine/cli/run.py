@@ -8,7 +8,7 @@ import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, examples
 
-__all__ = ["register"]
+__all__ = ["register", "run"]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def run(
         str | None,
         typer.Option(metavar="PART", help="Run one part only: router, or source:NAME. The others run elsewhere."),
     ] = None,
-    worker: Annotated[int, typer.Option(hidden=True)] = 0,
+    worker: Annotated[int, typer.Option(hidden=True)] = 1,
     status_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run the bridge until Ctrl-C: sources, journal and router, and embedded brokers where none are configured.

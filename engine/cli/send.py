@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from routes.properties import Property
 
-__all__ = ["register"]
+__all__ = ["register", "send"]
 
 _STOMP_NAMES = {
     "JMSCorrelationID": "correlation-id",
@@ -66,10 +66,10 @@ def send(
     correlation_id: Annotated[str | None, typer.Option(metavar="ID", help="JMSCorrelationID.")] = None,
     reply_to: Annotated[str | None, typer.Option(metavar="DESTINATION", help="JMSReplyTo, as queue:replies.")] = None,
     jms_type: Annotated[str | None, typer.Option("--type", metavar="TEXT", help="JMSType.")] = None,
-    priority: Annotated[int | None, typer.Option(min=0, max=9, help="JMSPriority.")] = None,
+    priority: Annotated[int | None, typer.Option(min=0, max=9, metavar="0..9", help="JMSPriority.")] = None,
     expires: Annotated[float | None, typer.Option(min=0.0, metavar="SECONDS", help="Expires after that time.")] = None,
     non_persistent: Annotated[bool, typer.Option("--non-persistent", help="Send as NON_PERSISTENT.")] = False,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Send it so many times.")] = 1,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Send it so many times.")] = 1,
     body_file: BodyFile = None,
     url: Broker = None,
     username: Username = None,

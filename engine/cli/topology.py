@@ -8,7 +8,7 @@ import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, examples, load
 
-__all__ = ["register"]
+__all__ = ["register", "topology"]
 
 
 def register(app: typer.Typer) -> None:

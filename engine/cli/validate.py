@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from routes.errors import Fault
     from routes.model import Config
 
-__all__ = ["register"]
+__all__ = ["register", "validate"]
 
 
 def register(app: typer.Typer) -> None:

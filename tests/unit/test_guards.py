@@ -1,0 +1,285 @@
+"""Rules of the whole repository that no reviewer should have to remember."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from engine import metrics
+from engine.cli.reference import reference as cli_reference
+from routes.config import lint
+from routes.config import reference as configuration_reference
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("engine", "routes")
+CODE = (*PACKAGES, "tests", "bench")
+MAX_LINES = 400
+
+ABOVE = {
+    "routes": ("engine",),
+    "routes.errors": ("routes",),
+    "routes.properties": ("routes",),
+    "routes.model": ("routes.config",),
+    "routes.predicate": ("routes.config",),
+    "engine.errors": ("engine",),
+    "engine.message": ("engine",),
+    "engine.topology": ("engine.router", "engine.spark", "engine.connectors", "engine.journal", "engine.cli"),
+    "engine.router": ("engine.spark", "engine.connectors", "engine.journal", "engine.cli", "engine.supervisor"),
+    "engine.spark": ("engine.connectors", "engine.journal", "engine.cli", "engine.supervisor"),
+    "engine.connectors": ("engine.spark", "engine.router", "engine.topology", "engine.cli", "engine.supervisor"),
+    "engine.journal": ("engine.spark", "engine.router", "engine.connectors", "engine.cli", "engine.supervisor"),
+    "engine.embedded": ("engine.spark", "engine.router", "engine.connectors", "engine.cli", "engine.supervisor"),
+    "engine": ("engine.cli",),
+}
+"""What a package must not import, itself and what is below it excepted. Imports point one way, docs/architecture.md."""
+
+LIBRARIES = {
+    "pyspark": ("routes.predicate", "engine.topology", "engine.router", "engine.spark"),
+    "confluent_kafka": (
+        "engine.cli.produce",
+        "engine.dead_letters",
+        "engine.embedded.kafka",
+        "engine.journal",
+        "engine.kafka",
+        "engine.peek",
+        "engine.spark",
+        "engine.topics",
+    ),
+    "stomp": ("engine.cli.stomp", "engine.connectors"),
+    "typer": ("engine.cli",),
+    "rich": ("engine.cli", "engine.progress"),
+    "lark": ("routes.predicate",),
+    "javaproperties": ("routes.config", "engine.embedded.kafka"),
+}
+"""The only places that know a library."""
+
+HOSTS = {
+    "127.0.0.1",
+    "localhost",
+    "HOST",
+    "host",
+    "activemq.apache.org",
+    "maven.apache.org",
+    "stomp.github.io",
+    "www.w3.org",
+}
+"""Hosts that files may name: loopback, XML namespaces, and where a specification is."""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the packages by its dotted name."""
+    found = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(name: str, *, at_import: bool = False) -> set[str]:
+    """What a module imports; with `at_import` only what is needed to import it."""
+    nodes = _top_level(tree(modules()[name])) if at_import else ast.walk(tree(modules()[name]))
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: relative import"
+            source = node.module or ""
+            found |= {
+                f"{source}.{alias.name}" if f"{source}.{alias.name}" in modules() else source for alias in node.names
+            }
+    return found
+
+
+def _top_level(module: ast.Module) -> Iterator[ast.AST]:
+    for node in module.body:
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+
+
+def inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def files() -> list[Path]:
+    """Every text file of the project, without what is made or downloaded."""
+    skipped = {"__pycache__", "target", "node_modules", "var", "dist", "spark-warehouse"}
+    found = []
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        if path.is_file() and not any(part in skipped or part.startswith(".") for part in parts[:-1]):
+            found.append(path)
+    return found
+
+
+@pytest.mark.parametrize("package", ABOVE)
+def test_imports_point_one_way(package: str) -> None:
+    wrong = [
+        f"{name} imports {imported}"
+        for name in modules()
+        if inside(name, package) and not any(inside(name, above) for above in ABOVE[package])
+        for imported in imports(name)
+        if any(inside(imported, above) for above in ABOVE[package]) and not inside(imported, package)
+    ]
+    if package == "engine":
+        wrong = [line for line in wrong if not line.startswith("engine.__main__ ")]
+    assert not wrong
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_is_known_only_where_it_belongs(library: str) -> None:
+    wrong = [
+        name
+        for name in modules()
+        if any(inside(imported, library) for imported in imports(name))
+        and not any(inside(name, place) for place in LIBRARIES[library])
+    ]
+    assert not wrong
+
+
+def test_no_connector_imports_another() -> None:
+    shared = {"base", "loop", "registry"}
+    connectors = {name.split(".")[2] for name in modules() if name.startswith("engine.connectors.")} - shared
+    wrong = [
+        f"{name} imports {imported}"
+        for name in modules()
+        for imported in imports(name)
+        if name.startswith("engine.connectors.")
+        and imported.startswith("engine.connectors.")
+        and {name.split(".")[2], imported.split(".")[2]} <= connectors
+        and not _same_technology(name, imported)
+    ]
+    assert not wrong
+
+
+def _same_technology(one: str, other: str) -> bool:
+    return one.split(".")[2].partition("_")[0] == other.split(".")[2].partition("_")[0]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {name: {i for i in imports(name, at_import=True) if i in modules() and i != name} for name in modules()}
+    # A package's own list of names imports its modules, and importing a module imports its package.
+    packages = {name for name, path in modules().items() if path.name == "__init__.py"}
+    graph = {name: needed - {p for p in packages if inside(name, p)} for name, needed in graph.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_has_a_docstring_and_says_what_is_public(name: str) -> None:
+    content = tree(modules()[name])
+    assert ast.get_docstring(content), "every module starts by saying what it is for"
+    names = [
+        node.name
+        for node in content.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
+    ]
+    listed = [
+        ast.literal_eval(node.value)
+        for node in content.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    if not names and not listed:
+        return
+    assert listed, f"no __all__, but public names: {names}"
+    imported = import_module(name)
+    assert all(hasattr(imported, public) for public in listed[0])
+
+
+def test_the_public_names_are_those_in_the_documentation_of_the_api() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    tables = dict(re.findall(r"^\| `([\w.]+)` \| (.+) \|$", text, re.MULTILINE))
+    assert set(tables) == {
+        "engine.dead_letters",
+        "engine.message",
+        "engine.router",
+        "engine.topology",
+        "routes.config",
+        "routes.errors",
+        "routes.model",
+        "routes.predicate",
+        "routes.predicate.columns",
+        "routes.properties",
+    }
+    for name, cell in tables.items():
+        assert sorted(re.findall(r"`(\w+)`", cell)) == sorted(import_module(name).__all__), name
+
+
+def test_no_file_of_code_is_longer_than_a_reader_can_keep_in_mind() -> None:
+    paths = [path for folder in CODE for path in (ROOT / folder).rglob("*.py")]
+    assert not [str(path.relative_to(ROOT)) for path in paths if _lines(path) > MAX_LINES]
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_every_test_and_benchmark_says_what_it_is_for() -> None:
+    paths = [path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py")]
+    assert not [str(path.relative_to(ROOT)) for path in paths if not ast.get_docstring(tree(path))]
+
+
+def test_the_shipped_configuration_has_no_fault_and_no_warning() -> None:
+    assert [str(fault) for fault in lint(ROOT / "jms-bridge.properties").faults] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "made", "by"),
+    [
+        ("configuration.md", configuration_reference, "routes.config"),
+        ("metrics.md", metrics.reference, "engine.metrics"),
+        ("cli.md", cli_reference, "engine.cli.reference"),
+    ],
+)
+def test_generated_documentation_is_current(page: str, made: object, by: str) -> None:
+    assert callable(made)
+    written = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert written == made(), f"run `python -m {by} > docs/{page}`"
+
+
+def test_no_file_names_a_path_of_some_machine_or_a_host_on_the_network() -> None:
+    # In two parts, so that this file does not name them either.
+    path = re.compile(r"(?<![\w.<~$}-])/(?:ro" r"ot|ho" r"me|wo" r"rk|Us" r"ers)/\w")
+    host = re.compile(r"\b[a-z][a-z0-9+.-]*://([A-Za-z0-9.-]+)")
+    wrong = []
+    for file in files():
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        hosts = {found for found in host.findall(text) if found not in HOSTS and not _reserved(found)}
+        paths = set(path.findall(text))
+        wrong += [f"{file.relative_to(ROOT)}: {found}" for found in sorted(hosts | paths)]
+    assert not wrong
+
+
+def _reserved(host: str) -> bool:
+    """Names that are reserved for examples (RFC 2606), and names without a dot, which are not on the internet."""
+    return host.endswith((".example", ".example.com", ".example.org", ".invalid", ".test")) or "." not in host
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    wrong = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert not wrong
