@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from routes.config.fields import FIELDS
-from routes.config.secrets import Secret, UnresolvedError, has_reference, resolve
+from routes.config.secrets import MASK, Secret, UnresolvedError, has_reference, resolve
 from routes.config.table import Field, Match
 from routes.config.values import BadValueError
 from routes.errors import Fault, Level, PredicateError
@@ -27,11 +27,13 @@ __all__ = ["Setting", "Settings", "bind"]
 class Setting:
     """One key that is set, with its value read."""
 
-    field: Field
+    row: Field
     name: str
     entry: Entry
     value: Any
     """As the row's kind reads it; None if there is a fault in it."""
+    text: str = field(default="", repr=False)
+    """What was read, references replaced."""
 
 
 @dataclass(slots=True)
@@ -63,17 +65,22 @@ class Settings:
 
     def names(self, section: str) -> list[str]:
         """The NAMEs of a section, in the order in which they first appear in the file."""
-        named = (setting for setting in self.by_key.values() if setting.field.section == section and setting.name)
+        named = (setting for setting in self.by_key.values() if setting.row.section == section and setting.name)
         return list(dict.fromkeys(setting.name for setting in named))
 
     def first_entry(self, section: str, name: str) -> Entry:
         """The first line about a NAME."""
-        found = (s.entry for s in self.by_key.values() if s.field.section == section and s.name == name)
+        found = (s.entry for s in self.by_key.values() if s.row.section == section and s.name == name)
         return min(found, key=lambda entry: entry.key_spot)
 
     def open(self, key: str) -> list[Setting]:
         """The settings under a row that ends in `*`."""
         return [setting for (row, _), setting in self.by_key.items() if row == key]
+
+    def masked_faults(self) -> list[Fault]:
+        """The faults, without any secret that a message or hint may quote."""
+        secrets = [(s.entry.key, s.text) for s in self.by_key.values() if s.entry.secret and s.text]
+        return [_masked(fault, secrets) for fault in self.faults]
 
     def fault(self, key: str, name: str, message: str, hint: str = "") -> None:
         """A fault at the value of a key that is set."""
@@ -81,6 +88,7 @@ class Settings:
         self.faults.append(entry.fault(message, hint) if entry else Fault(message, hint, self.file, key=key))
 
 
+_LONG_ENOUGH = 4
 _ROWS = {row.key: row for row in FIELDS.fields}
 
 
@@ -88,7 +96,8 @@ def bind(entries: Iterable[Entry], env: Mapping[str, str], file: str, base: Path
     """The settings of a file's entries, read from the top down."""
     settings = Settings(file, base)
     for key, (match, entry) in _last_of_each(entries, settings.faults).items():
-        settings.by_key[key] = Setting(match.field, match.name, entry, _value(match, entry, env, settings))
+        text, value = _value(match, entry, env, settings)
+        settings.by_key[key] = Setting(match.field, match.name, entry, value, text)
     return settings
 
 
@@ -99,7 +108,7 @@ def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[s
         if match is None:
             faults.append(_unknown(plain))
             continue
-        entry = replace(plain, secret=match.field.masked or has_reference(plain.value))
+        entry = replace(plain, secret=plain.hidden or match.field.masked or has_reference(plain.value))
         key = (match.field.key, match.name)
         if key in found:
             before = found[key][1]
@@ -115,28 +124,40 @@ def _unknown(entry: Entry) -> Fault:
         return entry.key_fault("there is no key before the separator", "write key=value")
     near = FIELDS.nearest(entry.key)
     hint = f"did you mean '{near}'?" if near else "docs/configuration.md lists all keys"
-    first = entry.key.split(".")[0]
-    if first in ("routes", "source") and not near and entry.key.count(".") > 2:
-        hint = f"a name after '{first}.' has no dot in it; docs/configuration.md lists all keys"
+    if undotted := FIELDS.without_dots(entry.key):
+        hint = f"a name has no dots in it: '{undotted}'"
     return entry.key_fault(f"unknown key '{entry.key}'", hint)
 
 
-def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Settings) -> Any:
+def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Settings) -> tuple[str, Any]:
+    """The text with references replaced, and what it means; None with a fault if it means nothing."""
     row = match.field
     try:
         resolved = resolve(entry.value, env, settings.base, strict=not row.open)
     except UnresolvedError as error:
         settings.faults.append(entry.move(Fault(str(error), error.hint), error.offset))
-        return None
+        return "", None
     try:
         value = row.kind.parse(resolved.text)
     except PredicateError as error:
         fault, offset = error.fault, max(error.fault.column - 1, 0)
     except BadValueError as error:
         fault, offset = Fault(str(error), error.hint), error.offset
+        if error.secret:
+            settings.faults.append(replace(entry, secret=True).fault(str(error), error.hint))
+            return resolved.text, None
     else:
-        return Secret(value) if entry.secret and isinstance(value, str) else value
+        return resolved.text, Secret(value) if entry.secret and isinstance(value, str) else value
     if entry.secret:
         fault = Fault(f"the value of '{entry.key}' is not {row.kind.expected}")
     settings.faults.append(entry.move(fault, resolved.origins[min(offset, len(resolved.text))]))
-    return None
+    return resolved.text, None
+
+
+def _masked(fault: Fault, secrets: list[tuple[str, str]]) -> Fault:
+    """The fault without the secrets; a very short one is only looked for at its own key, it would hit other words."""
+    for key, secret in secrets:
+        if key == fault.key or len(secret) >= _LONG_ENOUGH:
+            message, hint = fault.message.replace(secret, MASK), fault.hint.replace(secret, MASK)
+            fault = replace(fault, message=message, hint=hint)
+    return fault

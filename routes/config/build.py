@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from routes.config.secrets import Secret, is_secret_key
 from routes.model import (
     Config,
     EmbeddedConfig,
@@ -139,5 +138,5 @@ def _embedded(settings: Settings) -> EmbeddedConfig:
 
 
 def _passed_on(settings: Settings, row: str) -> Mapping[str, str]:
-    """The settings under a row that ends in `*`, secrets with a masked `repr`."""
-    return MappingProxyType({s.name: Secret(s.value) if is_secret_key(s.name) else s.value for s in settings.open(row)})
+    """The settings under a row that ends in `*`."""
+    return MappingProxyType({setting.name: setting.value for setting in settings.open(row)})

@@ -71,7 +71,7 @@ def _lint(document: Document, path: Path, base: Path, env: Mapping[str, str] | N
         return Linted(None, tuple(document.faults))
     settings = settings_of(document, base, env)
     check(settings)
-    faults = tuple(sorted([*document.faults, *settings.faults], key=lambda fault: (fault.line, fault.column)))
+    faults = tuple(sorted([*document.faults, *settings.masked_faults()], key=lambda fault: (fault.line, fault.column)))
     failed = any(fault.level is Level.ERROR for fault in faults)
     return Linted(None if failed else build(settings, path), faults)
 

@@ -19,7 +19,7 @@ __all__ = ["DEFAULT_KEY_PATTERN", "KEY_PATTERN"]
 _NEITHER_LETTER_NOR_DIGIT = (
     r"\x00-\x20!\"$%&'()*,;<>?\[\\\]^`|~\x7f-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7"
     r"\u1680\u2000-\u200b\u200e-\u2070\u2080-\u208f\u20a0-\u20ff\u2150-\u2182\u2185-\u2bff\u3000-\u3004\u3008-\u3020\ud800-\uf8ff\ufeff\ufff0-\uffff"
-    "\U0001f000-\U0001ffff"
+    "\U0001f000-\U0001fbef\U0001fbfa-\U0001ffff"
 )
 _PUNCTUATION = r"\-_.:@#+/={}"
 

@@ -64,9 +64,9 @@ kafka.sasl.password=${env:KAFKA_PASSWORD}
 kafka.ssl.ca.location=tls/ca.pem
 ```
 
-Java's spelling does as well: `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` (PEM), `kafka.ssl.keystore.location`
-(PEM or PKCS12). A client certificate in two files is `kafka.ssl.certificate.location` and `kafka.ssl.key.location` (PEM,
-the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+Java's spelling does as well: `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` (PEM),
+`kafka.ssl.keystore.location` (PEM or PKCS12). A client certificate in two files is `kafka.ssl.certificate.location` and
+`kafka.ssl.key.location` (PEM, the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
 """
 
 _KAFKA = """\

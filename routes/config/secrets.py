@@ -17,6 +17,7 @@ __all__ = [
     "UnresolvedError",
     "has_reference",
     "hide_credentials",
+    "is_reference",
     "is_secret_key",
     "resolve",
 ]
@@ -68,6 +69,12 @@ def is_secret_key(key: str) -> bool:
 def has_reference(value: str) -> bool:
     """Whether part of the value comes from the environment or a file."""
     return any(match["scheme"] for match in _REFERENCE.finditer(value))
+
+
+def is_reference(value: str) -> bool:
+    """Whether the whole value comes from elsewhere, so that it tells nothing as written."""
+    match = _REFERENCE.fullmatch(value)
+    return match is not None and match["scheme"] is not None
 
 
 def hide_credentials(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from routes.config.binding import bind
 from routes.config.fields import FIELDS
 from routes.config.reader import read
-from routes.config.secrets import MASK, has_reference, hide_credentials
+from routes.config.secrets import MASK, hide_credentials, is_reference, is_secret_key
 from routes.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -43,16 +43,15 @@ def show(path: str | Path) -> list[Row]:
     settings = bind(document.entries, {}, document.file, path.absolute().parent)
     rows: list[Row] = []
     for section in dict.fromkeys(field.section for field in FIELDS.fields):
-        rows += [_row(setting) for setting in settings.by_key.values() if setting.field.section == section]
+        rows += [_row(setting) for setting in settings.by_key.values() if setting.row.section == section]
         rows += _defaults(settings, section)
     return rows
 
 
 def _row(setting: Setting) -> Row:
     entry = setting.entry
-    shown = MASK if setting.field.masked or entry.hidden else hide_credentials(entry.value)
-    if has_reference(entry.value) and entry.value.startswith("${") and entry.value.index("}") == len(entry.value) - 1:
-        shown = entry.value
+    secret = setting.row.masked or is_secret_key(entry.key)
+    shown = MASK if secret and not is_reference(entry.value) else hide_credentials(entry.value)
     return Row(entry.key, shown, f"line {entry.line}")
 
 

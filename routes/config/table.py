@@ -89,6 +89,16 @@ class Table:
                     best, best_ratio = candidate, ratio
         return best
 
+    def without_dots(self, key: str) -> str:
+        """The key with dashes for the dots in its NAME, if that makes it a known one; else empty."""
+        for field in self.fields:
+            for spelling in (field.key, *field.aliases):
+                before, named, after = spelling.partition(".NAME.")
+                name = key.removeprefix(f"{before}.").removesuffix(f".{after}")
+                if named and f"{before}.{name}.{after}" == key and "." in name:
+                    return f"{before}.{name.replace('.', '-')}.{after}"
+        return ""
+
     def in_section(self, section: str) -> tuple[Field, ...]:
         """The rows of a section, in order."""
         return tuple(field for field in self.fields if field.section == section)

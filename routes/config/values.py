@@ -49,10 +49,12 @@ _LATER_SCHEMES = ("amqp", "dropbox", "file", "nats", "stomp")
 class BadValueError(ValueError):
     """A text is no value of its kind."""
 
-    def __init__(self, message: str, hint: str = "", offset: int = 0) -> None:
+    def __init__(self, message: str, hint: str = "", offset: int = 0, *, secret: bool = False) -> None:
         super().__init__(message)
         self.hint = hint
         self.offset = offset
+        self.secret = secret
+        """The text holds what must not be shown; the message does not quote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def url(*schemes: str) -> Kind:
         offset = len(scheme) + 3
         if "@" in rest:
             hint = "set source.NAME.username and source.NAME.password instead"
-            raise BadValueError("a URL holds no user name and no password", hint, offset)
+            raise BadValueError("a URL holds no user name and no password", hint, secret=True)
         if rest.rstrip("/") != rest.split("/")[0] or "?" in rest or "#" in rest:
             raise BadValueError(f"'{text}' has more than a host and a port", f"expected {listed}", offset)
         host_port = rest.rstrip("/")
@@ -229,6 +231,8 @@ def _parse_destinations(text: str) -> tuple[str, ...]:
 
 
 def _parse_host_ports(text: str) -> str:
+    if "@" in text:
+        raise BadValueError("an address holds no user name and no password", "as in 127.0.0.1:9092", secret=True)
     offset = 0
     for part in text.split(","):
         _split_host_port(part.strip(), offset + len(part) - len(part.lstrip()))

@@ -1,0 +1,147 @@
+"""References are resolved, and no secret is ever shown: not in a fault, not in a row, not in a repr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from routes.config import lint_text, load, loads, show
+from routes.config.secrets import MASK, Secret, is_secret_key
+
+SECRET = "hunter2"
+START = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\nsource.s.type=stomp\n"
+WITH_SOURCE = START + "source.s.destinations=queue:q\nsource.s.username=u\n"
+
+
+def test_a_reference_to_the_environment_is_replaced() -> None:
+    config = loads(WITH_SOURCE + "source.s.password=<${env:PW}>", env={"PW": SECRET})
+    assert config.sources[0].password == f"<{SECRET}>"
+
+
+def test_a_reference_to_a_file_is_replaced_by_its_content_without_the_last_line_end(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("one\ntwo\n\n")
+    config = loads(WITH_SOURCE + "kafka.ssl.keystore.key=${file:key}", tmp_path)
+    assert config.kafka.common["ssl.keystore.key"] == "one\ntwo\n"
+
+
+def test_a_doubled_dollar_is_a_plain_one() -> None:
+    assert loads(WITH_SOURCE + "source.s.password=$${env:PW}", env={}).sources[0].password == "${env:PW}"
+
+
+def test_references_work_in_any_value() -> None:
+    text = START + "source.s.destinations=${env:D}\njournal.partitions=${env:N}\nrouter.mode=${env:M}"
+    config = loads(text, env={"D": "queue:a, topic:b", "N": "7", "M": "batch"})
+    assert (config.sources[0].destinations, config.journal.partitions) == (("queue:a", "topic:b"), 7)
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "message"),
+    [
+        ("ab${env:NONE}", 21, "the environment has no variable 'NONE'"),
+        ("${file:none}", 19, "the file 'none' cannot be read: no such file or directory"),
+        ("${file:binary}", 19, "the file 'binary' is not UTF-8 text"),
+        ("x${sys:PW}", 20, "'${' starts a reference of no known kind"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_a_fault_at_its_place(
+    tmp_path: Path, value: str, column: int, message: str
+) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff")
+    (fault,) = lint_text(WITH_SOURCE + f"source.s.username={value}", tmp_path, env={}).errors
+    assert fault.message == message
+    assert (fault.line, fault.column) == (7, column if "x$" in value else 19)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"source.s.pasword={SECRET}",
+        f"source.s.password={SECRET} ",
+        f"source.s.password={SECRET}\\u00",
+        f"source.s.password={SECRET}\\q",
+        f"source.s.password=a\\\n   {SECRET}\\u00",
+        f"source.s.url=stomp://me:{SECRET}@h:1",
+        f"source.s.url=http://me:{SECRET}@h:1",
+        f"kafka.bootstrap.servers=me:{SECRET}@h",
+        f"kafka.sasl.jaas.config=org.x.Module required password={SECRET}",
+        f"kafka.producer.sasl.pasword={SECRET}",
+        f"kafka.ssl.keystore.key={SECRET} ",
+        f"spark.my.credential={SECRET} ",
+        "router.mode=${env:PW}",
+        "routes.r.in.exclude=a = = ${env:PW}",
+        "routes.r.in.exclude=${env:PW} b",
+        "routes.r.out.topic=a b${env:PW}",
+        "routes.r.conv.key=${env:PW} x",
+        "source.s.destinations=${env:PW}",
+        "http.address=${env:PW}",
+        "routing.key-pattern=(${env:PW}",
+        "kafka.security.protocol=${env:PW}",
+        "kafka.ssl.ca.location=${env:PW}",
+        "source.s.tls.ca=${env:PW}",
+        "routes.q.name=r${env:PW}",
+    ],
+)
+def test_no_fault_quotes_a_secret(line: str) -> None:
+    faults = lint_text(f"{START}{line}\n", env={"PW": SECRET}).faults
+    assert faults
+    assert not [str(fault) for fault in faults if SECRET in f"{fault} {fault!r}"]
+
+
+def test_no_repr_of_a_configuration_shows_a_secret(tmp_path: Path) -> None:
+    text = WITH_SOURCE + (
+        "source.s.password=hunter2\nsource.s.client-id=${env:PW}\nkafka.sasl.password=hunter2\n"
+        "kafka.client.rack=${env:PW}\nkafka.producer.ssl.key.password=hunter2\nspark.my.token=hunter2\n"
+        'kafka.sasl.jaas.config=org.x.PlainLoginModule required username="u" password="hunter2";\n'
+    )
+    config = loads(text, tmp_path, env={"PW": SECRET})
+    assert SECRET not in repr(config)
+    assert config.kafka.common["client.rack"] == SECRET
+    assert config.spark["spark.my.token"] == SECRET
+
+
+def test_rows_show_references_and_mask_secrets(tmp_path: Path) -> None:
+    file = tmp_path / "b.properties"
+    file.write_text(
+        WITH_SOURCE + "source.s.password=hunter2\nsource.s.client-id=a${env:X}\nkafka.sasl.password=${env:PW}\n"
+        "source.s.url=stomp://me:hunter2@h:1\nkafka.ssl.key.password=x${env:PW}\nsource.s.pasword=hunter2\n"
+    )
+    rows = {row.key: (row.value, row.origin) for row in show(file)}
+    assert rows["source.s.password"] == (MASK, "line 7")
+    assert rows["source.s.client-id"] == ("a${env:X}", "line 8")
+    assert rows["kafka.sasl.password"] == ("${env:PW}", "line 9")
+    assert rows["source.s.url"] == (f"stomp://{MASK}@h:1", "line 10")
+    assert rows["kafka.ssl.key.password"] == (MASK, "line 11")
+    assert SECRET not in str(rows)
+
+
+def test_rows_have_the_defaults_of_what_is_not_set(tmp_path: Path) -> None:
+    file = tmp_path / "b.properties"
+    file.write_text(WITH_SOURCE)
+    rows = {row.key: (row.value, row.origin) for row in show(file)}
+    assert rows["journal.topic"] == ("jms-bridge.journal", "default")
+    assert rows["source.s.workers"] == ("1", "default")
+    assert rows["routes.r.conv.key"] == ("(the message id)", "default")
+    assert "source.s.password" not in rows
+    assert load(file).journal.topic == "jms-bridge.journal"
+
+
+@pytest.mark.parametrize(
+    ("key", "secret"),
+    [
+        ("source.a.password", True),
+        ("kafka.sasl.jaas.config", True),
+        ("kafka.ssl.keystore.key", True),
+        ("spark.hadoop.fs.s3a.access.key", True),
+        ("kafka.sasl.oauthbearer.token.endpoint.url", False),
+        ("routes.r.conv.key", False),
+        ("source.a.tls.key", False),
+        ("routing.key-pattern", False),
+    ],
+)
+def test_a_key_that_sounds_like_a_secret_is_one(key: str, secret: bool) -> None:
+    assert is_secret_key(key) is secret
+
+
+def test_a_secret_prints_as_itself_and_hides_in_a_repr() -> None:
+    assert (f"{Secret(SECRET)}", repr(Secret(SECRET))) == (SECRET, f"'{MASK}'")
