@@ -35,13 +35,15 @@ def _parse_key(text: str) -> str:
 
     An operand of IS NULL is exactly what a key may be: one identifier in any spelling of the language.
     """
+    name = text.removeprefix("msg.header.")
+    hint = _KEY_HINT if name == text or '"' in name else f'write msg.header."{name}"'
     try:
         tree = parse(f"{text} IS NULL").root if text.strip() else None
     except PredicateError as error:
-        raise BadValueError(f"'{text}' is not the name of a header", _KEY_HINT) from error
+        raise BadValueError(f"'{text}' is not the name of a header", hint) from error
     if isinstance(tree, IsNull) and isinstance(tree.operand, Identifier) and tree.operand.name != ADDRESS:
         return tree.operand.name
-    raise BadValueError(f"'{text}' is not the name of a header", _KEY_HINT)
+    raise BadValueError(f"'{text}' is not the name of a header", hint)
 
 
 PREDICATE = Kind("predicate", "a predicate, see docs/routing-language.md", _parse_predicate)

@@ -1,0 +1,172 @@
+"""Each kind of value: what it takes, what it refuses and why, and where in the text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routes.config import values
+from routes.config.language import KEY_HEADER
+from routes.config.values import BadValueError, Kind
+from routes.model import Policy, Target
+
+URL = values.url("stomp", "stomp+ssl")
+TIME = values.duration("100ms", "1h")
+SIZE = values.size("1KiB", "1GiB")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (values.choice(Policy), "dead-letter", Policy.DEAD_LETTER),
+        (values.whole(1, 10), "10", 10),
+        (TIME, "500ms", 0.5),
+        (TIME, "1.5s", 1.5),
+        (TIME, "5 m", 300.0),
+        (values.RETENTION, "7d", 604800.0),
+        (values.RETENTION, "forever", -0.001),
+        (SIZE, "8MiB", 8 * 1024 * 1024),
+        (SIZE, "2048", 2048),
+        (SIZE, "2048B", 2048),
+        (URL, "stomp://broker.example:61613", "stomp://broker.example:61613"),
+        (URL, "stomp+ssl://[::1]:1/", "stomp+ssl://[::1]:1"),
+        (values.HOST_PORT, "[::1]:0", ("::1", 0)),
+        (values.HOST_PORTS, "a:1, b:2", "a:1,b:2"),
+        (values.DESTINATIONS, "queue:a.b/c , topic:d e", ("queue:a.b/c", "topic:d e")),
+        (values.TARGET, "orders", Target("kafka", "orders")),
+        (values.TARGET, "kafka:orders", Target("kafka", "orders")),
+        (values.TOPIC, "a" * 249, "a" * 249),
+        (values.PATH, "a/b", Path("a/b")),
+        (values.FLAG, "false", False),
+        (values.CREATE_TOPICS, "auto", None),
+        (values.REPLICATION, "broker", -1),
+        (KEY_HEADER, "msg.header.CorrelationId", "JMSCorrelationID"),
+        (KEY_HEADER, "JMSCorrelationID", "JMSCorrelationID"),
+        (KEY_HEADER, 'msg.header."order no"', "order no"),
+        (KEY_HEADER, "region", "region"),
+        (KEY_HEADER, 'msg.header."customer-id"', "customer-id"),
+    ],
+)
+def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
+    assert kind.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message", "hint", "offset"),
+    [
+        (values.choice(Policy), "Stop", "'Stop' is not stop, skip or dead-letter", "did you mean stop?", 0),
+        (values.choice(Policy), "xyz", "'xyz' is not stop, skip or dead-letter", "", 0),
+        (values.whole(1, 10), "11", "'11' is not a whole number from 1 to 10", "", 0),
+        (values.whole(1, 10), "1.0", "'1.0' is not a whole number from 1 to 10", "", 0),
+        (values.whole(1, 10), "\u0661", "'\u0661' is not a whole number from 1 to 10", "", 0),
+        (TIME, "30", "'30' is not a time from 100ms to 1h with its unit: ms, s, m, h or d", "write 30s for seconds", 0),
+        (TIME, "99ms", "'99ms' is not a time from 100ms to 1h with its unit: ms, s, m, h or d", "", 0),
+        (SIZE, "8MB", "'8MB' is not a size from 1KiB to 1GiB", "as in 512KiB, 8MiB or 1048576, which is bytes", 0),
+        (
+            URL,
+            "stmop://h:1",
+            "'stmop://h:1' is not stomp://host:port or stomp+ssl://host:port",
+            "did you mean stomp://?",
+            0,
+        ),
+        (URL, "stomp://h", "'h' is not a host and a port", "as in 127.0.0.1:9092", 8),
+        (URL, "stomp://h:70000", "'70000' is not a port", "a number from 1 to 65535", 10),
+        (
+            URL,
+            "stomp://h:1/x",
+            "'stomp://h:1/x' has more than a host and a port",
+            "expected stomp://host:port or stomp+ssl://host:port",
+            8,
+        ),
+        (values.HOST_PORTS, "a:1, b", "'b' is not a host and a port", "as in 127.0.0.1:9092", 5),
+        (values.HOST_PORTS, "a:1,::1:2", "'::1' is not a host name", "an IPv6 address goes in brackets: [::1]:9092", 4),
+        (
+            values.DESTINATIONS,
+            "queue:a, prices",
+            "'prices' is not a destination",
+            "write queue:prices or topic:prices",
+            9,
+        ),
+        (
+            values.DESTINATIONS,
+            "queue:a,,",
+            "a destination is missing between commas",
+            "as in queue:orders, topic:prices",
+            8,
+        ),
+        (values.DESTINATIONS, "queue:a,queue:a", "'queue:a' is listed twice", "name each destination once", 8),
+        (
+            values.TARGET,
+            "nats:orders",
+            "destinations of scheme 'nats' are not supported yet",
+            "write a Kafka topic, as in kafka:orders",
+            0,
+        ),
+        (
+            values.TARGET,
+            "kafak:orders",
+            "'kafak' is no known kind of destination",
+            "write a Kafka topic, as in kafka:orders",
+            0,
+        ),
+        (
+            values.TARGET,
+            "kafka:or ders",
+            "'or ders' is not a valid Kafka topic name",
+            "letters, digits, '.', '_' and '-', 249 at most",
+            8,
+        ),
+        (values.TARGET, "a.${msg.header.x}", "templates in destinations are not supported yet", "name one topic", 2),
+        (
+            values.TOPIC,
+            "..",
+            "'..' is not a valid Kafka topic name",
+            "letters, digits, '.', '_' and '-', 249 at most",
+            0,
+        ),
+        (values.TOPIC, "", "the value is empty", "remove the line if nothing is to be set", 0),
+        (values.TEXT, "a\tb", "the value holds a control character, U+0009", "", 1),
+        (values.SOURCE_TYPE, "amqp", "sources of type 'amqp' are not supported yet", "write stomp", 0),
+        (values.REPLICATION, "0", "'0' is not a whole number from 1 to 32767, or 'broker'", "", 0),
+        (
+            KEY_HEADER,
+            "msg.address",
+            "'msg.address' is not the name of a header",
+            'as in msg.header.CorrelationId, msg.header."any name", JMSType or region',
+            0,
+        ),
+        (
+            KEY_HEADER,
+            "msg.header.customer-id",
+            "'msg.header.customer-id' is not the name of a header",
+            'write msg.header."customer-id"',
+            0,
+        ),
+        (
+            KEY_HEADER,
+            "a = 1",
+            "'a = 1' is not the name of a header",
+            'as in msg.header.CorrelationId, msg.header."any name", JMSType or region',
+            0,
+        ),
+        (
+            KEY_HEADER,
+            "a IS NULL OR b",
+            "'a IS NULL OR b' is not the name of a header",
+            'as in msg.header.CorrelationId, msg.header."any name", JMSType or region',
+            0,
+        ),
+    ],
+)
+def test_a_value_is_refused_with_a_reason(kind: Kind, text: str, message: str, hint: str, offset: int) -> None:
+    with pytest.raises(BadValueError) as raised:
+        kind.parse(text)
+    assert (str(raised.value), raised.value.hint, raised.value.offset) == (message, hint, offset)
+
+
+@pytest.mark.parametrize("text", ["a" * 250, "a/b", "ä", ".", "a b"])
+def test_what_kafka_does_not_take_for_a_topic_is_refused(text: str) -> None:
+    with pytest.raises(BadValueError, match="is not a valid Kafka topic name"):
+        values.TOPIC.parse(text)
