@@ -37,7 +37,7 @@ __all__ = ["ColumnView", "HeaderView", "View", "compile_predicate", "extract"]
 _REPLACEMENT = "\ufffd"
 
 
-def compile_predicate(predicate: Predicate, view: View, *, exact: bool = True) -> Column:
+def compile_predicate(predicate: Predicate, view: ColumnView, *, exact: bool = True) -> Column:
     """A nullable boolean: true, false, or NULL for unknown.
 
     With `exact=False` unknown may come out as false and false as unknown, which no match can tell apart; it is shorter.
@@ -46,7 +46,7 @@ def compile_predicate(predicate: Predicate, view: View, *, exact: bool = True) -
 
 
 class _Compiler:
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: ColumnView) -> None:
         self._view = view
 
     def condition(self, node: Node, exact: bool) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from routes.predicate.columns import compile_predicate
 from routes.predicate.nodes import Predicate
-from routes.predicate.views import View
+from routes.predicate.views import ColumnView
 
 __all__ = ["first_match"]
 
@@ -17,7 +17,7 @@ Rule = tuple[Predicate, Predicate | None]
 """What to include, and what of that to exclude."""
 
 
-def first_match(rules: Sequence[Rule], view: View) -> Column:
+def first_match(rules: Sequence[Rule], view: ColumnView) -> Column:
     """Index (int) of the first rule whose include is true and whose exclude is not; NULL if there is none."""
     index: Column = F.lit(None).cast("int")
     for number, rule in reversed(list(enumerate(rules))):
@@ -25,7 +25,7 @@ def first_match(rules: Sequence[Rule], view: View) -> Column:
     return index
 
 
-def _selects(rule: Rule, view: View) -> Column:
+def _selects(rule: Rule, view: ColumnView) -> Column:
     include, exclude = rule
     wanted = compile_predicate(include, view, exact=False)
     if exclude is None:

@@ -7,6 +7,7 @@ texts for numbers than the language does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -16,13 +17,9 @@ from routes.predicate import numbers
 from routes.predicate.values import Kind, Value
 from routes.properties import JmsType
 
-__all__ = ["UNDECLARED", "Operand", "constant", "declared", "dynamic"]
+__all__ = ["Operand", "constant", "declared", "dynamic"]
 
-UNDECLARED = ""
-"""What a column of declared types holds where there is none, so that it is never NULL."""
-
-_INTEGERS = {JmsType.BYTE: "tinyint", JmsType.SHORT: "smallint", JmsType.INT: "int", JmsType.LONG: "bigint"}
-_SPECIAL_OR_NUMBER = f"{numbers.SPECIAL_TEXT}|{numbers.NUMBER_TEXT}"
+_INTEGERS = {JmsType.LONG: "bigint", JmsType.INT: "int", JmsType.SHORT: "smallint", JmsType.BYTE: "tinyint"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,49 +63,48 @@ def constant(value: Value | None) -> Operand:
     return Operand(text=column, value=value)
 
 
-def declared(raw: Column, kind: JmsType) -> Operand:
-    """The operand of a text whose type is fixed: a standard field."""
+def declared(raw: str, kind: JmsType) -> Mapping[str, str]:
+    """SQL for each way to read a standard field, by the fields of `Operand`; `raw` names the column of its text."""
     if kind is JmsType.STRING:
-        return Operand(text=raw, present=raw.isNotNull())
+        return {"text": raw, "present": f"{raw} IS NOT NULL"}
     if kind is JmsType.BOOLEAN:
-        truth = _truth(raw)
-        return Operand(truth=truth, present=truth.isNotNull())
-    if kind in _INTEGERS:
-        long = F.when(_matches(raw, numbers.INTEGER_TEXT), raw.try_cast(_INTEGERS[kind]).cast("bigint"))
-        return Operand(long=long, present=long.isNotNull())
-    raise ValueError(f"no standard field is of type {kind}")
+        return {"truth": _truth(raw), "present": f"{_truth(raw)} IS NOT NULL"}
+    long = f"CASE WHEN {_is(raw, numbers.INTEGER_TEXT)} THEN CAST(try_cast({raw} AS {_INTEGERS[kind]}) AS bigint) END"
+    return {"long": long, "present": f"{long} IS NOT NULL"}
 
 
-def dynamic(raw: Column, kind: Column) -> Operand:
-    """The operand of a property: its text, and its declared type or UNDECLARED beside it."""
-    is_text = kind.isin(UNDECLARED, JmsType.STRING)
-    truth = F.when(kind.isin(UNDECLARED, JmsType.BOOLEAN), _truth(raw))
-    long = _long(raw, kind)
-    single = F.when((kind == JmsType.FLOAT) & _matches(raw, _SPECIAL_OR_NUMBER), raw.try_cast("float"))
-    double = F.when(
-        ((kind == JmsType.DOUBLE) & _matches(raw, _SPECIAL_OR_NUMBER))
-        | ((kind == UNDECLARED) & _matches(raw, numbers.NUMBER_TEXT) & raw.try_cast("bigint").isNull()),
-        raw.try_cast("double"),
+def dynamic(raw: str, kind: str) -> Mapping[str, str]:
+    """The same for a property; `kind` names the column of its declared type, '' without one."""
+    narrow = " ".join(f"WHEN '{name}' THEN CAST(try_cast({raw} AS {to}) AS bigint)" for name, to in _INTEGERS.items())
+    integers = ", ".join(f"'{name}'" for name in _INTEGERS)
+    approximate = _is(raw, f"{numbers.SPECIAL_TEXT}|{numbers.NUMBER_TEXT}")
+    beyond_long = f"{_is(raw, numbers.NUMBER_TEXT)} AND try_cast({raw} AS bigint) IS NULL"
+    long = (
+        f"CASE WHEN {kind} IN ('', {integers}) AND {_is(raw, numbers.INTEGER_TEXT)}"
+        f" THEN CASE {kind} {narrow} ELSE try_cast({raw} AS bigint) END END"
     )
-    present = (
-        F.when(is_text | (kind == JmsType.BYTES), raw.isNotNull())
-        .when(kind == JmsType.BOOLEAN, truth.isNotNull())
-        .otherwise(long.isNotNull() | single.isNotNull() | double.isNotNull())
+    single = f"CASE WHEN {kind} = 'float' AND {approximate} THEN try_cast({raw} AS float) END"
+    double = (
+        f"CASE WHEN {kind} = '' AND {beyond_long} OR {kind} = 'double' AND {approximate}"
+        f" THEN try_cast({raw} AS double) END"
     )
-    return Operand(F.when(is_text, raw), truth, long, single, double, present)
+    well_formed = (
+        f"CASE {kind} WHEN 'boolean' THEN lower({raw}) IN ('true', 'false')"
+        f" WHEN 'float' THEN {approximate} WHEN 'double' THEN {approximate} ELSE ({long}) IS NOT NULL END"
+    )
+    return {
+        "text": f"CASE WHEN {kind} IN ('', 'string') THEN {raw} END",
+        "truth": f"CASE WHEN {kind} IN ('', 'boolean') THEN {_truth(raw)} END",
+        "long": long,
+        "single": single,
+        "double": double,
+        "present": f"{raw} IS NOT NULL AND ({kind} IN ('', 'string', 'bytes') OR {well_formed})",
+    }
 
 
-def _long(raw: Column, kind: Column) -> Column:
-    value = raw.try_cast("bigint")
-    for narrow in (JmsType.BYTE, JmsType.SHORT, JmsType.INT):
-        value = F.when(kind == narrow, raw.try_cast(_INTEGERS[narrow]).cast("bigint")).otherwise(value)
-    return F.when(kind.isin(UNDECLARED, *_INTEGERS) & _matches(raw, numbers.INTEGER_TEXT), value)
+def _truth(raw: str) -> str:
+    return f"CASE lower({raw}) WHEN 'true' THEN true WHEN 'false' THEN false END"
 
 
-def _truth(raw: Column) -> Column:
-    word = F.lower(raw)
-    return F.when(word == "true", True).when(word == "false", False)
-
-
-def _matches(raw: Column, pattern: str) -> Column:
-    return raw.rlike(rf"\A(?:{pattern})\z")
+def _is(raw: str, pattern: str) -> str:
+    return rf"{raw} RLIKE r'\A(?:{pattern})\z'"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routes.predicate.nodes import ADDRESS
-from routes.predicate.operands import UNDECLARED, Operand, declared, dynamic
+from routes.predicate.operands import Operand, declared, dynamic
 from routes.properties import HEADER_FIELDS, JmsType, encode_type_name
 
 __all__ = ["ColumnView", "HeaderView", "View", "extract"]
@@ -29,14 +29,17 @@ class View(Protocol):
     """Gives the Columns of a message's values by name."""
 
     def text(self, name: str) -> Column:
-        """The text of a field or property (`ADDRESS` too), whatever its type; NULL if the message has none."""
+        """The text of a field or property (`ADDRESS` too), whatever its type; NULL if the message has none.
 
-    def operand(self, name: str) -> Operand:
-        """The value as predicates read it."""
+        Bytes that are no UTF-8 are in it as they came.
+        """
+
+    def kind(self, name: str) -> Column:
+        """The declared type of a property (string), empty without one, never NULL; that of a field is not asked."""
 
 
 class HeaderView:
-    """Looks values up in the headers, each time one is used."""
+    """Looks a value up in the headers wherever it is used: for the few that are used once."""
 
     def __init__(self, headers: Column) -> None:
         """`headers`: array<struct<key: string, value: binary>>, nullable, as Spark's Kafka source gives it."""
@@ -46,71 +49,69 @@ class HeaderView:
     def text(self, name: str) -> Column:
         """See `View`."""
         if name != ADDRESS:
-            return self._header(_PREFIX + name)
-        destination = self._header(f"{_PREFIX}JMSDestination")
+            return self.header(_PREFIX + name)
+        destination = self.header(f"{_PREFIX}JMSDestination")
         prefixed = destination.startswith("queue:") | destination.startswith("topic:")
         return F.when(prefixed, F.substring(destination, len("queue:") + 1, _REST)).otherwise(destination)
 
     def kind(self, name: str) -> Column:
-        """The declared type of a property (string), `UNDECLARED` without one."""
-        pair = rf"(?:^|,){re.escape(encode_type_name(name))}=({_KINDS})(?:,|\z)"
-        return F.coalesce(F.regexp_extract(self._header(_TYPES), pair, 1), F.lit(UNDECLARED))
-
-    def operand(self, name: str) -> Operand:
         """See `View`."""
-        return _operand(name, self.text(name), self.kind(name))
+        return _kind(self.header(_TYPES), name)
 
-    def _header(self, name: str) -> Column:
+    def header(self, name: str) -> Column:
+        """The text of the first Kafka header of that name; NULL without one or its value."""
         # `get` gives NULL for position -1 (no such header) where the bracket operator would fail.
         return F.get(self._values, F.array_position(self._keys, name).cast("int") - 1).cast("string")
 
 
 class ColumnView:
-    """Reads values from columns that `extract` made; what it did not make is looked up in the headers."""
+    """Reads values from columns that `extract` made; text and type of other names are looked up in the headers."""
 
-    def __init__(self, texts: Mapping[str, Column], operands: Mapping[str, Operand], headers: Column) -> None:
-        self._texts = texts
+    def __init__(self, columns: Mapping[str, tuple[str, str]], operands: Mapping[str, Operand]) -> None:
+        self._columns = columns
         self._operands = operands
-        self._headers = HeaderView(headers)
+        self._headers = HeaderView(F.col("headers"))
 
     def text(self, name: str) -> Column:
         """See `View`."""
-        return self._texts[name] if name in self._texts else self._headers.text(name)
+        return F.col(self._columns[name][0]) if name in self._columns else self._headers.text(name)
+
+    def kind(self, name: str) -> Column:
+        """See `View`."""
+        return F.col(self._columns[name][1]) if name in self._columns else self._headers.kind(name)
 
     def operand(self, name: str) -> Operand:
-        """See `View`."""
-        return self._operands[name] if name in self._operands else self._headers.operand(name)
+        """The value as predicates read it. KeyError unless the name was among those given to `extract`."""
+        return self._operands[name]
 
 
 def extract(frame: DataFrame, names: Iterable[str]) -> tuple[DataFrame, ColumnView]:
     """The frame with the values of these fields and properties taken out of its column `headers` once.
 
-    The columns it gains are named `property_<number>_<part>`; Spark leaves out those that nothing reads. Called again
-    on the same frame, it replaces them, and the view of the first call is void.
+    The columns it gains are named `property_…`; Spark leaves out those that nothing reads. Called again on the same
+    frame, it replaces them, and the view of the first call is void.
     """
     headers = HeaderView(F.col("headers"))
-    numbered = dict(enumerate(dict.fromkeys(names)))
-    raw = {_column(number, "text"): headers.text(name) for number, name in numbered.items()}
-    frame = frame.withColumns(raw | {_column(number, "kind"): headers.kind(name) for number, name in numbered.items()})
-    made: dict[str, Column] = {}
-    texts: dict[str, Column] = {}
+    columns = {name: (f"property_{n}", f"property_{n}_type") for n, name in enumerate(dict.fromkeys(names))}
+    found: dict[str, Column] = {"property_types": headers.header(_TYPES)}
+    kinds: dict[str, Column] = {}
+    read: dict[str, Column] = {}
     operands: dict[str, Operand] = {}
-    for number, name in numbered.items():
-        texts[name] = F.col(_column(number, "text"))
-        operand = _operand(name, texts[name], F.col(_column(number, "kind")))
-        ways: dict[str, Any] = {}
-        for way in ("text", "truth", "long", "single", "double", "present"):
-            if (column := getattr(operand, way)) is not None:
-                made[_column(number, f"as_{way}")] = column
-                ways[way] = F.col(_column(number, f"as_{way}"))
-        operands[name] = Operand(**ways)
-    return frame.withColumns(made), ColumnView(texts, operands, F.col("headers"))
+    for name, (raw, kind) in columns.items():
+        found[raw] = headers.text(name)
+        kinds[kind] = _kind(F.col("property_types"), name)
+        ways = _ways(name, raw, kind)
+        read |= {f"{raw}_{way}": F.expr(sql) for way, sql in ways.items()}
+        operands[name] = Operand(**{way: F.col(f"{raw}_{way}") for way in ways})  # type: ignore[arg-type]
+    frame = frame.withColumns(found).withColumns(kinds).withColumns(read)
+    return frame, ColumnView(columns, operands)
 
 
-def _operand(name: str, raw: Column, kind: Column) -> Operand:
+def _ways(name: str, raw: str, kind: str) -> Mapping[str, str]:
     fixed = JmsType.STRING if name == ADDRESS else HEADER_FIELDS.get(name)
     return dynamic(raw, kind) if fixed is None else declared(raw, fixed)
 
 
-def _column(number: int, part: str) -> str:
-    return f"property_{number}_{part}"
+def _kind(types: Column, name: str) -> Column:
+    pair = rf"(?:^|,){re.escape(encode_type_name(name))}=({_KINDS})(?:,|\z)"
+    return F.coalesce(F.regexp_extract(types, pair, 1), F.lit(""))
