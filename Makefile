@@ -7,7 +7,7 @@
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 NO_PYTHON := { echo "no Python 3.11 or newer in PATH: install one, or name it: make PYTHON=..." >&2; exit 3; }
-SET_UP = @$(if $(PYTHON),$(PYTHON) tools/setup.py,$(NO_PYTHON))
+SET_UP = @$(if $(PYTHON),$(PYTHON) -m tools.setup,$(NO_PYTHON))
 PY := .venv/bin/python
 
 # Pages of docs/ that are made from the code, each with the module that prints it.
@@ -32,6 +32,7 @@ check: setup-dev ## style, types, and whether generated documentation is current
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) -m mypy --package tools
 	@for page in $(PAGES); do $(PY) -m $${page#*=} | diff -q - docs/$${page%=*}.md >/dev/null || \
 		{ echo "docs/$${page%=*}.md is out of date: make docs" >&2; exit 1; }; done
 
@@ -43,7 +44,7 @@ docs: setup-dev ## make the pages and dashboards that come from code again
 	@$(PY) grafana/build.py
 
 requirements: setup-dev ## pin the newest Python packages that pyproject.toml allows
-	$(PY) tools/pin.py
+	$(PY) -m tools.pin
 
 clean: ## remove what set-up and tests made; var/, with messages and logs, stays
 	rm -rf .venv .jars .*_cache .hypothesis jvm/*/target spark-warehouse

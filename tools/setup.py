@@ -1,6 +1,6 @@
 """Makes a clone ready to run: virtual environment, pinned Python packages, pinned JVM jars.
 
-`python tools/setup.py` for running, with `--dev` for the tests as well. Each part is redone only when what pins it has
+`python -m tools.setup` for running, with `--dev` for the tests as well. Each part is redone only when what pins it has
 changed. Needs nothing installed beside Python, Java and Maven; `make` calls it.
 """
 
@@ -16,13 +16,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import machine
-from step import Step, StepError
+from tools import machine
+from tools.readers import last_line, maven_cause, maven_reader, pip_cause, pip_reader
+from tools.step import Step, StepError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
-__all__ = ["main"]
+__all__ = ["jars_fingerprint", "main", "python_fingerprint"]
 
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
@@ -34,6 +35,7 @@ DEBIAN_PACKAGES = {"prometheus": "prometheus", "promtool": "prometheus"}
 
 _EXIT_SETUP = 3
 """As the bridge's own SetupError."""
+_EXIT_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -46,11 +48,26 @@ def main() -> int:
     except StepError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
         return _EXIT_SETUP
+    except KeyboardInterrupt:
+        print("\nset-up interrupted; the next one does the rest", file=sys.stderr)
+        return _EXIT_INTERRUPTED
+
+
+def python_fingerprint(*, dev: bool) -> str:
+    """Changes with the pins, with the Python, and when the clone is moved, which its environment does not survive."""
+    names = ["requirements-build.txt", "requirements.txt", "pyproject.toml", *(["requirements-dev.txt"] if dev else [])]
+    return _fingerprint([ROOT / name for name in names], f"{sys.version_info[:2]} {ROOT}")
+
+
+def jars_fingerprint() -> str:
+    """Changes with the pinned versions and with the project's own Java classes."""
+    files = [ROOT / "pom.xml", *(ROOT / "jvm").glob("*/pom.xml"), *(ROOT / "jvm").glob("*/src/main/**/*.java")]
+    return _fingerprint(files, "")
 
 
 def _set_up(*, dev: bool) -> int:
     python_stamp = VENV / (".ready-dev" if dev else ".ready")
-    python_print, jars_print = _python_fingerprint(dev=dev), _jars_fingerprint()
+    python_print, jars_print = python_fingerprint(dev=dev), jars_fingerprint()
     python_stale = _read(python_stamp) != python_print
     jars_stale = _read(JARS / ".ready") != jars_print
     if python_stale or jars_stale:
@@ -63,7 +80,7 @@ def _set_up(*, dev: bool) -> int:
     if python_stale:
         _make_environment()
         _install_packages(dev=dev)
-        (VENV / ".ready").write_text(_python_fingerprint(dev=False))
+        (VENV / ".ready").write_text(python_fingerprint(dev=False))
         python_stamp.write_text(python_print)
     if jars_stale:
         _fetch_jars(jars_print)
@@ -79,20 +96,14 @@ def _make_environment() -> None:
         done = subprocess.run([python, "-c", tell], capture_output=True, text=True, check=False)
         if done.stdout.strip() == f"{sys.version_info[:2]} {VENV}":
             return
-    step = Step("Python environment", LOG, lambda _: None, _last_line)
+    step = Step("Python environment", LOG, lambda _: None, last_line)
     step.run([sys.executable, "-m", "venv", "--clear", VENV], ROOT)
 
 
 def _install_packages(*, dev: bool) -> None:
     """First what builds packages, then those pinned for us, then the project itself, which finds no more to fetch."""
-    pip: list[str | Path] = [
-        VENV / "bin" / "python",
-        "-m",
-        "pip",
-        "install",
-        "--no-input",
-        "--disable-pip-version-check",
-    ]
+    quiet = ["--no-input", "--disable-pip-version-check"]
+    pip: list[str | Path] = [VENV / "bin" / "python", "-m", "pip", "install", *quiet]
     builders, pinned = ROOT / "requirements-build.txt", ROOT / ("requirements-dev.txt" if dev else "requirements.txt")
     _pip_step("Python build tools", builders).run([*pip, "--require-hashes", "-r", builders], ROOT)
     # `raw` tells progress in plain lines; the pip just installed knows it.
@@ -107,7 +118,7 @@ def _fetch_jars(fingerprint: str) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(former, ignore_errors=True)
     command: list[str | Path] = ["mvn", "--batch-mode", "-Dstyle.color=never", f"-Djars={fresh}", "package"]
-    Step("JVM jars", LOG, _maven_reader(), _maven_cause).run(command, ROOT)
+    Step("JVM jars", LOG, maven_reader(), maven_cause).run(command, ROOT)
     (fresh / ".ready").write_text(fingerprint)
     if JARS.exists():
         JARS.rename(former)
@@ -128,77 +139,14 @@ def _install_debian_packages() -> None:
     os.environ["DEBIAN_FRONTEND"] = "noninteractive"
     try:
         for command in (["update"], ["install", "--yes", "--no-install-recommends", *missing]):
-            Step(f"apt-get {command[0]}", LOG, str.strip, _last_line).run(["apt-get", "--quiet", *command], ROOT)
+            Step(f"apt-get {command[0]}", LOG, str.strip, last_line).run(["apt-get", "--quiet", *command], ROOT)
     except StepError as error:
         print(f"some tests will be skipped: {error}; to run them: {wish}", file=sys.stderr)
 
 
 def _pip_step(title: str, requirements: Path) -> Step:
     total = len(re.findall(r"^\S+==", requirements.read_text(), re.MULTILINE))
-    return Step(title, LOG, _pip_reader(total), _pip_cause)
-
-
-def _pip_reader(total: int) -> Callable[[str], str | None]:
-    number, file = 0, ""
-
-    def read(line: str) -> str | None:
-        nonlocal number, file
-        word, _, rest = line.strip().partition(" ")
-        if word == "Collecting":
-            number += 1
-            file = rest.split(" ", 1)[0]
-            return f"{number} of {total}, {file}"
-        if word == "Progress" and (sizes := re.fullmatch(r"(\d+) of (\d+)", rest)):
-            done, whole = (int(size) / 1e6 for size in sizes.groups())
-            return f"{number} of {total}, {file}: {done:.0f} of {whole:.0f} MB"
-        if line.startswith("Building wheel for"):
-            return f"building {rest.split()[2]}, which takes a while"
-        if line.startswith("Installing collected packages"):
-            return "installing"
-        return None
-
-    return read
-
-
-def _pip_cause(lines: Sequence[str]) -> str:
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return errors[0] if errors else _last_line(lines)
-
-
-def _maven_reader() -> Callable[[str], str | None]:
-    files, size = 0, 0.0
-    units = {"B": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
-
-    def read(line: str) -> str | None:
-        nonlocal files, size
-        if match := re.search(r"Downloaded from \S+: \S*/(\S+) \(([\d.]+) ([kMG]?B)", line):
-            files += 1
-            size += float(match[2]) * units[match[3]]
-            return f"{files} files, {size:.0f} MB, {match[1]}"
-        return None
-
-    return read
-
-
-def _maven_cause(lines: Sequence[str]) -> str:
-    errors = [line.removeprefix("[ERROR] ").strip() for line in lines if line.startswith("[ERROR] ")]
-    # Maven adds advice on how to run it again with more output.
-    return errors[0].split(" -> [Help")[0] if errors else _last_line(lines)
-
-
-def _last_line(lines: Sequence[str]) -> str:
-    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-
-
-def _python_fingerprint(*, dev: bool) -> str:
-    """Changes with the pins, with the Python, and when the clone is moved, which its environment does not survive."""
-    names = ["requirements-build.txt", "requirements.txt", "pyproject.toml", *(["requirements-dev.txt"] if dev else [])]
-    return _fingerprint([ROOT / name for name in names], f"{sys.version_info[:2]} {ROOT}")
-
-
-def _jars_fingerprint() -> str:
-    files = [ROOT / "pom.xml", *(ROOT / "jvm").glob("*/pom.xml"), *(ROOT / "jvm").glob("*/src/main/**/*.java")]
-    return _fingerprint(files, "")
+    return Step(title, LOG, pip_reader(total), pip_cause)
 
 
 def _fingerprint(files: Iterable[Path], extra: str) -> str:

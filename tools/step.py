@@ -15,8 +15,10 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from tools.readers import Explain, Read
 
 __all__ = ["Step", "StepError"]
 
@@ -30,20 +32,9 @@ class StepError(Exception):
 
 
 class Step:
-    """One command with its progress.
+    """One command with its progress."""
 
-    `read` turns each line of output into what is being done right now, or None when the line says nothing about it;
-    `explain` picks from the whole output the line that tells why it failed.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        log: Path,
-        read: Callable[[str], str | None],
-        explain: Callable[[Sequence[str]], str],
-        screen: TextIO = sys.stderr,
-    ) -> None:
+    def __init__(self, title: str, log: Path, read: Read, explain: Explain, screen: TextIO = sys.stderr) -> None:
         self._title, self._log, self._read, self._explain, self._screen = title, log, read, explain, screen
         self._activity = ""
         self._started = self._shown = time.monotonic()

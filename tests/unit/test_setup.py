@@ -1,0 +1,202 @@
+"""Set-up: what is checked before anything is fetched, what is shown meanwhile, and what is said when it fails."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import machine, readers, setup
+from tools.step import Step, StepError
+
+ROOT = Path(__file__).parents[2]
+
+JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
+JAVA_8 = 'java version "1.8.0_392"'
+MAVEN_3_8 = "\033[1mApache Maven 3.8.7\033[m"
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all of PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return folder
+
+
+def program(file: Path, says: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    file.chmod(0o755)
+
+
+def test_a_machine_that_has_everything_has_no_faults(programs: Path) -> None:
+    program(programs / "java", JAVA_17)
+    program(programs / "mvn", MAVEN_3_8)
+
+    assert machine.faults(maven=True) == []
+
+
+def test_all_that_is_missing_is_told_at_once_a_line_each(programs: Path) -> None:
+    assert machine.faults(maven=True) == [
+        "no java in PATH: install Java 17 or newer, or point JAVA_HOME at it",
+        "no mvn in PATH: install Maven 3.6.3 or newer",
+    ]
+
+
+def test_what_is_too_old_is_told_with_its_place_and_version(programs: Path) -> None:
+    program(programs / "java", JAVA_8)
+    program(programs / "mvn", "Apache Maven 3.6.0 (NON-CANONICAL)")
+
+    assert machine.faults(maven=True) == [
+        f"{programs}/java is Java 8: install Java 17 or newer, or point JAVA_HOME at it",
+        f"{programs}/mvn is Maven 3.6.0: install Maven 3.6.3 or newer",
+    ]
+
+
+def test_java_home_goes_before_path(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(programs / "java", JAVA_8)
+    program(tmp_path / "jdk" / "bin" / "java", JAVA_17)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+
+    assert machine.faults(maven=False) == []
+
+
+def test_an_old_python_is_told_before_all_else(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(programs / "java", JAVA_17)
+    monkeypatch.setattr(sys, "version_info", (3, 10, 4, "final", 0))
+
+    assert machine.faults(maven=False) == [
+        f"{sys.executable} is Python 3.10.4: install Python 3.11 or newer, or name one with `make PYTHON=...`"
+    ]
+
+
+def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    shutil.copytree(ROOT / "tools", clone / "tools")
+    shutil.copytree(ROOT / "jvm", clone / "jvm", ignore=shutil.ignore_patterns("target"))
+    for file in ("pom.xml", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
+        shutil.copy(ROOT / file, clone)
+    before = sorted(clone.iterdir())
+
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "tools.setup"], cwd=clone, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == machine.faults(maven=True)
+    assert sorted(clone.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "python", "jars"),
+    [
+        ("requirements.txt", True, False),
+        ("pyproject.toml", True, False),
+        ("pom.xml", False, True),
+        ("jvm/kafka/pom.xml", False, True),
+        ("jvm/spark/src/main/java/Some.java", False, True),
+        ("README.md", False, False),
+    ],
+)
+def test_only_what_its_pins_ask_for_is_done_again(
+    changed: str, *, python: bool, jars: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pins = ["requirements.txt", "requirements-build.txt", "pyproject.toml", "pom.xml", "jvm/kafka/pom.xml"]
+    for name in [*pins, "jvm/spark/src/main/java/Some.java", "README.md"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("before")
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    before = setup.python_fingerprint(dev=False), setup.jars_fingerprint()
+
+    (tmp_path / changed).write_text("after")
+
+    after = setup.python_fingerprint(dev=False), setup.jars_fingerprint()
+    assert (before[0] != after[0], before[1] != after[1]) == (python, jars)
+
+
+def test_pip_is_followed_package_by_package_and_megabyte_by_megabyte() -> None:
+    read = readers.pip_reader(28)
+
+    assert [read(line) for line in PIP_OUTPUT] == [
+        "1 of 28, anyio==4.16.0",
+        None,
+        "2 of 28, pyspark==4.2.0",
+        None,
+        "2 of 28, pyspark==4.2.0: 225 of 450 MB",
+        "building pyspark",
+        "installing",
+    ]
+
+
+PIP_OUTPUT = [
+    "Collecting anyio==4.16.0 (from -r requirements.txt (line 19))",
+    "  Downloading anyio-4.16.0-py3-none-any.whl (134 kB)",
+    "Collecting pyspark==4.2.0 (from -r requirements.txt (line 260))",
+    "  Downloading pyspark-4.2.0.tar.gz (450.1 MB)",
+    "Progress 225000000 of 450100000",
+    "  Building wheel for pyspark (pyproject.toml): started",
+    "Installing collected packages: anyio, pyspark",
+]
+
+
+def test_maven_is_followed_by_files_and_their_sizes() -> None:
+    read = readers.maven_reader()
+
+    assert read("[INFO] Downloading from central: repo/org/a/1/a-1.jar") is None
+    assert read("[INFO] Downloaded from central: repo/org/a/1/a-1.jar (1.5 MB at 3 MB/s)") == "1 files, 2 MB, a-1.jar"
+    assert read("[INFO] Downloaded from central: repo/org/b/1/b-1.jar (500 kB at 3 MB/s)") == "2 files, 2 MB, b-1.jar"
+
+
+def test_a_step_ends_with_its_title_and_keeps_the_output_in_the_log(tmp_path: Path) -> None:
+    screen, log = io.StringIO(), tmp_path / "setup.log"
+
+    Step("Greeting", log, str.strip, str, screen).run(["echo", "hello"], tmp_path)
+
+    assert screen.getvalue().splitlines() == ["Greeting ...", "Greeting: done in 0 s"]
+    assert log.read_text() == "\n$ echo hello\nhello\n"
+
+
+def test_on_a_terminal_a_step_is_one_line_drawn_again(tmp_path: Path) -> None:
+    screen = Terminal()
+
+    Step("Counting", tmp_path / "log", str.strip, str, screen).run(["printf", "one\ntwo\n"], tmp_path)
+
+    drawn = screen.getvalue().split("\r\033[K")
+    assert drawn == ["", "Counting: one (0 s)", "Counting: two (0 s)", "Counting: done in 0 s\n"]
+
+
+@pytest.mark.parametrize(
+    ("explain", "output", "cause"),
+    [
+        (readers.pip_cause, "Collecting a\nERROR: No matching distribution found for a\n", "No matching distribution"),
+        (
+            readers.maven_cause,
+            "[INFO] x\n[ERROR] Unknown host repo -> [Help 1]\n[ERROR] To see more\n",
+            "Unknown host repo",
+        ),
+        (readers.last_line, "one\ntwo\n\n", "two"),
+    ],
+)
+def test_a_failed_step_is_one_line_with_the_cause_and_the_log(
+    explain: readers.Explain, output: str, cause: str, tmp_path: Path
+) -> None:
+    step = Step("Fetching", tmp_path / "setup.log", str.strip, explain, io.StringIO())
+
+    with pytest.raises(StepError) as told:
+        step.run(["sh", "-c", f"printf '{output}'; exit 1"], tmp_path)
+
+    assert str(told.value).startswith(f"Fetching: {cause}")
+    assert str(told.value).endswith(f"; see {os.path.relpath(tmp_path / 'setup.log')}")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
