@@ -44,7 +44,7 @@ class Redactor:
 
     def processor(self, _logger: object, _method: str, event: EventDict) -> EventDict:
         """The same for a whole log event; the last step before it becomes text."""
-        return {key: MASK if is_secret_key(key) else self._clean(value) for key, value in event.items()}
+        return {key: MASK if is_secret_key(str(key)) else self._clean(value) for key, value in event.items()}
 
     def _clean(self, value: object) -> object:
         if value is None or isinstance(value, bool | int | float):

@@ -32,7 +32,10 @@ _WIDE = 200
 
 
 class Progress:
-    """Prints a line for each change of a part's state. Coloured on a terminal, plain elsewhere."""
+    """Prints a line for each change of a part's state; on a terminal also what is being waited for, until all is ready.
+
+    Called from one thread.
+    """
 
     def __init__(self, config: Config, parts: Sequence[Part], url: str, console: Console | None = None) -> None:
         self._config = config
@@ -42,6 +45,7 @@ class Progress:
         self._began = time.monotonic()
         self._shown = {part.name: State.DOWN for part in parts}
         self._complete = False
+        self._waiting = self._console.status("") if self._console.is_terminal else None
 
     def begin(self) -> None:
         """The headline: who starts what."""
@@ -59,13 +63,25 @@ class Progress:
                 self._shown[status.component] = status.state
                 if status.state is not State.STARTING:
                     self._line(status)
-        if not self._complete and all(state is State.READY for state in self._shown.values()):
+        if self._complete:
+            return
+        late = [f"{status.component}: {status.detail or status.state}" for status in statuses if not _is_ready(status)]
+        if not late:
             self._complete = True
+            self.end()
             self._next()
+        elif self._waiting:
+            self._waiting.update(f"[dim]{escape('; '.join(late))}[/]")
 
     def stopping(self) -> None:
         """The user asked to stop."""
+        self.end()
         self._print("[dim]stopping; Ctrl-C again stops at once[/]")
+
+    def end(self) -> None:
+        """Nothing is waited for any more."""
+        if self._waiting:
+            self._waiting.stop()
 
     def _line(self, status: Status) -> None:
         what = status.detail if status.state is State.READY else f"{status.state}: {status.detail}".rstrip(": ")
@@ -83,6 +99,10 @@ class Progress:
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
+
+
+def _is_ready(status: Status) -> bool:
+    return status.state is State.READY
 
 
 def _console() -> Console:

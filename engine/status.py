@@ -102,17 +102,18 @@ class Reporter:
             if told == self._status or self._status.state is State.DOWN:
                 return
             if told.state is not self._status.state:
-                _log.info(told.state.value, component=told.component, **({"detail": detail} if detail else {}))
+                # Under a supervisor it is the supervisor who tells the user.
+                tell = _log.info if self._fd is None else _log.debug
+                tell(told.state.value, component=told.component, **({"detail": detail} if detail else {}))
             self._status = told
             self._changed.notify()
 
     def error(self, exc: BaseException) -> None:
         """The process ends because of `exc`; the caller then closes the reporter and exits."""
-        known = isinstance(exc, BridgeError)
-        text = str(exc) if known else f"{type(exc).__name__}: {exc}"
         code = exc.exit_code if isinstance(exc, BridgeError) else None
+        text = _text(exc) if code is not None else f"{type(exc).__name__}: {_text(exc)}"
         with self._changed:
-            self._status = replace(self._status, state=State.DOWN, error=text, exit_code=code)
+            self._status = replace(self._status, state=State.DOWN, detail=text, error=text, exit_code=code)
             self._changed.notify()
 
     def close(self) -> None:
@@ -147,6 +148,14 @@ class Reporter:
 
     def _news(self, told: Status) -> bool:
         return self._closed or replace(told, metrics="") != self._status
+
+
+def _text(exc: BaseException) -> str:
+    try:
+        return str(exc)
+    except Exception:
+        # py4j's errors ask their JVM for their text, which may be gone. The log has the stack.
+        return "(no text)"
 
 
 class StatusBoard:

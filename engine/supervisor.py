@@ -104,6 +104,7 @@ class Supervisor:
                 self._progress.show(self._board.all())
             self._progress.stopping()
         finally:
+            self._progress.end()
             self._end()
         return INTERRUPTED if self._at_once.is_set() else 0
 

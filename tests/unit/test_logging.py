@@ -33,7 +33,7 @@ engine.logging.secrets_of = lambda config: frozenset([sys.argv[1]])
 engine.logging.setup(object())
 log = structlog.get_logger("engine.test")
 url = "stomp://user:" + sys.argv[1] + "@host"
-log.info("connected", url=url, password="short", count=3, nested={"a": [sys.argv[1]]})
+log.info("connected", url=url, password="short", count=3, nested={"a": [sys.argv[1]], 1: 2})
 log.debug("hidden")
 logging.getLogger("stomp.py").warning("login %s refused", sys.argv[1])
 logging.getLogger("stomp.py").info("hidden")
@@ -71,7 +71,7 @@ def test_json_lines_hold_the_same_and_no_secret() -> None:
     assert SECRET not in str(lines)
     first, second, third = lines
     assert (first["event"], first["count"], first["password"], first["level"]) == ("connected", 3, "******", "info")
-    assert first["nested"] == {"a": ["******"]}
+    assert first["nested"] == {"a": ["******"], "1": 2}
     assert (second["event"], second["logger"]) == ("login ****** refused", "stomp.py")
     assert third["exception"].endswith("ValueError: cannot log in with ******")
 

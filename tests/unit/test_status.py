@@ -59,6 +59,7 @@ def test_a_bridge_error_is_the_last_word_with_its_text_and_exit_code(pipe: Pipe)
     pipe.reporter.close()
     status = pipe.wait(State.DOWN)
     assert (status.error, status.exit_code) == ("topic 'a' does not exist", 4)
+    assert status.detail == status.error
 
 
 def test_an_unforeseen_error_has_no_exit_code(pipe: Pipe) -> None:
