@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from routes.predicate.columns import compile_predicate
+from routes.predicate.conditions import compile_predicate
 from routes.predicate.nodes import Predicate
 from routes.predicate.views import ColumnView
 
