@@ -7,7 +7,6 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
-import javaproperties
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -78,12 +77,16 @@ class EmbeddedKafka(EmbeddedServer):
             msg = f"no Kafka in {self._jars}: run `make setup`"
             raise SetupError(msg)
         (controller_port,) = free_ports(1)
-        (self.folder / "server.properties").write_text(javaproperties.dumps(self._properties(controller_port)))
+        lines = (f"{key}={value}\n" for key, value in self._properties(controller_port).items())
+        (self.folder / "server.properties").write_text("".join(lines))
         if not (self.folder / "data" / "meta.properties").exists():
             self._format(java)
 
     def _properties(self, controller_port: int) -> dict[str, str]:
-        """The controller's port is nobody else's business and may change with each start."""
+        """The controller's port is nobody else's business and may change with each start.
+
+        Folders are relative to ours: no path of the machine, with whatever characters, has to survive Java's rules.
+        """
         broker = f"PLAINTEXT://{self.bootstrap}"
         return _ONE_NODE | {
             "listeners": f"{broker},CONTROLLER://{LOOPBACK}:{controller_port}",
