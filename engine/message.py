@@ -137,8 +137,12 @@ class Message:
         headers: dict[str, str] = {}
         properties: dict[str, Property] = {}
         origins: list[str] = []
+        seen: set[str] = set()
         for name, value in record.headers:
-            if value is None:
+            # A header without a value is none, and still the first of its name.
+            first = name not in seen
+            seen.add(name)
+            if value is None or not (first or name == ORIGIN):
                 continue
             text = value.decode("utf-8", "replace")
             if name == ORIGIN:
@@ -146,9 +150,9 @@ class Message:
             elif name.startswith(_JMS):
                 bare = name[len(_JMS) :]
                 if bare in HEADER_FIELDS:
-                    headers.setdefault(bare, text)
+                    headers[bare] = text
                 else:
-                    properties.setdefault(bare, Property(text, types.get(bare)))
+                    properties[bare] = Property(text, types.get(bare))
         body = record.value or b""
         return Message(
             body,

@@ -113,10 +113,14 @@ def encode_types(types: Iterable[tuple[str, JmsType]]) -> str:
 
 
 def decode_types(text: str) -> dict[str, JmsType]:
-    """The declared types in a `jmsbridge.types` header; the first wins, pairs that do not parse are left out."""
+    """The declared types in a `jmsbridge.types` header; the first wins.
+
+    A pair that `encode_types` would not write so is left out: Spark looks for exactly what it writes.
+    """
     types: dict[str, JmsType] = {}
     for pair in text.split(","):
-        name, found, kind = pair.rpartition("=")
-        if found and kind in JmsType.__members__.values():
-            types.setdefault(unquote(name), JmsType(kind))
+        encoded, found, kind = pair.rpartition("=")
+        name = unquote(encoded)
+        if found and kind in JmsType.__members__.values() and encode_type_name(name) == encoded:
+            types.setdefault(name, JmsType(kind))
     return types
