@@ -99,6 +99,9 @@ def kafka_certificates(settings: Settings) -> None:
         elif kind != "PEM" and not (kind == "PKCS12" and store == "keystore"):
             message = f"not all of the bridge's Kafka clients can read a {kind} {store}"
             settings.faults.append((declared or location).entry.fault(message, advice))
+        elif kind == "PEM" and (password := _set(settings, f"ssl.{store}.password")):
+            hint = "the password of a private key is kafka.ssl.key.password"
+            settings.faults.append(password.entry.key_fault(f"a PEM {store} has no password", hint))
         elif kind == "PKCS12" and _set(settings, "ssl.keystore.password") is None:
             settings.faults.append(
                 location.entry.fault("a PKCS12 keystore needs its password", "set kafka.ssl.keystore.password")

@@ -111,6 +111,7 @@ TWO_SPELLINGS = frozenset(
 RESERVED: Mapping[str, tuple[str | None, str]] = {
     "acks": ("all", "a message counts as kept only when all replicas have it"),
     "allow.auto.create.topics": ("false", "a topic is created on purpose, see routing.create-topics"),
+    "auto.commit.interval.ms": (None, "the router keeps its own place"),
     "auto.offset.reset": (None, "the router keeps its own place"),
     "enable.auto.commit": ("false", "the router keeps its own place"),
     "enable.idempotence": ("true", "a retry must not write a message twice"),

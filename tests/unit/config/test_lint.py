@@ -264,6 +264,10 @@ def test_a_sasl_protocol_needs_a_mechanism_and_a_login() -> None:
         ),
         (("kafka.ssl.keystore.location=s.jks",), "not all of the bridge's Kafka clients can read a JKS keystore"),
         (("kafka.ssl.keystore.location=s.p12",), "a PKCS12 keystore needs its password"),
+        (
+            ("kafka.ssl.truststore.location=s.pem", "kafka.ssl.truststore.password=x"),
+            "a PEM truststore has no password",
+        ),
         (("kafka.ssl.keystore.location=store",), "'store' does not tell its type"),
         (("kafka.ssl.key.location=s.p12",), "'kafka.ssl.key.location' alone is of no use"),
     ],
@@ -271,7 +275,7 @@ def test_a_sasl_protocol_needs_a_mechanism_and_a_login() -> None:
 def test_certificates_that_only_one_client_can_read_are_refused(
     tmp_path: Path, lines: tuple[str, ...], message: str
 ) -> None:
-    for name in ("s.jks", "s.p12", "store"):
+    for name in ("s.jks", "s.p12", "s.pem", "store"):
         (tmp_path / name).touch()
     (found,) = lint_text(START + "\n".join(lines), tmp_path).faults
     assert found.message == message
