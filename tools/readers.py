@@ -55,6 +55,8 @@ def maven_reader() -> Read:
             files += 1
             size += float(match[2]) * units[match[3]]
             return f"{files} files, {size:.0f} MB, {match[1]}"
+        if match := re.search(r" Building (\S+) \S+ +\[\d+/\d+\]$", line):
+            return match[1]
         return None
 
     return read

@@ -69,7 +69,7 @@ class Step:
 
     def _progress(self) -> None:
         now = time.monotonic()
-        text = f"{self._title}: {self._activity} ({self._seconds()} s)"
+        text = f"{self._title}: {self._activity or 'started'} ({self._seconds()} s)"
         if self._screen.isatty():
             width = shutil.get_terminal_size().columns - 1
             self._screen.write(f"\r\033[K{text[:width]}")

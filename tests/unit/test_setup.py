@@ -147,9 +147,10 @@ PIP_OUTPUT = [
 ]
 
 
-def test_maven_is_followed_by_files_and_their_sizes() -> None:
+def test_maven_is_followed_by_modules_files_and_their_sizes() -> None:
     read = readers.maven_reader()
 
+    assert read("[INFO] Building embedded-kafka 0.1.0                          [3/4]") == "embedded-kafka"
     assert read("[INFO] Downloading from central: repo/org/a/1/a-1.jar") is None
     assert read("[INFO] Downloaded from central: repo/org/a/1/a-1.jar (1.5 MB at 3 MB/s)") == "1 files, 2 MB, a-1.jar"
     assert read("[INFO] Downloaded from central: repo/org/b/1/b-1.jar (500 kB at 3 MB/s)") == "2 files, 2 MB, b-1.jar"
