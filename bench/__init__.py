@@ -1,0 +1,12 @@
+"""Measures the bridge against a Kafka Streams program that does the same work, on one machine and in one run.
+
+    workload      the messages and the routes, the same for everybody
+    broker        a Kafka of its own for each run
+    programs      the Java programs in `peer/`: loader, peer, paced probe, verifier
+    contestants   how peer and bridge are started on the workload
+    processes     a process tree: its CPU, its memory, its end
+    throughput    latency    memory    start       one measurement each
+    report        tables, targets, JSON
+
+`python -m bench --help` tells the rest; docs/benchmarks.md says what is compared and how. Nothing here is a test.
+"""

@@ -1,0 +1,65 @@
+"""`python -m bench`: runs the measurements that were asked for, one after the other, on a Kafka of their own."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from confluent_kafka import KafkaException
+from rich.console import Console
+
+from bench import latency, memory, programs, start, throughput
+from bench.broker import broker
+from bench.options import parse
+from bench.report import machine, save, targets
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from bench.options import Options
+    from bench.report import Report
+
+_MEASURE = {
+    "throughput": throughput.measure,
+    "latency": latency.measure,
+    "memory": memory.measure,
+    "start": start.measure,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Runs it; 1 if a target is missed or a contestant does not do its work."""
+    options = parse(arguments)
+    # SIGTERM as well has to end what was started.
+    signal.signal(signal.SIGTERM, _stop)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    before = machine()
+    try:
+        programs.build()
+        reports = [_measured(name, options) for name in options.measurements]
+    except (BridgeError, KafkaException, RuntimeError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    checks = [check for report in reports for check in report.checks]
+    console = Console()
+    for report in reports:
+        console.print(*report.tables, sep="\n")
+    console.print(targets(checks))
+    console.print(f"on {before['cpus']} CPUs ({before['cpu']}), load {before['load_average'][0]:.1f} before it began")
+    console.print(f"everything measured: {save(options.folder, reports, before, shlex.join(arguments))}")
+    return 0 if all(check.passed for check in checks) else 1
+
+
+def _measured(name: str, options: Options) -> Report:
+    print(f"== {name}", flush=True)
+    with broker(options.folder / "data", programs.JARS) as kafka:
+        return _MEASURE[name](kafka, options)
+
+
+def _stop(signum: int, frame: object) -> NoReturn:
+    raise SystemExit(128 + signum)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

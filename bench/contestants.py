@@ -1,0 +1,111 @@
+"""Who is measured, and how each is started on the workload: the Kafka Streams peer, and the bridge in both modes."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from bench import programs
+from bench.workload import BRIDGE_ID, ROUTES, properties
+from engine.embedded import free_ports
+
+__all__ = ["Bridge", "Contestant", "Peer", "Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one run reads, writes and keeps its files."""
+
+    bootstrap: str
+    journal: str
+    folder: Path
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """One topic for each route, of this run alone."""
+        return tuple(f"out.{self.run}.{name}" for name in ROUTES)
+
+    @property
+    def state(self) -> Path:
+        """Folder for whatever the program keeps."""
+        return self.folder / self.run
+
+    @property
+    def log(self) -> Path:
+        """What the program prints."""
+        return self.folder / f"{self.run}.log"
+
+
+class Contestant(ABC):
+    """A program that routes the journal."""
+
+    name: str
+
+    @abstractmethod
+    def command(self, place: Place) -> list[str]:
+        """How to start it; prepares its files."""
+
+
+class Peer(Contestant):
+    """The same routing as a Kafka Streams program (`peer/…/Peer.java`), at least once."""
+
+    _HEAP: ClassVar[str] = "-Xmx1g"
+    """As much as the router's JVM has."""
+
+    def __init__(self, linger_ms: int, threads: int = 2) -> None:
+        self.name = "kafka streams"
+        self._linger_ms = linger_ms
+        self._threads = threads
+
+    def command(self, place: Place) -> list[str]:
+        """See `Contestant`."""
+        return programs.command(
+            "Peer",
+            self._HEAP,
+            bootstrap=place.bootstrap,
+            application=f"bench-{place.run}",
+            journal=place.journal,
+            outputs=",".join(place.outputs),
+            origin=BRIDGE_ID,
+            state=place.state,
+            threads=self._threads,
+            linger=self._linger_ms,
+        )
+
+
+class Bridge(Contestant):
+    """The router process as a user runs it, with shipped defaults apart from `settings`."""
+
+    COMMAND: ClassVar[str] = f"{shlex.quote(sys.executable)} -m engine run --only router --config"
+
+    def __init__(self, mode: str, settings: Mapping[str, str], command: str = COMMAND) -> None:
+        """`command` gets the path of the properties file appended."""
+        self.name = f"bridge {mode}"
+        self._settings = {"router.mode": mode, **settings}
+        self._command = command
+
+    def command(self, place: Place) -> list[str]:
+        """See `Contestant`."""
+        place.state.mkdir(parents=True)
+        (port,) = free_ports(1)
+        own = {
+            "router.checkpoint": str(place.state / "checkpoint"),
+            "embedded.data": str(place.state),
+            "http.address": f"127.0.0.1:{port}",
+        }
+        file = place.state / "bridge.properties"
+        file.write_text(properties(place.bootstrap, place.journal, place.outputs, {**own, **self._settings}))
+        return [*shlex.split(self._command), str(file)]
+
+    @staticmethod
+    def commits(place: Place) -> list[float]:
+        """When each interval was committed, seconds since 1970."""
+        found = (place.state / "checkpoint").rglob("commits/*")
+        return sorted(path.stat().st_mtime for path in found if path.name.isdigit())

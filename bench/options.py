@@ -1,0 +1,84 @@
+"""The command line: which measurement, and how big."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.contestants import Bridge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MEASUREMENTS", "Options", "parse"]
+
+MEASUREMENTS = ("throughput", "latency", "memory", "start")
+_MODES = ("realtime", "batch")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for."""
+
+    measurements: tuple[str, ...]
+    records: int
+    warm_up: int
+    rounds: int
+    rate: int
+    latency_seconds: int
+    memory_rate: int
+    memory_seconds: int
+    modes: tuple[str, ...]
+    peer: bool
+    floor: bool
+    settings: dict[str, str]
+    """For the bridge's properties file."""
+    router: str
+    """How the router is started."""
+    folder: Path
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """The options in a command line; exits with help if they make no sense."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measures the bridge beside a Kafka Streams program that does the same work.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("measurement", nargs="?", default="all", choices=(*MEASUREMENTS, "all"))
+    add("--records", type=int, default=5_000_000, help="throughput: records that are timed")
+    add("--warm-up", type=int, default=1_000_000, help="throughput: records before these")
+    add("--rounds", type=int, default=3, help="throughput, latency, start: how often each contestant runs")
+    add("--rate", type=int, default=1_000, help="latency: messages a second")
+    add("--seconds", type=int, default=100, help="latency: how long, after ten seconds of warming")
+    add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
+    add("--memory-seconds", type=int, default=600, help="memory: how long")
+    add("--mode", choices=_MODES, help="only this mode of the bridge")
+    add("--no-peer", action="store_true", help="the bridge alone")
+    add("--floor", action="store_true", help="latency: also a plain consumer on the journal, with no routing at all")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="a line for the bridge's properties file")
+    add("--router", default=Bridge.COMMAND, metavar="COMMAND", help="another router; gets the properties file's path")
+    add("--folder", type=Path, default=Path("var/bench"), help="data of the runs, and results")
+    given = parser.parse_args(arguments)
+    pairs = [pair.partition("=") for pair in given.set]
+    if any(not separator for _, separator, _ in pairs):
+        parser.error("--set expects KEY=VALUE")
+    return Options(
+        measurements=MEASUREMENTS if given.measurement == "all" else (given.measurement,),
+        records=given.records,
+        warm_up=given.warm_up,
+        rounds=given.rounds,
+        rate=given.rate,
+        latency_seconds=given.seconds,
+        memory_rate=given.memory_rate,
+        memory_seconds=given.memory_seconds,
+        modes=(given.mode,) if given.mode else _MODES,
+        peer=not given.no_peer,
+        floor=given.floor,
+        settings={key: value for key, _, value in pairs},
+        router=given.router,
+        folder=given.folder.resolve(),
+    )

@@ -1,0 +1,36 @@
+package jmsbridge.bench;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** The `name=value` arguments of these programs. */
+final class Arguments {
+    private final Map<String, String> values = new HashMap<>();
+
+    Arguments(String[] arguments) {
+        for (String argument : arguments) {
+            int equals = argument.indexOf('=');
+            if (equals < 1) throw new IllegalArgumentException("expected name=value, got '" + argument + "'");
+            values.put(argument.substring(0, equals), argument.substring(equals + 1));
+        }
+    }
+
+    String text(String name) {
+        String value = values.get(name);
+        if (value == null) throw new IllegalArgumentException("missing argument " + name + "=");
+        return value;
+    }
+
+    String text(String name, String otherwise) {
+        return values.getOrDefault(name, otherwise);
+    }
+
+    long number(String name) {
+        return Long.parseLong(text(name));
+    }
+
+    List<String> list(String name) {
+        return List.of(text(name).split(","));
+    }
+}

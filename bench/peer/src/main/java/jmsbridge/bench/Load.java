@@ -1,0 +1,28 @@
+package jmsbridge.bench;
+
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Fills the journal as fast as it goes: bootstrap= topic= records=. Fails if any record is refused. */
+public final class Load {
+    private Load() {}
+
+    public static void main(String[] arguments) {
+        Arguments given = new Arguments(arguments);
+        String topic = given.text("topic");
+        long records = given.number("records");
+        AtomicReference<Exception> failure = new AtomicReference<>();
+        Map<String, Object> settings = Map.of(
+            "bootstrap.servers", given.text("bootstrap"), "linger.ms", 20, "batch.size", 512 * 1024, "acks", "all");
+        try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+            for (long index = 0; index < records && failure.get() == null; index++) {
+                producer.send(Workload.record(topic, index), (metadata, error) -> {
+                    if (error != null) failure.compareAndSet(null, error);
+                });
+            }
+        }
+        if (failure.get() != null) throw new IllegalStateException("the journal refused a record", failure.get());
+    }
+}

@@ -1,0 +1,65 @@
+package jmsbridge.bench;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.Topology;
+
+/**
+ * The bridge's routing as a Kafka Streams program: journal to five topics, at least once.
+ *
+ * <p>Arguments: bootstrap= application= journal= outputs=TOPIC,… origin= state= threads= linger=; any further setting
+ * of Kafka Streams as set=NAME:VALUE,….
+ */
+public final class Peer {
+    private Peer() {}
+
+    public static void main(String[] arguments) throws InterruptedException {
+        Arguments given = new Arguments(arguments);
+        List<String> outputs = given.list("outputs");
+        var streams = new KafkaStreams(topology(given.text("journal"), outputs, given.text("origin")), settings(given));
+        var ended = new CountDownLatch(1);
+        streams.setStateListener((now, before) -> {
+            if (now == KafkaStreams.State.ERROR) ended.countDown();
+        });
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            streams.close(Duration.ofSeconds(10));
+            ended.countDown();
+        }));
+        streams.start();
+        ended.await();
+    }
+
+    private static Topology topology(String journal, List<String> outputs, String origin) {
+        Topology topology = new Topology();
+        topology.addSource("journal", new ByteArrayDeserializer(), new ByteArrayDeserializer(), journal);
+        topology.addProcessor("router", () -> new Router(origin), "journal");
+        for (int route = 0; route < outputs.size(); route++) {
+            var bytes = new ByteArraySerializer();
+            topology.addSink(Router.SINKS[route], outputs.get(route), bytes, bytes, "router");
+        }
+        return topology;
+    }
+
+    private static Properties settings(Arguments given) {
+        Properties settings = new Properties();
+        settings.put("application.id", given.text("application"));
+        settings.put("bootstrap.servers", given.text("bootstrap"));
+        settings.put("state.dir", given.text("state"));
+        settings.put("num.stream.threads", given.text("threads"));
+        settings.put("processing.guarantee", "at_least_once");
+        settings.put("consumer.auto.offset.reset", "earliest");
+        settings.put("producer.acks", "all");
+        settings.put("producer.linger.ms", given.text("linger"));
+        settings.put("producer.batch.size", 256 * 1024);
+        String further = given.text("set", "");
+        for (String pair : further.isEmpty() ? new String[0] : further.split(",")) {
+            settings.put(pair.substring(0, pair.indexOf(':')), pair.substring(pair.indexOf(':') + 1));
+        }
+        return settings;
+    }
+}

@@ -1,0 +1,92 @@
+package jmsbridge.bench;
+
+import java.util.stream.IntStream;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+/**
+ * What the bridge does to each message, in plain Java: drop what this bridge routed before or what has expired, take
+ * the first matching route, check body and key, add origin and position, pass all headers on.
+ */
+final class Router implements Processor<byte[], byte[], byte[], byte[]> {
+    static final String[] SINKS =
+        IntStream.range(0, Workload.ROUTE_COUNT).mapToObj(route -> "route-" + route).toArray(String[]::new);
+
+    private final String origin;
+    private final byte[] originBytes;
+    private ProcessorContext<byte[], byte[]> context;
+
+    Router(String origin) {
+        this.origin = origin;
+        this.originBytes = origin.getBytes(UTF_8);
+    }
+
+    @Override
+    public void init(ProcessorContext<byte[], byte[]> context) {
+        this.context = context;
+    }
+
+    @Override
+    public void process(Record<byte[], byte[]> record) {
+        Headers headers = record.headers();
+        if (routedBefore(headers) || expired(headers)) return;
+        int route = route(address(text(headers, "jms.JMSDestination")), text(headers, "jms.region"));
+        if (route < 0) return;
+        String body = text(headers, "jmsbridge.body");
+        if (!"text".equals(body) && !"bytes".equals(body)) throw new IllegalStateException("body neither text nor bytes");
+        Header key = headers.lastHeader("jms.JMSCorrelationID");
+        if (key == null || !keyIsValid(key.value())) throw new IllegalStateException("no valid key");
+        RecordMetadata from = context.recordMetadata().orElseThrow();
+        String position = from.topic() + ":" + from.partition() + ":" + from.offset();
+        headers.add("jmsbridge.origin", originBytes).add("jmsbridge.position", position.getBytes(UTF_8));
+        context.forward(record.withKey(key.value()), SINKS[route]);
+    }
+
+    /** The five routes in order; the first that matches wins. */
+    private static int route(String address, String region) {
+        if ("orders".equals(address) && "emea".equals(region)) return 0;
+        if ("orders".equals(address) && "apac".equals(region)) return 1;
+        if ("prices".equals(address)) return 2;
+        if ("trades".equals(address) && ("emea".equals(region) || "amer".equals(region))) return 3;
+        if ("trades".equals(address)) return 4;
+        return -1;
+    }
+
+    private boolean routedBefore(Headers headers) {
+        for (Header header : headers.headers("jmsbridge.origin")) {
+            if (header.value() != null && origin.equals(new String(header.value(), UTF_8))) return true;
+        }
+        return false;
+    }
+
+    private static boolean expired(Headers headers) {
+        String expiration = text(headers, "jms.JMSExpiration");
+        if (expiration == null) return false;
+        long at = Long.parseLong(expiration);
+        return at > 0 && at <= System.currentTimeMillis();
+    }
+
+    private static boolean keyIsValid(byte[] key) {
+        if (key.length == 0) return false;
+        for (byte b : key) {
+            boolean alphanumeric = b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z';
+            if (!alphanumeric && b != '-' && b != ':' && b != '.' && b != '_') return false;
+        }
+        return true;
+    }
+
+    private static String address(String destination) {
+        return destination == null ? null : destination.substring(destination.indexOf(':') + 1);
+    }
+
+    private static String text(Headers headers, String name) {
+        Header header = headers.lastHeader(name);
+        return header == null || header.value() == null ? null : new String(header.value(), UTF_8);
+    }
+}

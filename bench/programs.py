@@ -1,0 +1,59 @@
+"""The Java programs in `peer/`, built when their sources have changed, and how they are run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from engine.embedded.java import find_java
+from engine.errors import SetupError
+
+__all__ = ["JARS", "ROOT", "build", "command", "run", "verify"]
+
+ROOT = Path(__file__).resolve().parent.parent
+JARS = ROOT / ".jars"
+_SOURCES = Path(__file__).resolve().parent / "peer"
+_JAR = JARS / "peer" / "bench-peer-0.1.0.jar"
+
+
+def build() -> None:
+    """Compiles the programs unless that is done; SetupError if it fails."""
+    sources = [_SOURCES / "pom.xml", *(_SOURCES / "src").rglob("*.*")]
+    if _JAR.exists() and _JAR.stat().st_mtime > max(source.stat().st_mtime for source in sources):
+        return
+    maven = shutil.which("mvn")
+    if maven is None:
+        msg = "no mvn in PATH: install Maven"
+        raise SetupError(msg)
+    print("building bench/peer (the first time downloads Kafka Streams)")
+    done = subprocess.run([maven, "-q", "-B", "-f", str(_SOURCES / "pom.xml"), "package"], check=False)
+    if done.returncode != 0:
+        msg = "bench/peer does not build, see above"
+        raise SetupError(msg)
+
+
+def command(program: str, /, *options: str, **arguments: object) -> list[str]:
+    """How to run `jmsbridge.bench.<program>`; `options` are the JVM's."""
+    java = str(find_java())
+    given = [f"{name}={value}" for name, value in arguments.items()]
+    return [java, *options, "-cp", f"{JARS / 'peer'}/*", f"jmsbridge.bench.{program}", *given]
+
+
+def run(program: str, /, **arguments: object) -> str:
+    """Runs one to its end and returns what it printed; RuntimeError with its last words if it fails."""
+    done = subprocess.run(command(program, **arguments), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        msg = f"{program} failed: {done.stderr.strip()[-2000:]}"
+        raise RuntimeError(msg)
+    return done.stdout
+
+
+def verify(bootstrap: str, outputs: tuple[str, ...], origin: str, warm: int) -> dict[str, Any]:
+    """What the verifier found in the outputs, see `Verify.java`."""
+    found: dict[str, Any] = json.loads(
+        run("Verify", bootstrap=bootstrap, outputs=",".join(outputs), origin=origin, warm=warm)
+    )
+    return found

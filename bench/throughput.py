@@ -1,0 +1,131 @@
+"""How fast a full journal is routed, and what that costs in CPU.
+
+Every contestant starts on the same full journal and writes to fresh topics, one after the other, in rounds. Times are
+the broker's append times of the routed records, so they mean the same for everybody: "steady" is from the moment at
+which the share of the warm-up had been routed to the last record, "whole" from the first record to the last.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from bench import programs
+from bench.contestants import Bridge, Peer, Place
+from bench.processes import running
+from bench.report import Check, Report, table
+from bench.workload import BRIDGE_ID, expected
+
+if TYPE_CHECKING:
+    from bench.broker import Broker
+    from bench.contestants import Contestant
+    from bench.options import Options
+
+__all__ = ["measure"]
+
+TARGET_RATIO = 0.95
+_JOURNAL = "bench.journal"
+_LINGER_MS = 5
+_PATIENCE_SECONDS = 540.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One contestant's way through the journal."""
+
+    contestant: str
+    start_seconds: float
+    """From the start of the process to the first routed record."""
+    whole_seconds: float
+    steady_seconds: float
+    rate: float
+    """Journal records a second while steady."""
+    cpu_per_million: float
+    """CPU seconds of the process tree for a million journal records while steady."""
+    cpu_seconds: float
+    """Of the process tree, from its start to the last record."""
+
+
+def measure(broker: Broker, options: Options) -> Report:
+    """Loads the journal once and lets everybody route it."""
+    records = options.warm_up + options.records
+    broker.create(_JOURNAL)
+    begun = time.monotonic()
+    programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=records)
+    print(f"journal loaded: {records} records in {time.monotonic() - begun:.0f} s", flush=True)
+    contestants: list[Contestant] = [Peer(_LINGER_MS)] if options.peer else []
+    contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
+    passes = []
+    for _ in range(options.rounds):
+        for contestant in contestants:
+            passes.append(_pass(broker, contestant, options))
+            print(_line(passes[-1]), flush=True)
+    broker.delete(_JOURNAL)
+    return _report(passes)
+
+
+def _pass(broker: Broker, contestant: Contestant, options: Options) -> Pass:
+    place = Place(broker.bootstrap, _JOURNAL, options.folder)
+    wanted = dict(zip(place.outputs, expected(options.warm_up + options.records), strict=True))
+    warm = sum(expected(options.warm_up))
+    broker.create(*place.outputs)
+    with running(contestant.command(place), place.log, programs.ROOT) as process:
+        broker.await_count(place.outputs, sum(wanted.values()), process, _PATIENCE_SECONDS)
+        started = process.started
+    found = programs.verify(broker.bootstrap, place.outputs, BRIDGE_ID, warm)
+    broker.delete(*place.outputs)
+    _check(contestant.name, found, wanted)
+    first, steady, last = (found[name] / 1000 for name in ("first_ms", "warm_ms", "last_ms"))
+    millions = options.records / 1e6 * found["steady"] / (sum(wanted.values()) - warm)
+    return Pass(
+        contestant=contestant.name,
+        start_seconds=first - started,
+        whole_seconds=last - first,
+        steady_seconds=last - steady,
+        rate=millions * 1e6 / (last - steady),
+        cpu_per_million=process.cpu_seconds(steady, last) / millions,
+        cpu_seconds=process.cpu_seconds(started, last),
+    )
+
+
+def _check(name: str, found: dict[str, Any], wanted: dict[str, int]) -> None:
+    wrong = {fault: found[fault] for fault in ("misrouted", "repeated", "unmarked", "wrong_key") if found[fault]}
+    if found["topics"] != wanted or wrong:
+        msg = f"{name} did not route as it must: {found['topics']} instead of {wanted}, {wrong}"
+        raise RuntimeError(msg)
+
+
+def _line(each: Pass) -> str:
+    return (
+        f"{each.contestant}: {each.rate:,.0f} records/s steady, {each.cpu_per_million:.1f} CPU-s per million, "
+        f"first to last {each.whole_seconds:.1f} s, first record after {each.start_seconds:.1f} s"
+    )
+
+
+def _report(passes: list[Pass]) -> Report:
+    names = list(dict.fromkeys(each.contestant for each in passes))
+    peer = names[0] if not names[0].startswith("bridge") else None
+
+    def middle(name: str, field: str) -> float:
+        return float(median(getattr(each, field) for each in passes if each.contestant == name))
+
+    rows = []
+    checks = []
+    for name in names:
+        rates = sorted(each.rate for each in passes if each.contestant == name)
+        ratio = middle(name, "rate") / middle(peer, "rate") if peer else None
+        rows.append(
+            [
+                name,
+                f"{rates[0]:,.0f} / {middle(name, 'rate'):,.0f} / {rates[-1]:,.0f}",
+                f"{ratio:.2f}" if ratio else "",
+                *(f"{middle(name, field):.1f}" for field in ("cpu_per_million", "whole_seconds", "start_seconds")),
+            ]
+        )
+        if ratio and name != peer:
+            checks.append(Check(f"throughput, {name}: rate to the peer's", ratio, TARGET_RATIO, at_least=True))
+    columns = ["", "records/s min / median / max", "ratio", "CPU-s per million", "first to last, s", "to first, s"]
+    title = "Throughput, steady state; every record counted, in the right topic, once"
+    return Report("throughput", [table(title, columns, rows)], checks, [asdict(each) for each in passes])
