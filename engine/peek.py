@@ -6,6 +6,7 @@ stays bounded by what is asked for. The router does not read through this module
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["Located", "Position", "Reader"]
+__all__ = ["SILENT", "Located", "Position", "Reader"]
+
+SILENT = logging.getLogger(f"{__name__}.librdkafka")
+"""Takes what librdkafka would write to stderr: a command tells its error itself, in one line."""
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
 
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.2
@@ -89,9 +95,9 @@ class Reader:
                 "group.id": "jms-bridge-peek",  # librdkafka asks for one; without a subscription it is never used
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
-                "log_level": 0,
                 "error_cb": self._remember,
-            }
+            },
+            logger=SILENT,
         )
 
     def __enter__(self) -> Self:
@@ -232,7 +238,8 @@ class Reader:
 
 
 def _located(message: KafkaMessage) -> Located:
-    headers = tuple((name, _bytes(value)) for name, value in message.headers() or ())
+    given: list[tuple[str, str | bytes | None]] = message.headers() or []  # type: ignore[assignment] # never a dict
+    headers = tuple((name, _bytes(value)) for name, value in given)
     record = Record(_bytes(message.key()), _bytes(message.value()), headers)
     position = Position(str(message.topic()), message.partition() or 0, message.offset() or 0)
     return Located(position, message.timestamp()[1], record)

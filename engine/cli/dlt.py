@@ -16,7 +16,8 @@ from engine.cli.records import Item, as_text, record_json
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from engine.dead_letters import DeadLetter, Replayed
+    from engine.dead_letters import DeadLetter
+    from engine.replay import Replayed
 
 __all__ = ["app", "list_letters", "replay", "show"]
 
@@ -91,9 +92,9 @@ def replay(
     A replay is remembered in the topic `<dead-letter topic>.replayed`: a dead letter replayed before is not sent again.
     If it fails again, the new dead letter has a new position and can be replayed in turn.
     """
-    from engine.dead_letters import replay as replay_letters
     from engine.dead_letters import topic_of
     from engine.peek import Position
+    from engine.replay import replay as replay_letters
 
     if everything == bool(positions):
         msg = "say which dead letters: either positions (as 0:17) or --all"
@@ -141,9 +142,8 @@ def _summary(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _replayed_text(replayed: Replayed) -> str:
-    words = {"replayed": "to", "already replayed": "to"}
-    joint = words.get(replayed.outcome, "as")
-    rest = f" {joint} {replayed.detail}" if replayed.detail else ""
+    joint = " to" if replayed.outcome in ("replayed", "already replayed") else ":"
+    rest = f"{joint} {replayed.detail}" if replayed.detail else ""
     return printable(f"{replayed.position}  {replayed.outcome}{rest}")
 
 

@@ -8,8 +8,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
+from engine.peek import SILENT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from confluent_kafka import Message as KafkaMessage
 
     from engine.message import Record
@@ -38,9 +41,8 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
     settings = {
         **librdkafka(config, "producer"),
         "delivery.timeout.ms": int(_SECONDS * 1000),
-        "log_level": 0,
     }
-    producer = Producer(settings)
+    producer = Producer(settings, logger=SILENT)
     try:
         # librdkafka waits for an unknown topic as if the network were down; so ask for it first.
         if (unknown := producer.list_topics(topic, timeout=_SECONDS).topics[topic].error) is not None:
@@ -61,7 +63,9 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
     return last[0]
 
 
-def _queued(producer: Producer, topic: str, record: Record, delivered: object) -> bool:
+def _queued(
+    producer: Producer, topic: str, record: Record, delivered: Callable[[KafkaError | None, KafkaMessage], None]
+) -> bool:
     try:
         producer.produce(topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=delivered)
     except BufferError:

@@ -103,7 +103,7 @@ def _from_kafka(
         bounds = reader.bounds()
         starts = {partition: low if start is From.BEGINNING else high for partition, (low, high) in bounds.items()}
         if follow or count is not None:
-            found = islice(reader.read(starts, follow=True, idle_seconds=seconds), count)
+            found: Iterator[Located] = islice(reader.read(starts, follow=True, idle_seconds=seconds), count)
         else:
             found = _to_the_end(reader, starts, seconds)
         yield from map(Item.of, found)

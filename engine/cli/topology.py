@@ -18,13 +18,13 @@ def register(app: typer.Typer) -> None:
 
 def topology(
     config: ConfigFile = DEFAULT_CONFIG,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart instead of text.")] = False,
+    as_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart instead of text.")] = False,
 ) -> None:
     """Show the router's topology: from the journal through the routes to topics. Needs no server.
 
     The text has the form of Kafka Streams' describe().
     """
-    from engine import describe, router
+    from engine import router
 
     built = router.topology(load(config))
-    typer.echo(describe.mermaid(built) if mermaid else describe.describe(built), nl=False)
+    typer.echo(built.mermaid() if as_mermaid else built.describe(), nl=False)

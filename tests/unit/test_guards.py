@@ -44,11 +44,11 @@ LIBRARIES = {
     "pyspark": ("routes.predicate", "engine.topology", "engine.router", "engine.spark"),
     "confluent_kafka": (
         "engine.cli.produce",
-        "engine.dead_letters",
         "engine.embedded.kafka",
         "engine.journal",
         "engine.kafka",
         "engine.peek",
+        "engine.replay",
         "engine.spark",
         "engine.topics",
     ),

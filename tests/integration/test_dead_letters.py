@@ -1,0 +1,286 @@
+"""Dead letters in a real Kafka: listed, shown, and replayed once, whatever interrupts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from engine.cli import main
+from engine.embedded import EmbeddedKafka
+from engine.errors import UsageError
+from engine.message import BodyType, Message, Record
+from engine.peek import Position, Reader
+from engine.replay import Outcome, replay
+from routes.config import load
+from routes.model import Config
+
+CONFIGURATION = """\
+bridge.id=b1
+kafka.bootstrap.servers={kafka}
+journal.topic={journal}
+source.s.type=stomp
+source.s.url=stomp://127.0.0.1:1
+source.s.destinations=queue:orders
+routing.dead-letter-topic={dead}
+routing.on-soft-failure=dead-letter
+routes.orders.in.include=msg.address==orders
+routes.orders.out.topic=orders
+routes.orders.conv.key=msg.header.CorrelationId
+"""
+
+
+@dataclass
+class Bridge:
+    """A configuration and what its topics hold."""
+
+    config: Config
+    kafka: EmbeddedKafka
+
+    @property
+    def dead(self) -> str:
+        assert self.config.routing.dead_letter_topic is not None
+        return self.config.routing.dead_letter_topic
+
+    def bury(self, *records: Record, partition: int = 0) -> None:
+        """Write dead letters as the router does."""
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap, "message.max.bytes": 2_000_000})
+        for number, record in enumerate(records):
+            headers = [*record.headers, *added(self.config.journal.topic, number)]
+            producer.produce(self.dead, record.value, record.key, partition, headers=headers)
+        assert producer.flush(10) == 0
+
+    def journal(self) -> list[Record]:
+        with Reader(self.config, self.config.journal.topic) as reader:
+            return [located.record for located in reader.read()]
+
+    def replay(self, *offsets: int, dry_run: bool = False) -> list[tuple[int, Outcome]]:
+        positions = [Position(self.dead, 0, offset) for offset in offsets] or None
+        done = replay(self.config, positions, dry_run=dry_run)
+        return [(replayed.position.offset, replayed.outcome) for replayed in done]
+
+    def command(self, *arguments: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, "-c", str(self.config.path)])
+        return int(ended.value.code or 0)
+
+
+def added(journal: str, offset: int, reason: str = "key-not-found") -> list[tuple[str, bytes]]:
+    """The headers that make a journal record a dead letter."""
+    return [
+        ("jmsbridge.origin", b"b1"),
+        ("jmsbridge.position", f"{journal}:0:{offset}".encode()),
+        ("jmsbridge.reason", reason.encode()),
+        ("jmsbridge.route", b"orders"),
+        ("jmsbridge.time", b"2026-11-21T06:00:00.123Z"),
+        ("__connect.errors.topic", journal.encode()),
+        ("__connect.errors.partition", b"0"),
+        ("__connect.errors.offset", str(offset).encode()),
+        ("__connect.errors.stage", b"key"),
+        ("__connect.errors.exception.class.name", f"jmsbridge.{reason}".encode()),
+        ("__connect.errors.exception.message", b"there is no value under 'JMSCorrelationID' to take the key from"),
+    ]
+
+
+def message(number: int, **headers: str) -> Record:
+    fields = {"JMSMessageID": f"ID:{number}", "JMSDestination": "queue:orders", **headers}
+    return Message(f"body {number}".encode(), BodyType.TEXT, fields, {}, "s", ("other-bridge",)).to_record()
+
+
+@pytest.fixture
+def bridge(tmp_path: Path, kafka: EmbeddedKafka, topic: Callable[..., str]) -> Iterator[Bridge]:
+    file = tmp_path / "jms-bridge.properties"
+    dead = topic("dead", partitions=2, config={"max.message.bytes": "2000000"})
+    journal = topic("journal", partitions=2, config={"max.message.bytes": "1000000"})
+    file.write_text(CONFIGURATION.format(kafka=kafka.bootstrap, journal=journal, dead=dead))
+    return Bridge(load(file), kafka)
+
+
+def test_a_replay_brings_the_original_back_into_the_journal_and_nothing_of_the_dead_letter(bridge: Bridge) -> None:
+    originals = [message(1), Record(None, b"\xff\x00", (("jms.größe", b"\xfe"), ("jms.none", None)))]
+    bridge.bury(*originals)
+    assert bridge.replay(0, 1) == [(0, Outcome.REPLAYED), (1, Outcome.REPLAYED)]
+    assert sorted(bridge.journal(), key=repr) == sorted(originals, key=repr)
+
+
+def test_a_replay_says_where_in_the_journal_the_copy_is(bridge: Bridge) -> None:
+    bridge.bury(message(1))
+    (replayed,) = replay(bridge.config, None)
+    at = Position.parse(replayed.detail, "")
+    with Reader(bridge.config, at.topic) as reader:
+        assert reader.at(at.partition, at.offset).record == message(1)
+    (again,) = replay(bridge.config, None)
+    assert (again.outcome, again.detail) == (Outcome.ALREADY_REPLAYED, replayed.detail)
+
+
+def test_each_dead_letter_is_replayed_once_however_often_it_is_asked_for(bridge: Bridge) -> None:
+    bridge.bury(*map(message, range(5)))
+    assert bridge.replay(1, 1, 3) == [(1, Outcome.REPLAYED), (3, Outcome.REPLAYED)]
+    assert [outcome for _, outcome in bridge.replay()] == [
+        Outcome.REPLAYED,
+        Outcome.ALREADY_REPLAYED,
+        Outcome.REPLAYED,
+        Outcome.ALREADY_REPLAYED,
+        Outcome.REPLAYED,
+    ]
+    assert {outcome for _, outcome in bridge.replay()} == {Outcome.ALREADY_REPLAYED}
+    assert len(bridge.journal()) == 5
+
+
+def test_a_dry_run_says_what_would_be_done_and_writes_nothing(bridge: Bridge) -> None:
+    bridge.bury(message(0), message(1))
+    assert bridge.replay(dry_run=True) == [(0, Outcome.WOULD_REPLAY), (1, Outcome.WOULD_REPLAY)]
+    assert bridge.journal() == []
+    bridge.replay(0)
+    assert bridge.replay(dry_run=True) == [(0, Outcome.ALREADY_REPLAYED), (1, Outcome.WOULD_REPLAY)]
+
+
+def test_what_cannot_be_replayed_says_why(bridge: Bridge) -> None:
+    cut = message(0)
+    bridge.bury(
+        Record(cut.key, cut.value, (*cut.headers, ("jmsbridge.truncated", b"20971520"))),
+        message(1, JMSExpiration="1000"),
+        message(2, JMSExpiration="99999999999999"),
+    )
+    first, second, third = replay(bridge.config, None)
+    assert (first.outcome, second.outcome, third.outcome) == (
+        Outcome.NOT_REPLAYABLE,
+        Outcome.NOT_REPLAYABLE,
+        Outcome.REPLAYED,
+    )
+    assert first.detail == f"its body was cut; the original (20971520 bytes) was at {bridge.config.journal.topic}:0:0"
+    assert second.detail == "it has expired since, so it would not be routed"
+    assert len(bridge.journal()) == 1
+
+
+def test_a_later_replay_takes_over_from_an_earlier_one_and_nothing_is_replayed_twice(bridge: Bridge) -> None:
+    bridge.bury(*map(message, range(500)))
+    earlier = replay(bridge.config, None)
+    first = next(earlier)
+    later = list(replay(bridge.config, None))
+    with pytest.raises(UsageError, match="another replay for bridge 'b1' took over"):
+        list(earlier)
+    assert first.outcome is Outcome.REPLAYED
+    assert {replayed.outcome for replayed in later} == {Outcome.REPLAYED, Outcome.ALREADY_REPLAYED}
+    bodies = [record.value for record in bridge.journal()]
+    assert len(bodies) == len(set(bodies)) == 500
+
+
+def test_a_replay_that_is_killed_leaves_nothing_half_done(bridge: Bridge) -> None:
+    bridge.bury(*map(message, range(3000)))
+    command = [sys.executable, "-m", "engine", "dlt", "replay", "--all", "-c", str(bridge.config.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    again = list(replay(bridge.config, None))
+    assert len(again) == 3000
+    assert any(replayed.outcome is Outcome.ALREADY_REPLAYED for replayed in again)
+    bodies = [record.value for record in bridge.journal()]
+    assert len(bodies) == len(set(bodies)) == 3000
+
+
+def test_what_is_larger_than_the_journal_takes_ends_the_replay_with_its_remedy(
+    bridge: Bridge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bridge.bury(Record(b"k", b"x" * 1_500_000, ()))
+    assert bridge.command("dlt", "replay", "--all") == 4
+    assert "raise its max.message.bytes" in capsys.readouterr().err
+    assert bridge.journal() == []
+
+
+def test_the_list_shows_the_newest_last_with_position_time_route_reason_key_and_size(
+    bridge: Bridge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bridge.bury(message(0), message(1))
+    bridge.bury(message(2), partition=1)
+    assert bridge.command("dlt", "list") == 0
+    header, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert header == ["position", "time", "route", "reason", "key", "bytes"]
+    assert rows == [
+        [position, "2026-11-21T06:00:00.123Z", "orders", "key-not-found", key, "6"]
+        for position, key in (("0:0", "ID:0"), ("0:1", "ID:1"), ("1:0", "ID:2"))
+    ]
+    assert bridge.command("dlt", "list", "-n", "1", "--json") == 0
+    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert row == {
+        "position": f"{bridge.dead}:1:0",
+        "time": "2026-11-21T06:00:00.123Z",
+        "route": "orders",
+        "reason": "key-not-found",
+        "detail": "there is no value under 'JMSCorrelationID' to take the key from",
+        "journal": f"{bridge.config.journal.topic}:0:0",
+        "key": "ID:2",
+        "bytes": 6,
+    }
+
+
+def test_one_dead_letter_is_shown_with_its_reason_headers_and_body(
+    bridge: Bridge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bridge.bury(message(7))
+    assert bridge.command("dlt", "show", "0:0") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        "key-not-found in route 'orders': there is no value under 'JMSCorrelationID' to take the key from"
+    )
+    assert ["jms.JMSMessageID", "ID:7"] in [line.split() for line in lines]
+    assert lines[-2:] == ["    body 7", ""]
+
+
+def test_the_commands_say_what_they_did(bridge: Bridge, capsys: pytest.CaptureFixture[str]) -> None:
+    bridge.bury(message(0), message(1, JMSExpiration="1000"))
+    journal = bridge.config.journal.topic
+    assert bridge.command("dlt", "replay", "--all") == 0
+    captured = capsys.readouterr()
+    first, second = captured.out.splitlines()
+    assert first.startswith(f"{bridge.dead}:0:0  replayed to {journal}:")
+    assert second == f"{bridge.dead}:0:1  not replayable: it has expired since, so it would not be routed"
+    assert captured.err == "1 replayed, 1 not replayable\n"
+    assert bridge.command("dlt", "replay", f"{bridge.dead}:0:0") == 0
+    assert capsys.readouterr().out.startswith(f"{bridge.dead}:0:0  already replayed to {journal}:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("replay",), "say which dead letters: either positions (as 0:17) or --all"),
+        (("replay", "0:0", "--all"), "say which dead letters: either positions (as 0:17) or --all"),
+        (("replay", "0:99"), "no such record"),
+        (("replay", "other:0:0"), "dead letters are in '"),
+        (("show", "zero"), "'zero' is no position"),
+    ],
+)
+def test_a_dead_letter_that_is_not_there_is_one_clear_line(
+    bridge: Bridge, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    bridge.bury(message(0))
+    assert bridge.command("dlt", *arguments) == 64
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_configuration_without_a_dead_letter_topic_says_so(
+    bridge: Bridge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [line for line in bridge.config.path.read_text().splitlines() if not line.startswith("routing.")]
+    bridge.config.path.write_text("\n".join(lines))
+    assert bridge.command("dlt", "list") == 64
+    assert "no dead-letter topic; set routing.dead-letter-topic=NAME" in capsys.readouterr().err
+
+
+def test_listing_a_large_topic_takes_little_memory_and_time(bridge: Bridge, capsys: pytest.CaptureFixture[str]) -> None:
+    bridge.bury(*(Record(b"k", b"x" * 1000, ()) for _ in range(50_000)))
+    capsys.readouterr()
+    started = time.monotonic()
+    assert bridge.command("dlt", "list", "-n", "5") == 0
+    assert time.monotonic() - started < 5
+    assert len(capsys.readouterr().out.splitlines()) == 6
