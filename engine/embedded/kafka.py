@@ -99,7 +99,8 @@ class EmbeddedKafka(EmbeddedServer):
         """Gives the empty folder its cluster id, which it keeps for good."""
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         quick = ["-XX:TieredStopAtLevel=1", "-Xmx128m"]
-        tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", "server.properties"]
+        # With `=`, because an id may begin with a dash.
+        tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
         done = subprocess.run(
             [java, *quick, *self._logging(), "-cp", f"{self._jars}/*", *tool],
             cwd=self.folder,
