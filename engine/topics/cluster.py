@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
-from engine.topics.problems import Problem, problem_of_error, refused
+from engine.topics.problems import Problem, is_missing, problem_of_error, refused
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["Cluster"]
+__all__ = ["PROPAGATION_SECONDS", "Cluster"]
+
+PROPAGATION_SECONDS = 2.0
+"""How long a new topic may stay unknown to a broker."""
 
 _SLICE_SECONDS = 0.5
+_PAUSE_SECONDS = 0.1
 _LEAST_REQUEST_SECONDS = 1.0
 _NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
 _NOT_AUTHORISED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
@@ -53,20 +57,18 @@ class Cluster:
             raise ConfigurationError([fault]) from error
         self._connect()
 
-    def describe(self, topics: Iterable[str]) -> dict[str, TopicDescription | KafkaError]:
-        """What is known of each topic, with what this client may do to it; or why nothing is."""
-        names = list(topics)
-        if not names:
-            return {}
-        futures = self._client.describe_topics(
-            TopicCollection(names), include_authorized_operations=True, request_timeout=self._seconds_left()
-        )
-        found: dict[str, TopicDescription | KafkaError] = {}
-        for topic, future in futures.items():
-            try:
-                found[topic] = future.result()
-            except KafkaException as error:
-                found[topic] = self._answer(error)
+    def describe(
+        self, topics: Iterable[str], patience_seconds: float = 0.0
+    ) -> dict[str, TopicDescription | KafkaError]:
+        """What is known of each topic, with what this client may do to it; or why nothing is.
+
+        `patience_seconds`: how long a missing topic is looked for, since brokers take a moment to learn of a new one.
+        """
+        names, until = list(topics), time.monotonic() + patience_seconds
+        found = self._describe(names)
+        while any(map(is_missing, found.values())) and time.monotonic() < until:
+            time.sleep(_PAUSE_SECONDS)
+            found = self._describe(names)
         return found
 
     def settings(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
@@ -99,6 +101,21 @@ class Cluster:
                     problems.append(self._not_created(topic, users[topic], refusal))
         if problems:
             raise refused(self._config.bootstrap_servers, problems)
+        self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
+
+    def _describe(self, names: list[str]) -> dict[str, TopicDescription | KafkaError]:
+        if not names:
+            return {}
+        futures = self._client.describe_topics(
+            TopicCollection(names), include_authorized_operations=True, request_timeout=self._seconds_left()
+        )
+        found: dict[str, TopicDescription | KafkaError] = {}
+        for topic, future in futures.items():
+            try:
+                found[topic] = future.result()
+            except KafkaException as error:
+                found[topic] = self._answer(error)
+        return found
 
     def _connect(self) -> None:
         """Waits for a broker. A refused login or certificate ends the wait: it will not get better."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AclOperation, NewTopic
 
-from engine.topics.cluster import Cluster
+from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
 from engine.topics.problems import is_missing, problems_of_access, refused
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
         UnreachableError: no broker answers in time.
     """
     users = _users(config)
-    described = Cluster(config, timeout_seconds).describe(users)
+    described = Cluster(config, timeout_seconds).describe(users, PROPAGATION_SECONDS)
     problems = [
         problem
         for topic, found in described.items()
@@ -62,7 +62,9 @@ def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
 
     A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: there only the broker knows.
     """
-    settings = Cluster(config, timeout_seconds).settings(_users(config))
+    cluster, users = Cluster(config, timeout_seconds), _users(config)
+    cluster.describe(users, PROPAGATION_SECONDS)  # A topic just made has its settings only when it is known.
+    settings = cluster.settings(users)
     return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation, NewTopic
 
 from engine.journal import FRAMING_BYTES
-from engine.topics.cluster import Cluster
+from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
 from engine.topics.problems import Problem, is_missing, problem_of_error, problems_of_access, refused
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
             "max.message.bytes": str(_largest(config)),
         }
         cluster.create([NewTopic(topic, journal.partitions, journal.replication, config=settings)], {topic: _USERS})
-        return journal.partitions
+        found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
     if isinstance(found, KafkaError):
         raise refused(config.bootstrap_servers, [problem_of_error(topic, _USERS, found)])
     problems = problems_of_access(topic, _USERS, found, (AclOperation.READ, AclOperation.WRITE))
