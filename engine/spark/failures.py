@@ -79,13 +79,13 @@ def query_failure(query: StreamingQuery) -> Exception | None:
     return failure_of(list(_chain(found.get()))) if found.isDefined() else None
 
 
-def spark_failure(error: Exception) -> Exception | None:
-    """What an exception from PySpark means; None if it did not come from the JVM."""
+def spark_failure(error: Exception) -> Exception:
+    """What an exception from PySpark means, with a text that outlives the JVM: theirs is fetched from it when shown."""
     if isinstance(error, Py4JJavaError):
         return failure_of(list(_chain(error.java_exception)))
     if isinstance(error, CapturedException) and error._origin is not None:
-        return failure_of(list(_chain(error._origin.java_exception)))
-    return None
+        return failure_of(list(_chain(error._origin)))
+    return RuntimeError(f"Spark refuses: {error}")
 
 
 def send_failure(failure: SendFailure) -> Exception:

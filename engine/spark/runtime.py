@@ -90,7 +90,7 @@ class _Router:
                 self._status.state(State.STARTING, "finding out what the last run has published")
                 self._route(self._recovery.run(), stop)
             except (PySparkException, Py4JJavaError) as error:
-                self._retry(spark_failure(error) or error, stop)
+                self._retry(spark_failure(error), stop)
             except KafkaUnavailableError as error:
                 self._retry(error, stop)
 
@@ -99,7 +99,7 @@ class _Router:
         if isinstance(error, StoppedByPolicyError):
             self._meter.stopped(error)
         if not isinstance(error, KafkaUnavailableError):
-            raise error
+            raise error from None
         seconds = self._outage.goes_on(error)
         self._metrics.connection(up=False)
         self._status.state(State.DEGRADED, f"trying again: {error}")

@@ -98,11 +98,9 @@ class Tally:
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.Tally
         self._sends = jvm.jmsbridge.Sends
-        types, udf = jvm.org.apache.spark.sql.types.DataTypes, jvm.org.apache.spark.sql.functions.udf
-        functions: Any = spark._jsparkSession.udf()
-        # Not deterministic, or Spark would call them for fewer rows, more often, or before the routing.
-        functions.register(_COUNT, udf(jvm.jmsbridge.Tally(), types.BooleanType).asNondeterministic())
-        functions.register(_CLOCK, udf(jvm.jmsbridge.Clock(), types.LongType).asNondeterministic())
+        types = jvm.org.apache.spark.sql.types.DataTypes
+        _register(spark, _COUNT, jvm.jmsbridge.Tally(), "UDF5", types.BooleanType)
+        _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
 
     def now(self) -> Column:
         """Milliseconds since 1970 at each row; `current_timestamp` stands still within an interval."""
@@ -135,6 +133,19 @@ class Tally:
     def reset(self) -> None:
         """Forgets everything, also what was counted before. For a journal that is not the one before."""
         self._java.reset()
+
+
+def _register(spark: SparkSession, name: str, function: Any, interface: str, result: Any) -> None:
+    # By reflection: py4j takes either `udf(UDF5, DataType)` or `udf(Object, DataType)`, as chance has it.
+    jvm: Any = spark._jvm
+    methods = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethods()
+    wanted = f"functions.udf(org.apache.spark.sql.api.java.{interface},"
+    make = next(method for method in methods if wanted in method.toString())
+    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)
+    arguments[0], arguments[1] = function, result
+    # Not deterministic, or Spark would call it for fewer rows, more often, or before the routing.
+    functions: Any = spark._jsparkSession.udf()
+    functions.register(name, make.invoke(None, arguments).asNondeterministic())
 
 
 def _reading(figures: Mapping[str, Any]) -> Reading:

@@ -1,0 +1,36 @@
+"""The router as a process of its own, for tests that kill it: `python router_process.py FILE`.
+
+Writes a status line about every second; stops in good order when its input ends. The exit status is that of the error.
+"""
+
+import os
+import sys
+from pathlib import Path
+from threading import Event, Thread
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from engine.spark.runtime import run_router
+from engine.status import Reporter
+from routes.config import load
+from routes.errors import BridgeError
+
+
+def main() -> int:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    stop = Event()
+    Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+    with Reporter(os.dup(1), "router", CollectorRegistry()) as status:
+        try:
+            run_router(load(Path(sys.argv[1])), status, stop)
+        except BridgeError as error:
+            status.error(error)
+            return error.exit_code
+        except Exception as error:
+            status.error(error)
+            raise
+    return 0
+
+
+sys.exit(main())
