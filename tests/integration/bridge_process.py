@@ -1,0 +1,200 @@
+"""A whole bridge as its users run it: `python -m engine run` on a properties file, with everything it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import stomp
+from confluent_kafka import Consumer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
+
+from engine.embedded import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Bridge", "configuration", "descendants", "gone", "run_to_its_end", "wait"]
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 120
+
+EMBEDDED = """\
+bridge.id=test
+embedded.data={folder}/var
+embedded.kafka.port={kafka}
+embedded.artemis.port={core}
+embedded.stomp.port={stomp}
+embedded.amqp.port={amqp}
+http.address=127.0.0.1:{http}
+router.checkpoint={folder}/var/checkpoint
+router.interval=10s
+journal.partitions=2
+source.jms.type=stomp
+source.jms.destinations=queue:orders
+routes.orders.in.include=msg.address==orders AND region IS NOT NULL
+routes.orders.out.topic=routed
+routes.orders.conv.key=msg.header.number
+routing.dead-letter-topic=dead
+routing.on-soft-failure=dead-letter
+"""
+
+
+def configuration(folder: Path, more: str = "") -> Path:
+    """A properties file with free ports and all data in `folder`; `more` overrides what stands before it."""
+    names = ("kafka", "core", "stomp", "amqp", "http")
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
+    file = folder / "jms-bridge.properties"
+    file.write_text(EMBEDDED.format(folder=folder, **ports) + more)
+    return file
+
+
+class Bridge:
+    """One configuration, run any number of times."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.settings = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
+        self.url = f"http://{self.settings['http.address']}"
+        self.bootstrap = f"127.0.0.1:{self.settings['embedded.kafka.port']}"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._output = file.with_suffix(".out")
+
+    @property
+    def output(self) -> str:
+        """All it has written so far, in all runs."""
+        return self._output.read_text()
+
+    def start(self, *arguments: str) -> None:
+        with self._output.open("ab") as output:
+            command = [sys.executable, "-m", "engine", "run", "-c", str(self.file), *arguments]
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def wait_ready(self) -> None:
+        def ready() -> bool:
+            assert self.running, self.output
+            return self.get("/ready")[0] == 200
+
+        wait(ready, lambda: f"{self.get('/ready')}\n{self.output}")
+
+    def interrupt(self) -> int:
+        """Ctrl-C; its exit status."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGINT)
+        return self.process.wait(SECONDS)
+
+    def end(self) -> None:
+        """Whatever state it is in."""
+        if self.process is not None:
+            left = descendants(self.process.pid)
+            if self.running:
+                self.interrupt()
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body; status 0 without an answer."""
+        with closing(HTTPConnection(self.settings["http.address"], timeout=10)) as connection:
+            try:
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                return answer.status, answer.read().decode()
+            except OSError as error:
+                return 0, str(error)
+
+    def ready(self) -> Any:
+        return json.loads(self.get("/ready")[1])
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of the samples that have these labels."""
+        families = text_string_to_metric_families(self.get("/metrics")[1])
+        samples = (sample for family in families for sample in family.samples if sample.name == name)
+        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
+    def send(self, numbers: Iterable[int], **headers: str) -> None:
+        """Persistent messages to the queue of the example, one for each number."""
+        connection = stomp.Connection12([("127.0.0.1", int(self.settings["embedded.stomp.port"]))])
+        connection.connect(wait=True)
+        for number in numbers:
+            properties = {"region": "emea", "number": str(number), "persistent": "true", **headers}
+            connection.send("orders", f"order {number}", headers={"destination-type": "ANYCAST", **properties})
+        connection.disconnect(receipt="done")
+
+    def records(self, topic: str) -> list[tuple[str, str]]:
+        """Key and value of every record in a topic."""
+        return read(self.bootstrap, topic)
+
+
+def read(bootstrap: str, topic: str) -> list[tuple[str, str]]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "enable.auto.commit": False})
+    try:
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        places = [TopicPartition(topic, partition, 0) for partition in partitions]
+        end = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
+        consumer.assign(places)
+        records: list[tuple[str, str]] = []
+        while len(records) < end:
+            message = consumer.poll(30)
+            assert message is not None
+            assert not message.error()
+            records.append(((message.key() or b"").decode(), (message.value() or b"").decode()))
+        return records
+    finally:
+        consumer.close()
+
+
+def run_to_its_end(file: Path, *arguments: str) -> tuple[int, str, str]:
+    """A run that is expected to refuse: exit status, stdout, stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "engine", "run", "-c", str(file), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def descendants(pid: int) -> set[int]:
+    """All processes that came from this one and live."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found: set[int] = set()
+    fresh = {pid}
+    while fresh := {child for child, parent in parents.items() if parent in fresh} - found:
+        found |= fresh
+    return found
+
+
+def gone(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status")
+    try:
+        # Where nobody collects orphans, one that has ended keeps its number.
+        return "\nState:\tZ" in status.read_text()
+    except OSError:
+        return True
+
+
+def wait(condition: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.2)

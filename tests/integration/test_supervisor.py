@@ -1,0 +1,171 @@
+"""The bridge as its users run it, with embedded brokers, killed and stopped in all ways."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.embedded import EmbeddedArtemis, EmbeddedKafka
+from tests.integration.bridge_process import Bridge, configuration, descendants, gone, run_to_its_end, wait
+
+TOTAL = "jmsbridge_routed_messages_total"
+
+
+@pytest.fixture(scope="module")
+def one_bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge")))
+    yield bridge
+    bridge.end()
+
+
+@pytest.fixture
+def bridge(one_bridge: Bridge) -> Bridge:
+    """The bridge, running and ready, with what tests before have left in its topics."""
+    if not one_bridge.running:
+        one_bridge.start()
+    one_bridge.wait_ready()
+    return one_bridge
+
+
+def wait_arrived(bridge: Bridge, *keys: int) -> None:
+    """Waits for the records of these keys, and sees that none is there twice."""
+    wait(lambda: {str(key) for key in keys} <= {key for key, _ in bridge.records("routed")}, lambda: bridge.output)
+    assert [key for key, count in Counter(key for key, _ in bridge.records("routed")).items() if count > 1] == []
+
+
+def part(bridge: Bridge, only: str) -> int:
+    """The process of a part."""
+    assert bridge.process
+    for pid in descendants(bridge.process.pid):
+        if f"--only\0{only}\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    raise LookupError(only)
+
+
+def test_a_start_tells_what_runs_where_and_what_to_try(bridge: Bridge) -> None:
+    lines = bridge.output.splitlines()
+    assert re.fullmatch(r"jms-bridge \S+  test  .*/jms-bridge\.properties", lines[0])
+    assert lines[1] == "starting kafka, artemis, router, source:jms"
+    for name in ("kafka      ", "artemis    ", "router     ", "source:jms "):
+        assert any(line.startswith(f"  ✓ {name} ") for line in lines), bridge.output
+    assert f"metrics and health on {bridge.url}" in bridge.output
+    assert "jms-bridge receive kafka:routed\n" in bridge.output
+    assert lines[-1] == "Ctrl-C stops"
+
+
+def test_messages_arrive_and_the_figures_equal_what_is_in_the_topics(bridge: Bridge) -> None:
+    bridge.send(range(1000, 1050))
+    bridge.send(range(1), number="not a key!")
+    wait_arrived(bridge, *range(1000, 1050))
+    wait(lambda: bridge.metric("jmsbridge_failed_messages_total", reason="key-invalid") == 1)
+    wait(lambda: bridge.metric(TOTAL, route="orders", topic="routed") == 50)
+    wait(lambda: bridge.metric("jmsbridge_source_acknowledged_messages_total", source="jms") == 51)
+    assert bridge.metric("jmsbridge_source_journaled_messages_total") == 51
+    assert bridge.metric("jmsbridge_routing_latency_seconds_count") == 50
+    assert len(bridge.records("routed")) == 50
+    assert len(bridge.records("dead")) == 1
+    wait(lambda: bridge.metric("jmsbridge_journal_lag_records") == 0)
+
+
+def test_a_second_bridge_on_the_same_data_is_refused_in_one_line(bridge: Bridge) -> None:
+    code, out, err = run_to_its_end(bridge.file)
+    assert bridge.process
+    assert (code, out) == (3, "")
+    assert err == (
+        f"jms-bridge: another bridge (process {bridge.process.pid}) runs kafka on {bridge.file.parent}/var; "
+        "stop it, or set embedded.data to another folder\n"
+    )
+
+
+def test_a_router_that_is_killed_comes_back_and_publishes_nothing_twice(bridge: Bridge) -> None:
+    bridge.send(range(2000, 2020))
+    os.kill(part(bridge, "router"), signal.SIGKILL)
+    bridge.send(range(2020, 2040))
+    wait(lambda: bridge.metric("jmsbridge_component_restarts_total", component="router") >= 1)
+    wait_arrived(bridge, *range(2000, 2040))
+
+
+def test_an_embedded_kafka_that_dies_comes_back_and_messages_go_on(bridge: Bridge) -> None:
+    (jvm,) = [pid for pid in descendants(part(bridge, "kafka")) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+    os.kill(jvm, signal.SIGKILL)
+    wait(lambda: bridge.metric("jmsbridge_component_restarts_total", component="kafka") >= 1)
+    bridge.send(range(3000, 3010))
+    bridge.wait_ready()
+    wait_arrived(bridge, *range(3000, 3010))
+
+
+def test_ctrl_c_stops_everything_and_the_next_start_goes_on_from_there(bridge: Bridge) -> None:
+    assert bridge.process
+    started = descendants(bridge.process.pid)
+    assert len(started) > 5
+    assert bridge.interrupt() == 0
+    assert [pid for pid in started if not gone(pid)] == []
+    bridge.start()
+    bridge.wait_ready()
+    bridge.send(range(4000, 4010))
+    wait_arrived(bridge, *range(4000, 4010))
+    assert bridge.metric(TOTAL) == 10
+
+
+def test_nothing_is_left_of_a_bridge_that_is_killed(bridge: Bridge) -> None:
+    assert bridge.process
+    started = descendants(bridge.process.pid)
+    bridge.process.kill()
+    bridge.process.wait()
+    wait(lambda: all(gone(pid) for pid in started), lambda: [cmdline(pid) for pid in started if not gone(pid)])
+
+
+def test_a_missing_topic_ends_the_bridge_with_its_own_exit_code(tmp_path: Path, kafka: EmbeddedKafka) -> None:
+    more = f"kafka.bootstrap.servers={kafka.bootstrap}\njournal.topic=journal-{tmp_path.name}\n"
+    code, _, err = run_to_its_end(configuration(tmp_path, more), "--only", "router")
+    assert code == 4
+    assert re.search(r"^jms-bridge: .*\brouted\b.*does not exist", err, re.MULTILINE | re.DOTALL), err
+    assert "Traceback" not in err
+
+
+def test_a_taken_http_address_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, out, err = run_to_its_end(configuration(tmp_path, f"http.address={address}\n"))
+    assert (code, out) == (3, "")
+    assert err == f"jms-bridge: http.address={address} is in use; set http.address to another port\n"
+
+
+def test_parts_of_one_bridge_can_run_apart(tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> None:
+    name = tmp_path.name.replace("_", "-")
+    more = (
+        f"kafka.bootstrap.servers={kafka.bootstrap}\nsource.jms.url={artemis.stomp_url}\n"
+        f"embedded.stomp.port={artemis.stomp_url.rpartition(':')[2]}\nembedded=off\nrouting.create-topics=true\n"
+        f"journal.topic={name}.journal\nrouting.dead-letter-topic={name}.dead\nroutes.orders.out.topic={name}.routed\n"
+    )
+    for folder in ("sources", "router"):
+        (tmp_path / folder).mkdir()
+    sources, router = (Bridge(configuration(tmp_path / folder, more)) for folder in ("sources", "router"))
+    try:
+        sources.start("--only", "source:jms")
+        router.start("--only", "router")
+        sources.wait_ready()
+        router.wait_ready()
+        assert list(sources.ready()["components"]) == ["source:jms"]
+        assert list(router.ready()["components"]) == ["router"]
+        sources.send(range(5))
+        wait(lambda: router.metric(TOTAL) == 5, lambda: (sources.output, router.output))
+        assert sources.interrupt() == 0
+        assert router.interrupt() == 0
+    finally:
+        sources.end()
+        router.end()
+
+
+def cmdline(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
