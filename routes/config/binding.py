@@ -63,6 +63,13 @@ class Settings:
         """Whether the file sets a key, even to something faulty."""
         return (key, name) in self.by_key
 
+    def has_file(self, path: str | Path) -> bool:
+        """Whether there is such a file, relative to the configuration."""
+        try:
+            return (self.base / path).is_file()
+        except OSError:  # Its name is too long, or a folder may not be entered.
+            return False
+
     def names(self, section: str) -> list[str]:
         """The NAMEs of a section, in the order in which they first appear in the file."""
         named = (setting for setting in self.by_key.values() if setting.row.section == section and setting.name)

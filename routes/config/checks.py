@@ -142,7 +142,7 @@ def source_tls(settings: Settings) -> None:
             if _is_plain(settings, name):
                 hint = f"write source.{name}.url=stomp+ssl://…"
                 settings.faults.append(entry.key_fault(f"'{entry.key}' has no effect without TLS", hint))
-            if isinstance(value, Path) and not (settings.base / value).is_file():
+            if isinstance(value, Path) and not settings.has_file(value):
                 settings.faults.append(
                     entry.fault(f"there is no file '{value}'", f"looked for {settings.base / value}")
                 )

@@ -5,28 +5,23 @@ To add a key, add a row, and a field to `routes.model` that `build` fills.
 
 from __future__ import annotations
 
+from routes.config.addresses import DESTINATIONS, HOST_PORT, HOST_PORTS, TARGET, TOPIC, url
 from routes.config.language import KEY_HEADER, PREDICATE, SELECTOR
 from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
 from routes.config.table import Field, Table
 from routes.config.values import (
     ANY_TEXT,
     CREATE_TOPICS,
-    DESTINATIONS,
     FLAG,
-    HOST_PORT,
-    HOST_PORTS,
     NAME,
     PATH,
     REPLICATION,
     RETENTION,
     SOURCE_TYPE,
-    TARGET,
     TEXT,
-    TOPIC,
     choice,
     duration,
     size,
-    url,
     whole,
 )
 from routes.model import Embedded, HeaderStyle, NonDurable, Policy, RouterMode, Unmatched

@@ -108,10 +108,10 @@ def kafka_certificates(settings: Settings) -> None:
             )
     _certificate_pair(settings)
     for setting in settings.open("kafka.*"):
-        if setting.name.startswith("ssl.") and setting.name.endswith(".location") and setting.value:
-            path = settings.base / setting.value
-            if not path.is_file():
-                settings.faults.append(setting.entry.fault(f"there is no file '{setting.value}'", f"looked for {path}"))
+        named = setting.name.startswith("ssl.") and setting.name.endswith(".location") and setting.value
+        if named and not settings.has_file(setting.value):
+            hint = f"looked for {settings.base / setting.value}"
+            settings.faults.append(setting.entry.fault(f"there is no file '{setting.value}'", hint))
 
 
 def _certificate_pair(settings: Settings) -> None:

@@ -129,6 +129,8 @@ def _content(path: Path, name: str, offset: int) -> str:
         raise UnresolvedError(f"the file '{name}' cannot be read: {reason}", f"looked for {path}", offset) from error
     except UnicodeDecodeError as error:
         raise UnresolvedError(f"the file '{name}' is not UTF-8 text", "", offset) from error
+    except ValueError as error:
+        raise UnresolvedError("a file's name cannot hold a NUL character", "", offset) from error
     for end in ("\r\n", "\n"):
         if content.endswith(end):
             return content.removesuffix(end)

@@ -39,7 +39,7 @@ def show(path: str | Path) -> list[Row]:
     document = read(path)
     if not document.readable:
         raise ConfigurationError(document.faults)
-    # Without the environment: a value is shown as written, so nothing needs to be looked up.
+    # Without the environment, since values are shown as written.
     settings = bind(document.entries, {}, document.file, path.absolute().parent)
     rows: list[Row] = []
     for section in dict.fromkeys(field.section for field in FIELDS.fields):

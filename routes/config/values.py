@@ -14,36 +14,28 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from routes.model import Target
-
 __all__ = [
     "ANY_TEXT",
     "CREATE_TOPICS",
-    "DESTINATIONS",
     "FLAG",
-    "HOST_PORT",
-    "HOST_PORTS",
     "NAME",
     "PATH",
     "REPLICATION",
     "RETENTION",
     "SOURCE_TYPE",
-    "TARGET",
     "TEXT",
-    "TOPIC",
     "BadValueError",
     "Kind",
     "choice",
     "duration",
+    "one_of",
+    "parse_text",
     "size",
-    "url",
     "whole",
 ]
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_LATER_SCHEMES = ("amqp", "dropbox", "file", "nats", "stomp")
 
 
 class BadValueError(ValueError):
@@ -71,7 +63,7 @@ class Kind:
 def choice(enum: type[StrEnum]) -> Kind:
     """One of an enum's values."""
     values = [member.value for member in enum]
-    listed = _one_of(values)
+    listed = one_of(values)
 
     def parse(text: str) -> StrEnum:
         if text in values:
@@ -133,31 +125,8 @@ def size(low: str, high: str) -> Kind:
     return Kind("size", expected, parse)
 
 
-def url(*schemes: str) -> Kind:
-    """The address of a broker: scheme, host and port, nothing else."""
-    listed = _one_of([f"{scheme}://host:port" for scheme in schemes])
-
-    def parse(text: str) -> str:
-        scheme, found, rest = text.partition("://")
-        if not found or scheme not in schemes:
-            near = get_close_matches(scheme, schemes, n=1)
-            raise BadValueError(
-                f"'{_without_login(text)}' is not {listed}", f"did you mean {near[0]}://?" if near else ""
-            )
-        offset = len(scheme) + 3
-        if "@" in rest:
-            hint = "set source.NAME.username and source.NAME.password instead"
-            raise BadValueError("a URL holds no user name and no password", hint, secret=True)
-        if rest.rstrip("/") != rest.split("/")[0] or "?" in rest or "#" in rest:
-            raise BadValueError(f"'{text}' has more than a host and a port", f"expected {listed}", offset)
-        host_port = rest.rstrip("/")
-        _split_host_port(host_port, offset)
-        return f"{scheme}://{host_port}"
-
-    return Kind("URL", listed, parse)
-
-
-def _parse_text(text: str) -> str:
+def parse_text(text: str) -> str:
+    """Text that is neither empty nor holds control characters."""
     if not text.strip():
         raise BadValueError("the value is empty", "remove the line if nothing is to be set")
     for offset, char in enumerate(text):
@@ -173,71 +142,11 @@ def _parse_flag(text: str) -> bool:
 
 
 def _parse_name(text: str) -> str:
-    _parse_text(text)
+    parse_text(text)
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", text):
         offset = len(re.match(r"[A-Za-z0-9._-]*", text)[0])  # type: ignore[index]
         raise BadValueError(f"'{text}' is no name", "letters, digits, '.', '_' and '-', 100 at most", offset)
     return text
-
-
-def _parse_topic(text: str) -> str:
-    _parse_text(text)
-    hint = "letters, digits, '.', '_' and '-', 249 at most"
-    if text in (".", ".."):
-        raise BadValueError(f"'{text}' is not a valid Kafka topic name", hint)
-    if not _TOPIC.fullmatch(text):
-        offset = len(re.match(r"[A-Za-z0-9._-]*", text)[0])  # type: ignore[index]
-        raise BadValueError(f"'{text}' is not a valid Kafka topic name", hint, min(offset, len(text) - 1))
-    return text
-
-
-def _parse_target(text: str) -> Target:
-    _parse_text(text)
-    if "${" in text:
-        raise BadValueError("templates in destinations are not supported yet", "name one topic", text.index("${"))
-    scheme, found, rest = text.partition(":")
-    if not found:
-        return Target("kafka", _parse_topic(text))
-    if scheme in _LATER_SCHEMES:
-        raise BadValueError(
-            f"destinations of scheme '{scheme}' are not supported yet", "write a Kafka topic, as in kafka:orders"
-        )
-    if scheme != "kafka":
-        raise BadValueError(f"'{scheme}' is no known kind of destination", "write a Kafka topic, as in kafka:orders")
-    try:
-        return Target("kafka", _parse_topic(rest))
-    except BadValueError as error:
-        raise BadValueError(str(error), error.hint, error.offset + len("kafka:")) from None
-
-
-def _parse_destinations(text: str) -> tuple[str, ...]:
-    _parse_text(text)
-    found: list[str] = []
-    offset = 0
-    for part in text.split(","):
-        at = offset + len(part) - len(part.lstrip())
-        offset += len(part) + 1
-        destination = part.strip()
-        kind, colon, name = destination.partition(":")
-        if not destination:
-            raise BadValueError("a destination is missing between commas", "as in queue:orders, topic:prices", at)
-        if not colon or kind not in ("queue", "topic") or not name.strip():
-            meant = destination.rpartition(":")[2].strip() or "orders"
-            raise BadValueError(f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}", at)
-        if destination in found:
-            raise BadValueError(f"'{destination}' is listed twice", "name each destination once", at)
-        found.append(destination)
-    return tuple(found)
-
-
-def _parse_host_ports(text: str) -> str:
-    if "@" in text:
-        raise BadValueError("an address holds no user name and no password", "as in 127.0.0.1:9092", secret=True)
-    offset = 0
-    for part in text.split(","):
-        _split_host_port(part.strip(), offset + len(part) - len(part.lstrip()))
-        offset += len(part) + 1
-    return ",".join(part.strip() for part in text.split(","))
 
 
 def _parse_create_topics(text: str) -> bool | None:
@@ -268,42 +177,21 @@ def _parse_source_type(text: str) -> str:
 
 
 def _parse_path(text: str) -> Path:
-    return Path(_parse_text(text))
+    return Path(parse_text(text))
 
 
-def _split_host_port(text: str, offset: int = 0, lowest: int = 1) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host:
-        raise BadValueError(f"'{_without_login(text)}' is not a host and a port", "as in 127.0.0.1:9092", offset)
-    if not re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+", host):
-        raise BadValueError(
-            f"'{_without_login(host)}' is not a host name", "an IPv6 address goes in brackets: [::1]:9092", offset
-        )
-    if not re.fullmatch(r"[0-9]{1,5}", port) or not lowest <= int(port) < 65536:
-        raise BadValueError(f"'{port}' is not a port", f"a number from {lowest} to 65535", offset + len(host) + 1)
-    return host.strip("[]"), int(port)
-
-
-def _without_login(text: str) -> str:
-    return re.sub(r"(://|^)[^/]*@", r"\1…@", text)
-
-
-def _one_of(values: list[str]) -> str:
+def one_of(values: list[str]) -> str:
+    """A list for people: `a, b or c`."""
     return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
 
 
 ANY_TEXT = Kind("text", "text", lambda text: text)
 """Text of any kind, empty too: what is passed through to another program."""
-TEXT = Kind("text", "text", _parse_text)
+TEXT = Kind("text", "text", parse_text)
 FLAG = Kind("`true` \\| `false`", "true or false", _parse_flag)
 NAME = Kind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
-TOPIC = Kind("topic", "a Kafka topic name", _parse_topic)
 CREATE_TOPICS = Kind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)
 REPLICATION = Kind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, or broker", _parse_replication)
 RETENTION = Kind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
 SOURCE_TYPE = Kind("`stomp`", "stomp", _parse_source_type)
-TARGET = Kind("destination", "a Kafka topic, as in kafka:orders", _parse_target)
-DESTINATIONS = Kind("list of destinations", "destinations such as queue:orders, topic:prices", _parse_destinations)
-HOST_PORT = Kind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
-HOST_PORTS = Kind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
 PATH = Kind("path", "a path", _parse_path)

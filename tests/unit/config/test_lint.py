@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from routes.config import lint, lint_text, load
 from routes.errors import ConfigurationError, Level
@@ -279,3 +281,70 @@ def test_certificates_that_only_one_client_can_read_are_refused(
         (tmp_path / name).touch()
     (found,) = lint_text(START + "\n".join(lines), tmp_path).faults
     assert found.message == message
+
+
+_SHIPPED = (Path(__file__).parents[3] / "jms-bridge.properties").read_text(encoding="utf-8")
+_EDITS = st.sampled_from(
+    [
+        "",
+        "x",
+        ".",
+        "=",
+        "\\",
+        "\n",
+        " ",
+        "'",
+        '"',
+        "(",
+        "${",
+        "${env:",
+        "${file:",
+        "}",
+        "\x00",
+        "\ud83d",
+        "\\u00",
+        "é",
+        ":",
+        ",",
+        "9" * 30,
+    ]
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(_SHIPPED)), st.integers(0, 12), _EDITS), min_size=1, max_size=6))
+def test_whatever_is_mistyped_is_told_in_faults_with_places_in_the_file(edits: list[tuple[int, int, str]]) -> None:
+    text = _SHIPPED
+    for start, length, new in edits:
+        text = text[:start] + new + text[start + length :]
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    linted = lint_text(text, env={})
+    assert (linted.config is None) is bool(linted.errors)
+    for found in linted.faults:
+        assert str(found)
+        assert found.line <= len(lines)
+        assert found.column <= (len(lines[found.line - 1]) + 1 if found.line else 0)
+
+
+_SLIPS = [(number, line) for number, line in enumerate(_SHIPPED.splitlines(), 1) if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize(("number", "line"), _SLIPS, ids=[line.partition("=")[0] for _, line in _SLIPS])
+def test_every_slip_in_a_key_of_the_shipped_file_is_found_on_its_line_with_the_key_that_was_meant(
+    number: int, line: str
+) -> None:
+    key = line.partition("=")[0]
+    last = key.rindex(".") + 1
+    slips = {
+        "deleted": key[: last + 1] + key[last + 2 :],
+        "doubled": key[: last + 1] + key[last:],
+        "swapped": key[:last] + key[last + 1] + key[last] + key[last + 2 :],
+    }
+    for slip in slips.values():
+        text = _SHIPPED.replace(f"\n{line}\n", f"\n{slip}{line[len(key) :]}\n")
+        found = [fault for fault in lint_text(text).errors if fault.line == number]
+        if len(key) - last > 2:
+            assert [(fault.message, fault.hint) for fault in found][:1] == [
+                (f"unknown key '{slip}'", f"did you mean '{key}'?")
+            ]
+        else:
+            assert found

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from routes.config import values
+from routes.config import addresses, values
 from routes.config.language import KEY_HEADER
 from routes.config.values import BadValueError, Kind
 from routes.model import Policy, Target
 
-URL = values.url("stomp", "stomp+ssl")
+URL = addresses.url("stomp", "stomp+ssl")
 TIME = values.duration("100ms", "1h")
 SIZE = values.size("1KiB", "1GiB")
 
@@ -32,12 +32,12 @@ SIZE = values.size("1KiB", "1GiB")
         (SIZE, "2048B", 2048),
         (URL, "stomp://broker.example:61613", "stomp://broker.example:61613"),
         (URL, "stomp+ssl://[::1]:1/", "stomp+ssl://[::1]:1"),
-        (values.HOST_PORT, "[::1]:0", ("::1", 0)),
-        (values.HOST_PORTS, "a:1, b:2", "a:1,b:2"),
-        (values.DESTINATIONS, "queue:a.b/c , topic:d e", ("queue:a.b/c", "topic:d e")),
-        (values.TARGET, "orders", Target("kafka", "orders")),
-        (values.TARGET, "kafka:orders", Target("kafka", "orders")),
-        (values.TOPIC, "a" * 249, "a" * 249),
+        (addresses.HOST_PORT, "[::1]:0", ("::1", 0)),
+        (addresses.HOST_PORTS, "a:1, b:2", "a:1,b:2"),
+        (addresses.DESTINATIONS, "queue:a.b/c , topic:d e", ("queue:a.b/c", "topic:d e")),
+        (addresses.TARGET, "orders", Target("kafka", "orders")),
+        (addresses.TARGET, "kafka:orders", Target("kafka", "orders")),
+        (addresses.TOPIC, "a" * 249, "a" * 249),
         (values.PATH, "a/b", Path("a/b")),
         (values.FLAG, "false", False),
         (values.CREATE_TOPICS, "auto", None),
@@ -80,53 +80,59 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
             "expected stomp://host:port or stomp+ssl://host:port",
             8,
         ),
-        (values.HOST_PORTS, "a:1, b", "'b' is not a host and a port", "as in 127.0.0.1:9092", 5),
-        (values.HOST_PORTS, "a:1,::1:2", "'::1' is not a host name", "an IPv6 address goes in brackets: [::1]:9092", 4),
+        (addresses.HOST_PORTS, "a:1, b", "'b' is not a host and a port", "as in 127.0.0.1:9092", 5),
         (
-            values.DESTINATIONS,
+            addresses.HOST_PORTS,
+            "a:1,::1:2",
+            "'::1' is not a host name",
+            "an IPv6 address goes in brackets: [::1]:9092",
+            4,
+        ),
+        (
+            addresses.DESTINATIONS,
             "queue:a, prices",
             "'prices' is not a destination",
             "write queue:prices or topic:prices",
             9,
         ),
         (
-            values.DESTINATIONS,
+            addresses.DESTINATIONS,
             "queue:a,,",
             "a destination is missing between commas",
             "as in queue:orders, topic:prices",
             8,
         ),
-        (values.DESTINATIONS, "queue:a,queue:a", "'queue:a' is listed twice", "name each destination once", 8),
+        (addresses.DESTINATIONS, "queue:a,queue:a", "'queue:a' is listed twice", "name each destination once", 8),
         (
-            values.TARGET,
+            addresses.TARGET,
             "nats:orders",
             "destinations of scheme 'nats' are not supported yet",
             "write a Kafka topic, as in kafka:orders",
             0,
         ),
         (
-            values.TARGET,
+            addresses.TARGET,
             "kafak:orders",
             "'kafak' is no known kind of destination",
             "write a Kafka topic, as in kafka:orders",
             0,
         ),
         (
-            values.TARGET,
+            addresses.TARGET,
             "kafka:or ders",
             "'or ders' is not a valid Kafka topic name",
             "letters, digits, '.', '_' and '-', 249 at most",
             8,
         ),
-        (values.TARGET, "a.${msg.header.x}", "templates in destinations are not supported yet", "name one topic", 2),
+        (addresses.TARGET, "a.${msg.header.x}", "templates in destinations are not supported yet", "name one topic", 2),
         (
-            values.TOPIC,
+            addresses.TOPIC,
             "..",
             "'..' is not a valid Kafka topic name",
             "letters, digits, '.', '_' and '-', 249 at most",
             0,
         ),
-        (values.TOPIC, "", "the value is empty", "remove the line if nothing is to be set", 0),
+        (addresses.TOPIC, "", "the value is empty", "remove the line if nothing is to be set", 0),
         (values.TEXT, "a\tb", "the value holds a control character, U+0009", "", 1),
         (values.SOURCE_TYPE, "amqp", "sources of type 'amqp' are not supported yet", "write stomp", 0),
         (values.REPLICATION, "0", "'0' is not a whole number from 1 to 32767, or 'broker'", "", 0),
@@ -169,4 +175,4 @@ def test_a_value_is_refused_with_a_reason(kind: Kind, text: str, message: str, h
 @pytest.mark.parametrize("text", ["a" * 250, "a/b", "ä", ".", "a b"])
 def test_what_kafka_does_not_take_for_a_topic_is_refused(text: str) -> None:
     with pytest.raises(BadValueError, match="is not a valid Kafka topic name"):
-        values.TOPIC.parse(text)
+        addresses.TOPIC.parse(text)
