@@ -125,7 +125,9 @@ class JournalConfig:
     topic: str
     partitions: int
     replication: int
+    """-1: as the cluster has it."""
     retention_ms: int
+    """-1: for ever."""
     max_message_bytes: int
 
 
