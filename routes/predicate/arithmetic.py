@@ -74,7 +74,8 @@ def compare_numbers(sign: Operator, left: Operand, right: Operand) -> list[Colum
 def _compare(sign: Operator, a: Column, b: Column, left: Operand, right: Operand) -> Column:
     # Spark holds NaN equal to itself and greater than all else; for Java it is not even equal to itself.
     nans = [F.isnan(column) for column, operand in ((a, left), (b, right)) if operand.value is None]
-    return F.when(reduce(operator.or_, nans), sign is Operator.NE).otherwise(_COMPARE[sign](a, b))
+    compared = _COMPARE[sign](a, b)
+    return F.when(reduce(operator.or_, nans) & compared.isNotNull(), sign is Operator.NE).otherwise(compared)
 
 
 def _divide(a: Column, b: Column) -> Column:

@@ -144,7 +144,7 @@ def _like(text: Column, pattern: patterns.Pattern) -> Column:
         case (whole,):
             return text == whole
         case ("", ""):
-            return text.isNotNull()
+            return F.when(text.isNotNull(), True)
         case (start, ""):
             return text.startswith(start)
         case ("", end):
