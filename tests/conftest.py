@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
+from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.errors import SetupError
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ class TopicFactory(Protocol):
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """A Kafka that is ready; `.bootstrap` is its address."""
-    yield from _running(EmbeddedKafka(tmp_path_factory.mktemp("data"), *free_ports(1), JARS))
+    yield from _running(EmbeddedKafka(tmp_path_factory.mktemp("data"), *free_ports(1), JARS, jvm=QUICK_START))
 
 
 @pytest.fixture(scope="session")
 def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedArtemis]:
     """An Artemis that is ready; `.stomp_url`, `.amqp_url`, `.core_url` are its addresses."""
-    yield from _running(EmbeddedArtemis(tmp_path_factory.mktemp("data"), *free_ports(3), JARS))
+    yield from _running(EmbeddedArtemis(tmp_path_factory.mktemp("data"), *free_ports(3), JARS, jvm=QUICK_START))
 
 
 @pytest.fixture(scope="session")

@@ -7,5 +7,6 @@ from engine.embedded.artemis import EmbeddedArtemis
 from engine.embedded.java import find_java
 from engine.embedded.kafka import EmbeddedKafka
 from engine.embedded.ports import free_ports
+from engine.embedded.server import QUICK_START
 
-__all__ = ["EmbeddedArtemis", "EmbeddedKafka", "find_java", "free_ports"]
+__all__ = ["QUICK_START", "EmbeddedArtemis", "EmbeddedKafka", "find_java", "free_ports"]

@@ -36,6 +36,7 @@ class EmbeddedArtemis(EmbeddedServer):
         jars: Path,
         *,
         heap_megabytes: int = 512,
+        jvm: Sequence[str] = (),
     ) -> None:
         """`jars` is the folder that has the unpacked distribution, `artemis/apache-artemis-*`."""
         ports = {
@@ -43,10 +44,9 @@ class EmbeddedArtemis(EmbeddedServer):
             "embedded.stomp.port": stomp_port,
             "embedded.amqp.port": amqp_port,
         }
-        super().__init__(data / "artemis", ports)
+        super().__init__(data / "artemis", ports, heap_megabytes, jvm)
         self._core_port, self._stomp_port, self._amqp_port = core_port, stomp_port, amqp_port
         self._jars = jars.absolute() / "artemis"
-        self._heap_megabytes = heap_megabytes
 
     @property
     def core_url(self) -> str:
@@ -72,7 +72,7 @@ class EmbeddedArtemis(EmbeddedServer):
         msg = f"no Artemis in {self._jars}: run `make setup`"
         raise SetupError(msg)
 
-    def _command(self, java: Path) -> Sequence[str | Path]:
+    def _program(self) -> Sequence[str | Path]:
         home = self._home()
         properties = {
             "artemis.home": home,
@@ -84,10 +84,6 @@ class EmbeddedArtemis(EmbeddedServer):
             "jmsbridge.amqp": self._amqp_port,
         }
         return [
-            java,
-            f"-Xmx{self._heap_megabytes}m",
-            "-XX:+UseG1GC",
-            *self._logging(),
             *(f"-D{name}={value}" for name, value in properties.items()),
             "-cp",
             home / "lib" / "artemis-boot.jar",

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
-from engine.embedded.server import EmbeddedServer
+from engine.embedded.server import QUICK_START, EmbeddedServer
 from engine.errors import SetupError
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ class EmbeddedKafka(EmbeddedServer):
         jars: Path,
         *,
         heap_megabytes: int = 512,
+        jvm: Sequence[str] = (),
         max_message_bytes: int = _DEFAULT_MAX_MESSAGE_BYTES,
     ) -> None:
         """`jars` is the folder that has `kafka/*.jar`; `max_message_bytes` is the limit of topics without their own."""
-        super().__init__(data / "kafka", {"embedded.kafka.port": port})
+        super().__init__(data / "kafka", {"embedded.kafka.port": port}, heap_megabytes, jvm)
         self._port = port
         self._jars = jars.absolute() / "kafka"
-        self._heap_megabytes = heap_megabytes
         self._max_message_bytes = max_message_bytes
 
     @property
@@ -98,11 +98,10 @@ class EmbeddedKafka(EmbeddedServer):
     def _format(self, java: Path) -> None:
         """Gives the empty folder its cluster id, which it keeps for good."""
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        quick = ["-XX:TieredStopAtLevel=1", "-Xmx128m"]
         # With `=`, because an id may begin with a dash.
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
         done = subprocess.run(
-            [java, *quick, *self._logging(), "-cp", f"{self._jars}/*", *tool],
+            [java, *QUICK_START, *self._logging(), "-cp", f"{self._jars}/*", *tool],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -114,11 +113,8 @@ class EmbeddedKafka(EmbeddedServer):
             msg = f"embedded Kafka cannot use {self.folder / 'data'}: {said[0]}"
             raise SetupError(msg)
 
-    def _command(self, java: Path) -> Sequence[str | Path]:
-        heap = f"-Xmx{self._heap_megabytes}m"
-        # Kafka's own choice of collector settings, for short pauses.
-        collector = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
-        return [java, heap, *collector, *self._logging(), "-cp", f"{self._jars}/*", "kafka.Kafka", "server.properties"]
+    def _program(self) -> Sequence[str]:
+        return ["-cp", f"{self._jars}/*", "kafka.Kafka", "server.properties"]
 
     def _answers(self) -> bool:
         if not accepts(self._port):
