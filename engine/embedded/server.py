@@ -73,8 +73,7 @@ class EmbeddedServer(ABC):
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._prepare(java)
         logged_before = self.log.stat().st_size if self.log.exists() else 0
-        command = [java, *self._jvm, *self._logging(), *self._program()]
-        self._process = ChildProcess(command, self.folder, self._console)
+        self._process = ChildProcess(self._command(java), self.folder, self._console)
         self._await_answer(self._process, logged_before)
 
     def stop(self) -> None:
@@ -93,6 +92,9 @@ class EmbeddedServer(ABC):
     @abstractmethod
     def _answers(self) -> bool:
         """Whether the broker serves requests now; returns within about a second."""
+
+    def _command(self, java: Path) -> Sequence[str | Path]:
+        return [java, *self._jvm, *self._logging(), *self._program()]
 
     def _logging(self) -> list[str]:
         return [
