@@ -30,7 +30,7 @@ VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
 LOG = ROOT / "var" / "setup.log"
 
-DEBIAN_PACKAGES = {"prometheus": "prometheus", "promtool": "prometheus"}
+DEBIAN_PACKAGES = {"openssl": "openssl", "prometheus": "prometheus", "promtool": "prometheus"}
 """Programs that some tests run, and the Debian package each is in."""
 
 _EXIT_SETUP = 3
