@@ -148,7 +148,10 @@ class Cluster:
         return cause
 
     def _unreachable(self) -> UnreachableError:
-        last = f" ({self._errors[-1].str()})" if self._errors else ""
+        reasons = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
+        if self._errors and not reasons:
+            reasons = ["connections are accepted and closed: does kafka.security.protocol fit?"]
+        last = f" ({reasons[-1]})" if reasons else ""
         where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"
         return UnreachableError(f"{where}; start it, or correct kafka.bootstrap.servers")
 
