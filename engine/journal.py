@@ -179,6 +179,8 @@ def _settings(config: Config) -> dict[str, str | int | bool]:
         "batch.size": min(_BATCH_BYTES, largest // 2),
         "queue.buffering.max.messages": _BUFFER_MESSAGES,
         "queue.buffering.max.kbytes": _BUFFER_BYTES // 1024,
+        # A topic that was there at the start and is not any more is told this soon.
+        "topic.metadata.propagation.max.ms": 10_000,
         # No message is given up while Kafka is away: that would only bring it in again, later and out of order.
         "message.timeout.ms": 0,
     }

@@ -37,7 +37,8 @@ def dead_letter(message: Message, error: JournalTooLargeError, config: Config) -
         ORIGIN: config.bridge_id,
     }
     own = ((name, text.encode()) for name, text in texts.items())
-    return replace(record, headers=(*_fitting(record.headers), *own))
+    key = record.key if len(record.key or b"") <= _KEPT_BYTES else None
+    return replace(record, key=key, headers=(*_fitting(record.headers), *own))
 
 
 def _fitting(headers: tuple[tuple[str, bytes | None], ...]) -> tuple[tuple[str, bytes | None], ...]:

@@ -80,7 +80,7 @@ class StompSource:
             with_connect_command=True,
             headers={"client-id": self._client_id},
         )
-        connected = self._await("CONNECTED", back_off_seconds=_REFUSED_SECONDS)
+        connected = self._await("CONNECTED", seconds=_CONNECT_SECONDS, back_off_seconds=_REFUSED_SECONDS)
         if (version := connected.headers.get("version")) != "1.2":
             msg = f"source '{self._source.name}': {self._endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)

@@ -200,6 +200,14 @@ def _await(sock: socket.socket, event: int, timeout_seconds: float) -> bool:
 def _why(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not to be trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        reason = error.reason.replace("_", " ").lower()
+        own = (
+            "; it wants a certificate of the bridge (tls.certificate), or another one"
+            if "certificate" in reason
+            else ""
+        )
+        return f"TLS failed: {reason}{own}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

@@ -1,0 +1,74 @@
+"""A TCP proxy between a source and its broker, whose ways can be made slow, silent or cut."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+
+
+class Proxy:
+    """Listens on `port` and forwards to the broker's."""
+
+    def __init__(self, target_port: int) -> None:
+        self.target_port = target_port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.piece_bytes = 1 << 16
+        self.pause_seconds = 0.0
+        """After each piece to the source."""
+        self._flows = threading.Event()
+        self._flows.set()
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flows.set()
+        self._listener.close()
+        self.cut()
+
+    def silence(self) -> None:
+        """From now on nothing comes from the broker, and nobody hangs up; for connections made until `resume`."""
+        self._flows.clear()
+
+    def resume(self) -> None:
+        """New connections work."""
+        self._flows = threading.Event()
+        self._flows.set()
+
+    def cut(self) -> None:
+        """Ends the connections there are."""
+        sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                source, _ = self._listener.accept()
+                try:
+                    broker = socket.create_connection(("127.0.0.1", self.target_port))
+                except OSError:
+                    source.close()
+                    continue
+                self._sockets += [source, broker]
+                threading.Thread(target=self._forward, args=(source, broker, False), daemon=True).start()
+                threading.Thread(target=self._forward, args=(broker, source, True), daemon=True).start()
+
+    def _forward(self, origin: socket.socket, to: socket.socket, down: bool) -> None:
+        flows = self._flows
+        with suppress(OSError):
+            while data := origin.recv(self.piece_bytes if down else 1 << 16):
+                if down:
+                    flows.wait()
+                    time.sleep(self.pause_seconds)
+                to.sendall(data)
+        for each in (origin, to):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,139 @@
+"""What tests of sources need: a bridge configuration, a source running in a thread, and the journal read back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, TopicPartition
+from prometheus_client import CollectorRegistry
+
+from engine.connectors.loop import run_source
+from engine.message import Message, Record
+from engine.status import Reporter
+from routes import config as configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from routes.model import Config
+
+SOURCE = "src"
+
+
+def configure(folder: Path, bootstrap: str, journal: str, settings: Mapping[str, str]) -> Config:
+    """A bridge with one source `src`; `settings` are full keys, or keys of the source that begin with a dot."""
+    lines = {
+        "bridge.id": "b1",
+        "kafka.bootstrap.servers": bootstrap,
+        "journal.topic": journal,
+        "journal.partitions": "2",
+        "routes.all.in.include": "msg.address<>''",
+        "routes.all.out.topic": "out",
+        f"source.{SOURCE}.type": "stomp",
+    }
+    lines |= {f"source.{SOURCE}{key}" if key.startswith(".") else key: value for key, value in settings.items()}
+    file = folder / "bridge.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
+    return configuration.load(file)
+
+
+def until(condition: Callable[[], object], seconds: float = 30, what: str = "") -> None:
+    """Returns when it is true; fails after that time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what or condition}"
+        time.sleep(0.02)
+
+
+class Running:
+    """A worker of the source in a thread of its own."""
+
+    def __init__(self, config: Config, worker: int = 1) -> None:
+        self._registry = CollectorRegistry()
+        self._stop = threading.Event()
+        self.status = Reporter(None, "source:src", self._registry)
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(config, worker), daemon=True)
+        self._thread.start()
+
+    def _run(self, config: Config, worker: int) -> None:
+        try:
+            run_source(config, SOURCE, worker, self.status, self._stop)
+        except BaseException as error:
+            self.error = error
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def count(self, what: str, **labels: str) -> int:
+        """`received`, `journaled`, `acknowledged`, `rejected` messages or `reconnects`."""
+        name = f"jmsbridge_source_{what}_total" if what == "reconnects" else f"jmsbridge_source_{what}_messages_total"
+        return int(self._registry.get_sample_value(name, {"source": SOURCE, **labels}) or 0)
+
+    @property
+    def connected(self) -> bool:
+        return self._registry.get_sample_value("jmsbridge_connection_up", {"component": "source:src"}) == 1
+
+    def acknowledges(self, count: int, seconds: float = 30) -> None:
+        """Waits until so many are acknowledged."""
+        try:
+            until(lambda: self.error or self.count("acknowledged") >= count, seconds)
+        except AssertionError:
+            said = f"{self.count('acknowledged')} of {count} acknowledged, {self.count('received')} received"
+            raise AssertionError(f"{said}; {self.status.current}") from None
+        assert self.error is None, self.error
+
+    def stop(self, seconds: float = 20) -> None:
+        """Asks it to stop and waits until it has."""
+        self._stop.set()
+        self.join(seconds)
+
+    def join(self, seconds: float = 20) -> None:
+        """Waits until it has ended."""
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), f"still running: {self.status.current}"
+        self.status.close()
+
+
+@dataclass(frozen=True)
+class Located:
+    """A journal record and its place."""
+
+    record: Record
+    partition: int
+    offset: int
+    timestamp_ms: int
+    message: Message = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", Message.from_record(self.record))
+
+
+def read(bootstrap: str, topic: str) -> list[Located]:
+    """Everything in a topic now, by partition and offset."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "test", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer({**settings, "enable.partition.eof": False, "fetch.message.max.bytes": 64 * 1024 * 1024})
+    found: list[Located] = []
+    try:
+        for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+            consumer.assign([TopicPartition(topic, partition, low)])
+            for _ in range(low, high):
+                got = consumer.poll(10)
+                assert got is not None
+                assert got.error() is None, got.error()
+                record = Record(got.key(), got.value(), tuple(got.headers() or ()))
+                found.append(Located(record, got.partition(), got.offset(), got.timestamp()[1]))
+    finally:
+        consumer.close()
+    return found
+
+
+def bodies(bootstrap: str, topic: str) -> list[bytes]:
+    """The values in a topic."""
+    return [located.record.value or b"" for located in read(bootstrap, topic)]

@@ -1,0 +1,158 @@
+"""Artemis over STOMP for the conformance suite and for STOMP's own tests: senders, and counts by its management."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from proton import Message as AmqpMessage
+from proton.utils import BlockingConnection
+
+from engine.connectors.stomp_frames import Frame, FrameParser, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from engine.embedded import EmbeddedArtemis
+    from tests.integration.connectors.harness import Outgoing
+
+_HEADERS = {
+    "JMSCorrelationID": "correlation-id",
+    "JMSType": "type",
+    "JMSPriority": "priority",
+    "JMSExpiration": "expires",
+    "JMSReplyTo": "reply-to",
+    "JMSXGroupID": "JMSXGroupID",
+}
+
+
+class Peer:
+    """A bare STOMP client, so that the tests do not judge the bridge by its own code or by stomp.py's."""
+
+    def __init__(self, port: int, **connect: str) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._parser = FrameParser(64 * 1024 * 1024, 1)
+        self._frames = self._read()
+        self.write(self.frame("CONNECT", {"accept-version": "1.2", "host": "test"} | connect))
+        self.expect("CONNECTED")
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    @staticmethod
+    def frame(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+        lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
+        return f"{command}\n{lines}\n".encode() + body + b"\0"
+
+    def write(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def next(self) -> Frame:
+        return next(self._frames)
+
+    def expect(self, command: str) -> Frame:
+        frame = self.next()
+        assert frame.command == command, frame
+        return frame
+
+    def send(self, destination: str, frames: Sequence[tuple[Mapping[str, str], bytes]], kind: str = "ANYCAST") -> None:
+        """Each with its headers; returns when the broker has the last."""
+        for start in range(0, len(frames), 500):
+            part = frames[start : start + 500]
+            data = []
+            for number, (headers, body) in enumerate(part, 1):
+                fixed = {"destination": destination, "destination-type": kind, "persistent": "true"}
+                receipt = {"receipt": "r"} if number == len(part) else {}
+                data.append(self.frame("SEND", {**fixed, **headers, **receipt}, body))
+            self.write(b"".join(data))
+            self.expect("RECEIPT")
+
+    def _read(self) -> Iterator[Frame]:
+        while data := self._socket.recv(1 << 18):
+            yield from self._parser.feed(data)
+
+
+class StompHarness:
+    """An Artemis of the embedded kind."""
+
+    settable = frozenset(_HEADERS)
+
+    def __init__(self, artemis: EmbeddedArtemis) -> None:
+        self._artemis = artemis
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self._artemis.stomp_url).port or 0
+
+    def settings(self, queue: str, port: int | None = None) -> Mapping[str, str]:
+        return {
+            ".type": "stomp",
+            ".url": f"stomp://127.0.0.1:{port or self.port}",
+            ".destinations": f"queue:{queue}",
+            ".heartbeat": "1s",
+        }
+
+    def create(self, queue: str) -> None:
+        with self.peer() as peer:
+            headers = {"destination": queue, "id": "1", "subscription-type": "ANYCAST", "receipt": "r"}
+            peer.write(peer.frame("SUBSCRIBE", {**headers, "ack": "client-individual"}))
+            peer.expect("RECEIPT")
+
+    def send(self, queue: str, messages: Sequence[Outgoing]) -> None:
+        with self.peer() as peer:
+            peer.send(queue, [(self._headers(message), message.body) for message in messages])
+
+    def waiting(self, queue: str) -> int:
+        return int(self.manage(f"queue.{queue}", "messageCount"))
+
+    def kill(self) -> None:
+        assert self._artemis.pid is not None
+        os.kill(self._artemis.pid, signal.SIGKILL)
+        self._artemis.stop()
+
+    def start(self) -> None:
+        self._artemis.start()
+
+    def peer(self, **connect: str) -> Peer:
+        return Peer(self.port, **connect)
+
+    def manage(self, resource: str, attribute: str) -> str:
+        """One attribute of a queue or address, as Artemis's management gives it."""
+        connection = BlockingConnection(self._artemis.amqp_url)
+        try:
+            receiver = connection.create_receiver(None, dynamic=True)
+            properties = {"_AMQ_ResourceName": resource, "_AMQ_Attribute": attribute}
+            reply_to = receiver.link.remote_source.address
+            connection.create_sender("activemq.management").send(
+                AmqpMessage(reply_to=reply_to, properties=properties, body="[]")
+            )
+            reply = receiver.receive(timeout=10)
+            receiver.accept()
+            assert reply.properties["_AMQ_OperationSucceeded"], reply.body
+            return str(json.loads(reply.body)[0])
+        finally:
+            connection.close()
+
+    def amqp(self, address: str, messages: Sequence[AmqpMessage]) -> None:
+        """Sends by AMQP, whose messages have types."""
+        connection = BlockingConnection(self._artemis.amqp_url)
+        try:
+            sender = connection.create_sender(address)
+            for message in messages:
+                sender.send(message)
+        finally:
+            connection.close()
+
+    @staticmethod
+    def _headers(message: Outgoing) -> dict[str, str]:
+        headers = {_HEADERS[name]: value for name, value in message.fields.items()} | dict(message.properties)
+        if not message.text:
+            headers["content-length"] = str(len(message.body))
+        return headers

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.embedded import free_ports
+from engine.status import State
+from tests.conftest import JARS
+from tests.integration.connectors.running import until
+from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.integration.connectors.conftest import Configure, Start
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureArtemis]:
+    first, second, third = free_ports(3)
+    server = SecureArtemis(tmp_path_factory.mktemp("secure"), (first, second, third), JARS)
+    server.start()
+    yield server
+    server.stop()
+
+
+def settings(secure: SecureArtemis, queue: str, port: int | None = None, **more: str) -> Mapping[str, str]:
+    return {
+        ".url": f"stomp+ssl://127.0.0.1:{port or secure.port}",
+        ".destinations": f"queue:{queue}",
+        ".username": USER,
+        ".password": PASSWORD.replace("\\", "\\\\"),
+        ".tls.ca": str(secure.certificates / "ca.pem"),
+        ".heartbeat": "1s",
+    } | {f".{key.replace('_', '.')}": value for key, value in more.items()}
+
+
+def test_it_logs_in_over_tls_and_waits_there_with_heart_beats(
+    secure: SecureArtemis, configured: Configure, start: Start, queue: str
+) -> None:
+    source = start(configured(settings(secure, queue)))
+    until(lambda: source.connected)
+
+    # Artemis hangs up on a client that it has not heard of for two seconds.
+    with pytest.raises(AssertionError, match="not within"):
+        until(lambda: not source.connected, 4)
+
+    assert source.status.current.state is State.READY
+    source.stop()
+    assert source.error is None
+
+
+def test_it_shows_its_own_certificate_where_that_is_wanted(
+    secure: SecureArtemis, configured: Configure, start: Start, queue: str
+) -> None:
+    own = {
+        "tls_certificate": str(secure.certificates / "bridge.pem"),
+        "tls_key": str(secure.certificates / "bridge.key"),
+    }
+    source = start(configured(settings(secure, queue, secure.mutual_port, **own)))
+
+    until(lambda: source.connected)
+
+
+@pytest.mark.parametrize(
+    ("which", "more", "says"),
+    [
+        (
+            "port",
+            {"password": "wrong"},
+            "the broker says: Security Error occurred: User name [bridge] or password is invalid",
+        ),
+        (
+            "port",
+            {"tls_ca": "bridge.pem"},
+            "its certificate is not to be trusted: unable to get local issuer certificate",
+        ),
+        (
+            "other_port",
+            {},
+            "its certificate is not to be trusted: IP address mismatch, certificate is not valid for '127.0.0.1'",
+        ),
+        (
+            "mutual_port",
+            {},
+            "TLS failed: sslv3 alert bad certificate; it wants a certificate of the bridge (tls.certificate)",
+        ),
+    ],
+    ids=["password", "authority", "host", "client certificate"],
+)
+def test_what_is_wrong_with_login_or_tls_is_told(
+    secure: SecureArtemis,
+    configured: Configure,
+    start: Start,
+    queue: str,
+    which: str,
+    more: Mapping[str, str],
+    says: str,
+) -> None:
+    if "tls_ca" in more:
+        more = {"tls_ca": str(secure.certificates / more["tls_ca"])}
+    source = start(configured(settings(secure, queue, getattr(secure, which), **more)))
+
+    until(lambda: source.status.current.state is State.DEGRADED)
+
+    assert says in source.status.current.detail
+    assert PASSWORD not in source.status.current.detail
+
+
+def test_a_broker_need_not_be_verified_if_so_configured(
+    secure: SecureArtemis, configured: Configure, start: Start, queue: str
+) -> None:
+    source = start(configured(settings(secure, queue, secure.other_port, tls_verify="false")))
+
+    until(lambda: source.connected)
+
+
+def test_plain_stomp_to_a_tls_port_is_no_endless_wait(
+    secure: SecureArtemis, configured: Configure, start: Start, queue: str
+) -> None:
+    plain = {".url": f"stomp://127.0.0.1:{secure.port}", ".destinations": f"queue:{queue}"}
+    source = start(configured(plain))
+
+    until(lambda: source.status.current.state is State.DEGRADED)
+
+    assert "the broker" in source.status.current.detail

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from engine.connectors.loop import BackOff
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_waits_double_with_jitter_up_to_half_a_minute() -> None:
+    back_off = BackOff()
+
+    waits = [back_off.next() for _ in range(12)]
+
+    for wait, whole in zip(waits, [0.5, 1, 2, 4, 8, 16, *[30] * 6], strict=True):
+        assert whole / 2 <= wait <= whole
+
+
+def test_a_refused_login_is_not_tried_again_at_once() -> None:
+    assert 15 <= BackOff().next(30) <= 30
+
+
+def test_the_wait_is_short_again_after_messages_have_flown() -> None:
+    back_off = BackOff()
+    for _ in range(8):
+        back_off.next()
+
+    back_off.connected()
+    back_off.reset()
+
+    assert back_off.next() <= 0.5
+
+
+def test_a_connection_that_is_dropped_at_once_does_not_make_the_wait_short() -> None:
+    back_off = BackOff()
+    for _ in range(8):
+        back_off.next()
+        back_off.connected()
+
+    assert back_off.next() >= 15
+
+
+def test_the_wait_is_short_again_after_a_long_connection_even_without_messages() -> None:
+    clock = Clock()
+    back_off = BackOff(clock)
+    for _ in range(8):
+        back_off.next()
+    back_off.connected()
+
+    clock.now += 60
+
+    assert back_off.next() <= 0.5
+
+
+def test_an_outage_lasts_from_its_first_failure_to_the_next_connection() -> None:
+    clock = Clock()
+    back_off = BackOff(clock)
+    assert back_off.lasting_seconds == 0
+    back_off.next()
+    clock.now += 40
+    back_off.next()
+    clock.now += 50
+
+    assert back_off.lasting_seconds == 90
+    back_off.connected()
+    assert back_off.lasting_seconds == 0

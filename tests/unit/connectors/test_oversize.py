@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.connectors.oversize import dead_letter
+from engine.journal import JournalTooLargeError
+from engine.message import Message
+from routes import config as configuration
+from routes.model import Config
+from routes.properties import Property
+
+SIZE = 20 * 1024 * 1024
+
+
+def config(folder: Path) -> Config:
+    file = folder / "b.properties"
+    lines = ["bridge.id=b1", "routes.a.in.include=msg.address==x", "routes.a.out.topic=out"]
+    lines += ["source.s.type=stomp", "source.s.destinations=queue:x"]
+    file.write_text("\n".join(lines))
+    return configuration.load(file)
+
+
+def test_it_keeps_key_headers_and_the_beginning_of_the_body_and_says_what_is_missing(tmp_path: Path) -> None:
+    message = Message(b"x" * 100_000, headers={"JMSMessageID": "ID:1"}, properties={"region": Property("emea")})
+
+    record = dead_letter(message, JournalTooLargeError(SIZE, 8), config(tmp_path))
+
+    assert record.key == b"ID:1"
+    assert record.value == b"x" * 65536
+    assert record.header("jms.region") == "emea"
+    assert record.header("jmsbridge.reason") == "too-large"
+    assert record.header("jmsbridge.truncated") == str(SIZE)
+    assert record.header("jmsbridge.origin") == "b1"
+    assert record.header("__connect.errors.stage") == "source"
+    assert (
+        record.header("__connect.errors.exception.message")
+        == f"too large for the journal: {SIZE} bytes, the journal takes 8"
+    )
+    assert (record.header("jmsbridge.time") or "").endswith("Z")
+
+
+def test_headers_that_are_too_many_are_cut_too(tmp_path: Path) -> None:
+    properties = {f"p{n}": Property("v" * 10_000) for n in range(2_000)}
+    message = Message(b"", headers={"JMSMessageID": "ID:1"}, properties=properties)
+
+    record = dead_letter(message, JournalTooLargeError(SIZE, 8), config(tmp_path))
+
+    assert record.size < 100_000
+    assert record.header("jms.JMSMessageID") == "ID:1"
+    assert record.header("jmsbridge.size") is None
+    assert record.header("jmsbridge.reason") == "too-large"
