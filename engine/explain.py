@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from engine.header_styles import published_headers
-from engine.message import BodyType, Message
+from engine.message import BODY, BodyType, Message
 from routes.model import NonDurable, Unmatched
 from routes.predicate import trace
 from routes.properties import JmsType
@@ -99,7 +99,7 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
     name = route.key or "JMSMessageID"
     found = message.lookup(name)
     key = found.text if found is not None and found.text else None
-    failures = _failures(message, route, config)
+    failures = _failures(record, message, route, config)
     ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
     topics = {Ending.PUBLISHED: route.target.address, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
     place = position or f"{config.journal.topic}:?:?"
@@ -146,10 +146,10 @@ def _steps(message: Message, config: Config) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _failures(message: Message, route: Route, config: Config) -> tuple[Failure, ...]:
+def _failures(record: Record, message: Message, route: Route, config: Config) -> tuple[Failure, ...]:
     failures = []
-    if message.body_type not in (BodyType.TEXT, BodyType.BYTES):
-        detail = f"the body is of type {message.body_type}, neither text nor bytes"
+    if (body := record.header(BODY) or BodyType.TEXT) not in (BodyType.TEXT, BodyType.BYTES):
+        detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
     name = route.key or "JMSMessageID"
     found = message.lookup(name)

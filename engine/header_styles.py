@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import struct
 from typing import TYPE_CHECKING
@@ -24,6 +23,8 @@ _JMS = "jms."
 _SHORT = {name: short for short, name in SEED_NAMES.items()}
 _INTEGERS = {JmsType.BYTE: ">b", JmsType.SHORT: ">h", JmsType.INT: ">i", JmsType.LONG: ">q"}
 _FLOATS = {JmsType.FLOAT: ">f", JmsType.DOUBLE: ">d"}
+_BASE64 = re.compile(r"([A-Za-z0-9+/]*)(={0,2})")
+_BLANKS = re.compile(r"\s")
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -66,9 +67,18 @@ def _encoded(value: bytes, kind: JmsType) -> bytes | None:
         if kind in _FLOATS:
             return struct.pack(_FLOATS[kind], float(text))
         if kind is JmsType.BYTES:
-            return base64.b64decode(text, validate=True)
+            return _from_base64(text)
     except OverflowError:
         return struct.pack(_FLOATS[kind], float("-inf" if text.startswith("-") else "inf"))
-    except (ValueError, struct.error, binascii.Error):
+    except (ValueError, struct.error):
         return None
     return value
+
+
+def _from_base64(text: str) -> bytes | None:
+    """As Spark reads it: padding may be left out but must not be wrong, blanks do not count."""
+    bare = _BLANKS.sub("", text)
+    match = _BASE64.fullmatch(bare)
+    if match is None or len(match[1]) % 4 == 1 or (match[2] and len(bare) % 4 != 0):
+        return None
+    return base64.b64decode(match[1] + "=" * (-len(match[1]) % 4))

@@ -51,13 +51,19 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(arguments))
 
 
-@app.callback()
-def _root(
-    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
-) -> None:
-    if show_version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(version())
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options before the command."""
 
 
 def _run(arguments: list[str] | None) -> int:

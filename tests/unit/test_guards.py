@@ -19,7 +19,7 @@ from routes.config import reference as configuration_reference
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "routes")
-CODE = (*PACKAGES, "tests", "bench")
+CODE = (*PACKAGES, "tests", "bench", "tools", "grafana")
 MAX_LINES = 400
 
 ABOVE = {
@@ -56,7 +56,7 @@ LIBRARIES = {
     "typer": ("engine.cli",),
     "rich": ("engine.cli", "engine.progress"),
     "lark": ("routes.predicate",),
-    "javaproperties": ("routes.config", "engine.embedded.kafka"),
+    "javaproperties": ("routes.config",),
 }
 """The only places that know a library."""
 
@@ -231,7 +231,7 @@ def _lines(path: Path) -> int:
 
 
 def test_every_test_and_benchmark_says_what_it_is_for() -> None:
-    paths = [path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py")]
+    paths = [path for folder in ("tests", "bench", "tools", "grafana") for path in (ROOT / folder).rglob("*.py")]
     assert not [str(path.relative_to(ROOT)) for path in paths if not ast.get_docstring(tree(path))]
 
 

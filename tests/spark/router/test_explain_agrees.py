@@ -1,0 +1,114 @@
+"""`engine.explain` says of one message what the router does with it, for messages of every kind."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from engine.explain import Ending, Explanation, explain
+from engine.message import BodyType, Message, Record
+from routes.config import loads
+from routes.properties import JmsType, Property
+from tests.spark.router.conftest import HEAD
+from tests.spark.router.harness import Result, Router
+
+ROUTES = """\
+routing.on-soft-failure=dead-letter
+routing.on-unmatched={unmatched}
+routing.non-durable={non_durable}
+routing.headers={headers}
+routes.excluded.in.include=msg.address==orders
+routes.excluded.in.exclude=region = 'emea' OR n > 5
+routes.excluded.out.topic=excluded
+routes.excluded.conv.key=region
+routes.number.in.include=msg.address==orders && n BETWEEN 1 AND 100
+routes.number.out.topic=number
+routes.number.conv.key=n
+routes.skipping.in.include=region LIKE 'a%'
+routes.skipping.out.topic=skipping
+routes.skipping.conv.key=msg.header.CorrelationId
+routes.skipping.on-soft-failure=skip
+routes.id.in.include=msg.address LIKE 'o%'
+routes.id.out.topic=id
+"""
+NOW_MS = 1_700_000_000_000
+
+
+def messages(count: int) -> Iterator[Message | Record]:
+    """Messages with all that decides something in them, or not, at random."""
+    dice = random.Random(4)  # noqa: S311 - not for secrets
+    texts = ["emea", "apac", "", " ", "ä-1", "ID:host-1234-1:1", "a b", "5", "x" * 300, "\ud800", "a=b,c%"]
+    headers = {
+        "JMSDestination": ["queue:orders", "topic:orders", "queue:other", "queue:o"],
+        "JMSMessageID": ["ID:1", ""],
+        "JMSCorrelationID": texts,
+        "JMSPriority": ["4", "four"],
+        "JMSDeliveryMode": ["PERSISTENT", "NON_PERSISTENT"],
+        "JMSExpiration": ["0", "1", str(NOW_MS), str(NOW_MS + 1), "soon", "99999999999999999999", "-5", " 7 "],
+    }
+    numbers = ["5", "6", "-1", "1.5", "NaN", "Infinity", "1e400", "128", "abc", "", "2147483648", " 12 ", "+3", "true"]
+    for _ in range(count):
+        fields = {name: dice.choice(values) for name, values in headers.items() if dice.random() < 0.8}
+        properties: dict[str, Property] = {}
+        if dice.random() < 0.7:
+            properties["region"] = Property(dice.choice(texts), dice.choice([None, JmsType.STRING]))
+        if dice.random() < 0.7:
+            properties["n"] = Property(dice.choice(numbers), dice.choice([None, *JmsType]))
+        if dice.random() < 0.3:
+            properties["a=b,c%"] = Property("1", dice.choice([None, JmsType.INT]))
+        body_type = dice.choice([*BodyType, BodyType.TEXT, BodyType.BYTES])
+        origins = tuple(dice.sample(["b1", "b2", "b3"], dice.choice([0, 0, 0, 1, 2])))
+        yield Message(b"body", body_type, fields, properties, "s", origins)
+    yield Record(None, None, ())
+    yield Record(b"k", b"\xff", (("jms.region", b"\xff\xfe"), ("jms.n", None), ("jms.region", b"emea"), ("x", None)))
+    yield Record(b"k", b"v", (("jms.JMSDestination", b"queue:orders"), ("jmsbridge.body", b"picture")))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"unmatched": "skip", "non_durable": "propagate", "headers": "text"},
+        {"unmatched": "dead-letter", "non_durable": "drop", "headers": "short"},
+        {"unmatched": "skip", "non_durable": "drop", "headers": "typed"},
+    ],
+    ids=lambda settings: settings["headers"],
+)
+def test_what_is_explained_is_what_is_done(router: Router, tmp_path: Path, settings: Mapping[str, str]) -> None:
+    text = ROUTES.format(**settings)
+    config = loads(HEAD + text, base=tmp_path)
+    given = list(messages(400))
+    endings, different = set(), []
+    for number, (message, result) in enumerate(zip(given, router(text, given, now_ms=NOW_MS), strict=True)):
+        record = message.to_record() if isinstance(message, Message) else message
+        said = explain(record, config, position=f"journal:0:{number}", now_ms=NOW_MS)
+        endings.add((said.ending, said.reason))
+        if (explained := as_result(said, [route.name for route in config.routes])) != done(result):
+            different.append((record, explained, done(result)))
+    assert different == []
+    assert len(endings) >= 9
+
+
+def as_result(said: Explanation, routes: list[str]) -> tuple[object, ...]:
+    kind = {Ending.PUBLISHED: "routed", Ending.COUNTED: "unrouted"}.get(said.ending, str(said.ending))
+    published = said.ending is Ending.PUBLISHED
+    return (
+        f"{kind}.{said.reason}" if said.reason else kind,
+        said.topic,
+        None if said.route is None else routes.index(said.route.name),
+        (said.key or "").encode("utf-8", "replace") if published else None,
+        said.headers if published else None,
+    )
+
+
+def done(result: Result) -> tuple[object, ...]:
+    published = result.outcome == "routed"
+    return (
+        result.outcome,
+        result.topic,
+        result.route,
+        result.record.key if published else None,
+        result.record.headers if published else None,
+    )

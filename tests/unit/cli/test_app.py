@@ -1,0 +1,173 @@
+"""The command line as a whole: help, versions, exit codes, and errors in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from engine.cli import app, main
+from engine.errors import HardFailureError
+
+GOOD = """\
+bridge.id=b1
+source.s.type=stomp
+source.s.url=stomp://127.0.0.1:1
+source.s.username=me
+source.s.password=hunter2
+source.s.destinations=queue:orders
+routes.orders.in.include=msg.address==orders
+routes.orders.out.topic=orders
+"""
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "jms-bridge.properties"
+    path.write_text(GOOD)
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("", "run", "validate", "explain", "topology", "send", "receive", "journal", "journal tail"),
+        *("dlt", "dlt list", "dlt show", "dlt replay", "config", "config docs", "config show"),
+    ],
+)
+def test_every_command_has_help_and_those_that_do_something_have_examples(call: Call, command: str) -> None:
+    code, out, err = call(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert "Usage: " in out
+    if command not in ("journal", "dlt", "config"):
+        assert f"jms-bridge {command}".strip() in out.partition("Examples:")[2]
+
+
+def test_the_version_is_that_of_the_package(call: Call) -> None:
+    assert call("--version") == (0, f"{metadata.version('jms-bridge')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("vaildate",), "No such command 'vaildate'. Did you mean 'validate'? (see jms-bridge --help)"),
+        (("send",), "Missing argument 'DESTINATION' (see jms-bridge send --help)"),
+        (("send", "queue:q", "--count", "0"), "Invalid value for '--count' / '-n'"),
+        (("explain", "--adress", "queue:q"), "No such option: --adress (Possible options: --address, --header)"),
+        (("dlt", "show"), "Missing argument 'POSITION' (see jms-bridge dlt show --help)"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_that_says_where_to_look(
+    call: Call, arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = call(*arguments)
+    assert (code, out) == (64, "")
+    assert err.startswith("jms-bridge: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_configuration_with_faults_shows_all_of_them_with_their_places(call: Call, file: Path) -> None:
+    file.write_text(
+        GOOD.replace("out.topic", "out.topik") + "routes.b.in.include=msg.address=='x\nroutes.b.out.topic=b\n"
+    )
+    code, out, err = call("validate", "-c", str(file))
+    assert (code, err) == (2, "")
+    assert f"{file}:8:1: error: unknown key 'routes.orders.out.topik'" in out
+    assert f"{file}:9:" in out
+    assert "^" in out
+    assert out.splitlines()[-1].endswith("0 warnings: the bridge would not start")
+
+
+def test_validation_gives_json_to_programs(call: Call, file: Path) -> None:
+    file.write_text(GOOD.replace("bridge.id", "bridge.ide"))
+    code, out, _ = call("validate", "--json", "-c", str(file))
+    faults = [json.loads(line) for line in out.splitlines()]
+    assert code == 2
+    assert {fault["key"] for fault in faults} == {"bridge.ide", ""}
+    assert {fault["level"] for fault in faults} == {"error"}
+
+
+def test_a_configuration_without_faults_is_summed_up(call: Call, file: Path) -> None:
+    assert call("validate", "-c", str(file)) == (0, f"{file}: 1 route, 1 source; 0 errors, 0 warnings\n", "")
+
+
+@pytest.mark.parametrize(
+    "command", [("topology",), ("explain",), ("send", "queue:a"), ("receive", "kafka:a"), ("dlt", "list"), ("run",)]
+)
+def test_every_command_refuses_a_configuration_that_is_not_there(
+    call: Call, tmp_path: Path, command: tuple[str]
+) -> None:
+    missing = tmp_path / "missing.properties"
+    code, out, err = call(*command, "-c", str(missing))
+    assert (code, out) == (2, "")
+    assert str(missing) in err
+    assert "Traceback" not in err
+
+
+def test_secrets_are_masked_where_configuration_is_shown(call: Call, file: Path) -> None:
+    for arguments in (("config", "show"), ("config", "show", "--json")):
+        code, out, _ = call(*arguments, "-c", str(file))
+        assert code == 0
+        assert "source.s.password" in out
+        assert "hunter2" not in out
+
+
+def test_the_topology_is_shown_as_text_and_as_a_picture(call: Call, file: Path) -> None:
+    code, out, _ = call("topology", "-c", str(file))
+    assert code == 0
+    assert out.startswith("Topologies:\n   Sub-topology: 0\n    Source: journal (topics: [jms-bridge.journal])\n")
+    code, out, _ = call("topology", "--mermaid", "-c", str(file))
+    assert code == 0
+    assert out.startswith("flowchart LR\n")
+
+
+def test_an_error_of_the_bridge_ends_with_its_own_exit_code(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise HardFailureError("not authorised")
+
+    monkeypatch.setattr("engine.cli.topology.load", fail)
+    assert call("topology") == (4, "", "jms-bridge: not authorised\n")
+
+
+def test_what_nobody_foresaw_is_one_line_too_and_a_trace_on_demand(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("engine.cli.topology.load", fail)
+    assert call("topology") == (
+        1,
+        "",
+        "jms-bridge: internal error: ZeroDivisionError: oh (JMS_BRIDGE_DEBUG=1 shows where)\n",
+    )
+    monkeypatch.setenv("JMS_BRIDGE_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["topology"])
+
+
+def test_an_interrupted_command_says_nothing(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("engine.cli.topology.load", interrupt)
+    assert call("topology") == (130, "", "")
+
+
+def test_the_program_is_the_package() -> None:
+    assert app.main is main

@@ -1,0 +1,190 @@
+"""What `explain` says about one message, and how the command shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.cli import main
+from engine.explain import Ending, explain
+from engine.message import BodyType, Message
+from routes.config import loads
+from routes.properties import JmsType, Property
+
+CONFIGURATION = """\
+bridge.id=b1
+source.s.type=stomp
+source.s.url=stomp://127.0.0.1:1
+source.s.destinations=queue:orders
+routing.dead-letter-topic=dead
+routing.non-durable=drop
+routes.large.in.include=msg.address==orders && amount > 1000
+routes.large.in.exclude=region='test'
+routes.large.out.topic=orders-large
+routes.large.conv.key=msg.header.CorrelationId
+routes.orders.in.include=msg.address==orders
+routes.orders.out.topic=orders
+routes.orders.on-soft-failure=dead-letter
+"""
+
+
+def message(address: str = "queue:orders", body_type: BodyType = BodyType.TEXT, **properties: object) -> Message:
+    headers = {"JMSDestination": address, "JMSMessageID": "ID:1"}
+    values = {name: value if isinstance(value, Property) else Property.of(value) for name, value in properties.items()}
+    return Message(b"hello", body_type, headers, values)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "jms-bridge.properties"
+    path.write_text(CONFIGURATION)
+    return path
+
+
+@pytest.fixture
+def command(file: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["explain", *arguments, "-c", str(file)])
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def test_the_first_route_that_wants_the_message_takes_it_and_later_ones_are_not_asked() -> None:
+    config = loads(CONFIGURATION)
+    said = explain(message(amount=5).to_record(), config)
+    assert [(step.route.name, step.wanted) for step in said.steps] == [("large", False), ("orders", True)]
+    assert (said.ending, said.topic, said.key) == (Ending.PUBLISHED, "orders", "ID:1")
+    wanted = explain(message(amount=5000).to_record(), config)
+    assert [step.route.name for step in wanted.steps] == ["large"]
+
+
+@pytest.mark.parametrize(
+    ("given", "ending", "reason"),
+    [
+        (message("queue:other"), Ending.COUNTED, "unmatched"),
+        (message(amount=5000), Ending.STOP, "key-not-found"),
+        (message(body_type=BodyType.MAP), Ending.DEAD_LETTER, "body-not-convertible"),
+        (message(amount=5000, region="test"), Ending.PUBLISHED, ""),
+        (Message(headers={"JMSDestination": "queue:orders", "JMSExpiration": "1"}), Ending.COUNTED, "expired"),
+        (Message(headers={"JMSDeliveryMode": "NON_PERSISTENT"}), Ending.COUNTED, "non-durable"),
+        (Message(headers={"JMSDestination": "queue:orders"}, origins=("b1",)), Ending.COUNTED, "own-origin"),
+        (Message(headers={"JMSDestination": "queue:orders"}), Ending.DEAD_LETTER, "key-not-found"),
+    ],
+)
+def test_how_a_message_ends_and_why(given: Message, ending: Ending, reason: str) -> None:
+    said = explain(given.to_record(), loads(CONFIGURATION))
+    assert (said.ending, said.reason) == (ending, reason)
+
+
+@pytest.mark.parametrize(
+    ("key", "valid"),
+    [
+        (Property("a-1"), True),
+        (Property("ID:host-1234-1:1", JmsType.STRING), True),
+        (Property("5", JmsType.INT), True),
+        (Property("-1.5E10", JmsType.DOUBLE), True),
+        (Property("a b"), False),
+        (Property("---"), False),
+        (Property("true", JmsType.BOOLEAN), False),
+        (Property("AAAA", JmsType.BYTES), False),
+    ],
+)
+def test_a_key_is_a_number_or_text_that_matches_the_pattern(key: Property, valid: bool) -> None:
+    config = loads(CONFIGURATION.replace("msg.header.CorrelationId", "order"))
+    said = explain(message(amount=5000, order=key).to_record(), config)
+    assert (said.reason == "") is valid
+    assert said.key == key.text
+
+
+def test_the_command_shows_each_route_tried_with_the_values_in_its_predicate(
+    command: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, out, err = command("--address", "queue:orders", "--property", "region=emea", "--body", "hello")
+    assert (code, err) == (0, "")
+    assert out == (
+        """\
+message  queue:orders, 5 bytes of text
+
+route    large: does not take it
+  include  msg.address==orders && amount > 1000  unknown
+             msg.address==orders                 true
+               msg.address                       'orders'
+             amount > 1000                       unknown
+               amount                            (not set)
+  exclude  region='test'  false
+             region       'emea'
+
+route    orders: takes it
+  include  msg.address==orders  true
+             msg.address        'orders'
+
+key      ID:example  from JMSMessageID
+
+result   published to kafka:orders by route 'orders', key ID:example, with headers
+  jms.JMSMessageID     ID:example
+  jms.JMSDeliveryMode  PERSISTENT
+  jms.JMSDestination   queue:orders
+  jms.region           emea
+  jmsbridge.body       text
+  jmsbridge.origin     b1
+  jmsbridge.position   jms-bridge.journal:?:?
+"""
+    )
+
+
+def test_the_command_says_what_a_failure_leads_to(command: Callable[..., tuple[int, str, str]]) -> None:
+    _, out, _ = command("--address", "queue:orders", "--typed-property", "amount:int=5000")
+    assert out.splitlines()[-4:] == [
+        "key      (none)  from JMSCorrelationID",
+        "fails    key-not-found: there is no value under 'JMSCorrelationID' to take the key from",
+        "",
+        "result   the bridge stops with exit code 5: key-not-found, and route 'large' has on-soft-failure=stop",
+    ]
+
+
+def test_the_command_gives_json_to_programs(command: Callable[..., tuple[int, str, str]]) -> None:
+    _, out, _ = command("--address", "queue:orders", "-H", "CorrelationId=42", "-p", "amount=5000", "--json")
+    said = json.loads(out)
+    assert (said["result"], said["route"], said["topic"], said["key"]) == ("published", "large", "orders-large", "42")
+    assert said["key_from"] == "JMSCorrelationID"
+    (route,) = said["routes"]
+    assert route["include"]["value"] is True
+    assert route["include"]["parts"][1] == {
+        "text": "amount > 1000",
+        "value": True,
+        "parts": [{"text": "amount", "value": "5000", "parts": []}],
+    }
+
+
+def test_the_command_takes_a_whole_message_from_a_file(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "message").write_text("JMSDestination: queue:orders\nJMSMessageID: ID:7\n\nhello\n")
+    code, out, _ = command("--file", str(tmp_path / "message"))
+    assert code == 0
+    assert "published to kafka:orders by route 'orders', key ID:7" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--file", "a", "--address", "queue:b"), "--file is a whole message"),
+        (("--file", "a", "--journal", "0:1"), "--file is a whole message"),
+        (("--file", "no-such-file"), "--file no-such-file: No such file or directory"),
+        (("--body", "a", "--body-file", "b"), "not both"),
+        (("--property", "region"), "'region': expected NAME=VALUE"),
+    ],
+)
+def test_arguments_that_contradict_each_other_are_one_clear_line(
+    command: Callable[..., tuple[int, str, str]], arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = command(*arguments)
+    assert (code, out) == (64, "")
+    assert said in err
+    assert err.count("\n") == 1
