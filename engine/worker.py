@@ -40,6 +40,7 @@ STOP_SECONDS = 30.0
 _ALIVE_SECONDS = 0.5
 _ANSWER_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
+_PROMPT_SECONDS = 0.5
 _log = structlog.get_logger(__name__)
 
 
@@ -123,9 +124,11 @@ def _route(config: Config, status: Reporter, orders: Orders) -> None:
     from engine import topics
     from engine.spark import runtime, session
 
-    status.state(State.STARTING, "starting Spark")
-    # Spark takes seconds to start, and so does an embedded Kafka: at the same time.
-    session.start(config)
+    # A Kafka that is there already is looked at first, so that a missing topic is told at once. An embedded one takes
+    # seconds to start, and so does Spark: at the same time.
+    if not orders.go.wait(_PROMPT_SECONDS):
+        status.state(State.STARTING, "starting Spark")
+        session.start(config)
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     orders.go.wait()
     steps = topics.ensure_journal, topics.create_missing, topics.check_topics

@@ -40,7 +40,7 @@ router.interval=10s
 journal.partitions=2
 source.jms.type=stomp
 source.jms.destinations=queue:orders
-routes.orders.in.include=msg.address==orders AND region IS NOT NULL
+routes.orders.in.include=msg.address==orders AND region = 'emea'
 routes.orders.out.topic=routed
 routes.orders.conv.key=msg.header.number
 routing.dead-letter-topic=dead

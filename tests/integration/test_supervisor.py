@@ -56,7 +56,8 @@ def test_a_start_tells_what_runs_where_and_what_to_try(bridge: Bridge) -> None:
     for name in ("kafka      ", "artemis    ", "router     ", "source:jms "):
         assert any(line.startswith(f"  ✓ {name} ") for line in lines), bridge.output
     assert f"metrics and health on {bridge.url}" in bridge.output
-    assert "jms-bridge receive kafka:routed\n" in bridge.output
+    assert '  try  jms-bridge send queue:orders --property region=emea "hello"\n' in bridge.output
+    assert "       jms-bridge receive kafka:routed\n" in bridge.output
     assert lines[-1] == "Ctrl-C stops"
 
 
@@ -111,7 +112,7 @@ def test_ctrl_c_stops_everything_and_the_next_start_goes_on_from_there(bridge: B
     bridge.wait_ready()
     bridge.send(range(4000, 4010))
     wait_arrived(bridge, *range(4000, 4010))
-    assert bridge.metric(TOTAL) == 10
+    wait(lambda: bridge.metric(TOTAL) == 10)
 
 
 def test_nothing_is_left_of_a_bridge_that_is_killed(bridge: Bridge) -> None:

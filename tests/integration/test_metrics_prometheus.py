@@ -1,0 +1,162 @@
+"""The figures of a running bridge, as a real Prometheus sees them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from engine.embedded import free_ports
+from engine.metrics import METRICS, Kind
+from tests.integration.bridge_process import ROOT, Bridge, configuration, wait
+
+DASHBOARD = ROOT / "grafana/dashboards/overview.json"
+PANELS = [panel for panel in json.loads(DASHBOARD.read_text())["panels"] if panel["type"] != "row"]
+CHOICES = json.loads(DASHBOARD.read_text())["templating"]["list"]
+HOW = "switch this test on with `apt-get install prometheus`"
+
+
+class Prometheus:
+    """A server of its own that scrapes one bridge every second."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        program = shutil.which("prometheus") or pytest.skip(f"no prometheus: {HOW}")
+        (port,) = free_ports(1)
+        shipped = (ROOT / "grafana/prometheus.yml").read_text()
+        config = folder / "prometheus.yml"
+        config.write_text(shipped.replace("127.0.0.1:8480", target).replace(": 5s", ": 1s"))
+        assert target in config.read_text()
+        self.address = f"127.0.0.1:{port}"
+        arguments = [f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
+        self._output = (folder / "prometheus.out").open("w")
+        self.process = subprocess.Popen(
+            [program, *arguments, f"--web.listen-address={self.address}"], stdout=self._output, stderr=self._output
+        )
+
+    def get(self, path: str, **parameters: str) -> Any:
+        with closing(HTTPConnection(self.address, timeout=10)) as connection:
+            connection.request("GET", f"/api/v1/{path}?{urlencode(parameters)}")
+            answer = json.loads(connection.getresponse().read())
+            assert answer["status"] == "success", answer
+            return answer["data"]
+
+    def query(self, expression: str) -> list[Any]:
+        found: list[Any] = self.get("query", query=expression)["result"]
+        return found
+
+    def answers(self) -> bool:
+        try:
+            return bool(self.query('up{job="jms-bridge"} == 1'))
+        except OSError:
+            return False
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+        self._output.close()
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    """A bridge under a little load: good messages, bad keys, and messages nobody wants."""
+    if not shutil.which("prometheus"):
+        pytest.skip(f"no prometheus: {HOW}")
+    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge")))
+    bridge.start()
+    stop = Event()
+
+    def load() -> None:
+        while not stop.wait(0.5):
+            bridge.send(range(20))
+            bridge.send(range(1), number="not a key!")
+            bridge.send(range(1), region="apac")
+
+    sender = Thread(target=load)
+    try:
+        bridge.wait_ready()
+        sender.start()
+        yield bridge
+    finally:
+        stop.set()
+        if sender.ident:
+            sender.join(60)
+        bridge.end()
+
+
+@pytest.fixture(scope="module")
+def prometheus(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    server = Prometheus(tmp_path_factory.mktemp("prometheus"), bridge.settings["http.address"])
+    try:
+        wait(server.answers)
+        # Enough scrapes under load for a rate over ten seconds.
+        wait(lambda: bool(server.query("rate(jmsbridge_routed_messages_total[10s]) > 0")))
+        yield server
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_no_panel_is_empty(prometheus: Prometheus, panel: dict[str, Any]) -> None:
+    for target in panel["targets"]:
+        expression = target["expr"].replace("$__rate_interval", "10s")
+        expression = re.sub(r"\$(instance|route|source)", ".*", expression)
+        assert "$" not in expression
+        result = prometheus.query(expression)
+        assert result, expression
+        assert all(series["value"][1] != "NaN" for series in result), (expression, result)
+        for name in re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")):
+            assert all(series["metric"].get(name) for series in result), (name, result)
+
+
+@pytest.mark.parametrize("choice", [c for c in CHOICES if c["type"] == "query"], ids=lambda choice: choice["name"])
+def test_every_choice_of_the_dashboard_has_values(prometheus: Prometheus, choice: dict[str, Any]) -> None:
+    match = re.fullmatch(r"label_values\((.*), (\w+)\)", choice["query"])
+    assert match
+    series = match[1].replace("$instance", ".*")
+    assert prometheus.get(f"label/{match[2]}/values", **{"match[]": series})
+
+
+def test_every_metric_of_the_table_is_scraped_with_its_type_and_help(prometheus: Prometheus) -> None:
+    known = prometheus.get("metadata")
+    for metric in METRICS:
+        name = metric.name
+        # Asked by Prometheus the bridge answers in OpenMetrics, where a counter's family has no suffix.
+        (told,) = known[name.removesuffix("_total")]
+        assert (told["type"], told["help"]) == (metric.kind, metric.help)
+        assert prometheus.query(name + ("_count" if metric.kind is Kind.HISTOGRAM else "")), name
+
+
+def test_nothing_is_scraped_that_the_table_does_not_have(prometheus: Prometheus) -> None:
+    names = prometheus.get("label/__name__/values", **{"match[]": '{job="jms-bridge"}'})
+    table = {metric.name for metric in METRICS}
+    ours = {re.sub("_(bucket|sum|count)$", "", name) for name in names if name.startswith("jmsbridge_")}
+    assert ours == table
+    assert {name for name in names if not name.startswith("jmsbridge_")} <= {"up"} | {
+        name for name in names if name.startswith("scrape_")
+    }
+
+
+def test_figures_are_at_most_fifteen_seconds_old(prometheus: Prometheus, bridge: Bridge) -> None:
+    before = bridge.metric("jmsbridge_routed_messages_total")
+    began = time.monotonic()
+    wait(lambda: bridge.metric("jmsbridge_routed_messages_total") > before)
+    assert time.monotonic() - began < 15
+
+
+def test_promtool_finds_nothing_to_improve(prometheus: Prometheus, bridge: Bridge) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool
+    text = bridge.get("/metrics")[1]
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
