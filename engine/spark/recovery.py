@@ -15,12 +15,10 @@ behind them. A run that dies in here is repeated by the next one with the same r
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from io import StringIO
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
-from javaproperties import KeyValue, parse
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
@@ -31,6 +29,8 @@ from engine.spark.published import find
 from engine.spark.session import running_tasks
 from engine.spark.topics import limits
 from routes.config import loads
+from routes.config.reader import read
+from routes.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recovery", "outputs", "routes_text"]
 
-_ROUTING = ("bridge.", "journal.", "router.", "routing.", "routes.", "kafka.bootstrap.")
+_ROUTING = ("bridge.", "routing.", "routes.")
 _MARGIN_MS = 60_000
 """How far the clocks of this machine and of Kafka may be apart."""
 _STILL_SECONDS, _STILL_TIMES = 0.25, 3
@@ -147,7 +147,7 @@ class Recovery:
 
     def _repair(self, start: Start, positions: Offsets, since_ms: int | None) -> Offsets:
         """Publishes what the last run left out in between; gives the positions behind what it published."""
-        routes = loads(start.routes, self.config.path.absolute().parent)
+        routes = self._routes(start)
         before, after = self._written(routes, start, since_ms)
         if before == after:
             return positions
@@ -159,6 +159,15 @@ class Recovery:
             journal = self.pipes.range({start.journal: positions}, {start.journal: behind}, committed=True)
             self._publish(routes, published.missing_in(journal), set(after))
         return behind
+
+    def _routes(self, start: Start) -> Config:
+        """The configuration as it is, with the routes of the last run."""
+        try:
+            then = loads(start.routes, self.config.path.absolute().parent)
+        except ConfigurationError as error:
+            msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
+            raise HardFailureError(msg) from error
+        return replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes)
 
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
         """The parts of the outputs that the last run may have written, its topics as far as they still exist."""
@@ -218,9 +227,5 @@ def outputs(config: Config) -> list[str]:
 
 def routes_text(config: Config) -> str:
     """The lines of the properties file that decide what is routed where; those with passwords are not among them."""
-    text = config.path.read_text(encoding="utf-8-sig")
-    return "".join(
-        line.source.rstrip("\r\n") + "\n"
-        for line in parse(StringIO(text))
-        if isinstance(line, KeyValue) and line.key.startswith(_ROUTING)
-    )
+    entries = (entry for entry in read(config.path).entries if entry.key.startswith(_ROUTING))
+    return "".join("\n".join(entry.source).rstrip("\n") + "\n" for entry in entries)

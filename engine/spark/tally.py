@@ -141,7 +141,8 @@ def _register(spark: SparkSession, name: str, function: Any, interface: str, res
     methods = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethods()
     wanted = f"functions.udf(org.apache.spark.sql.api.java.{interface},"
     make = next(method for method in methods if wanted in method.toString())
-    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)
+    gateway: Any = spark.sparkContext._gateway
+    arguments = gateway.new_array(jvm.java.lang.Object, 2)
     arguments[0], arguments[1] = function, result
     # Not deterministic, or Spark would call it for fewer rows, more often, or before the routing.
     functions: Any = spark._jsparkSession.udf()

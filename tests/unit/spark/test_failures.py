@@ -1,0 +1,67 @@
+"""Tests what Java's exceptions become: errors that end the bridge, and those that another attempt may cure."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import HardFailureError
+from engine.spark.failures import StoppedByPolicyError, failure_of
+from engine.spark.outage import Outage
+from engine.spark.positions import KafkaUnavailableError
+from routes.config import loads
+from routes.errors import BridgeError
+
+KAFKA = "org.apache.kafka.common.errors."
+
+
+def test_a_message_that_stops_the_router_is_told_with_route_reason_and_position() -> None:
+    text = '[USER_RAISED_EXCEPTION] jms-bridge:stop:{"route":"a","reason":"key-not-found","position":"j:0:7","detail":"no \\"k\\""} SQLSTATE: P0001'  # noqa: E501
+    error = failure_of([("org.apache.spark.SparkException", "Job aborted"), ("x.SparkRuntimeException", text)])
+    assert isinstance(error, StoppedByPolicyError)
+    assert (error.route, error.reason, error.position) == ("a", "key-not-found", "j:0:7")
+    assert str(error).startswith("route 'a' cannot take the message at j:0:7: no \"k\" (key-not-found). ")
+    assert error.exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("InvalidTopicException", HardFailureError),
+        ("TopicAuthorizationException", HardFailureError),
+        ("SaslAuthenticationException", HardFailureError),
+        ("RecordTooLargeException", HardFailureError),
+        ("TimeoutException", KafkaUnavailableError),
+        ("DisconnectException", KafkaUnavailableError),
+        ("UnknownTopicOrPartitionException", KafkaUnavailableError),
+        ("SomethingNew", RuntimeError),
+    ],
+)
+def test_kafkas_errors_are_final_or_pass(kind: str, expected: type[Exception]) -> None:
+    causes = [("org.apache.spark.SparkException", "Job aborted"), (KAFKA + kind, "because")]
+    error = failure_of(causes, "orders")
+    assert type(error) is expected
+    assert "because" in str(error)
+
+
+def test_a_journal_that_lost_records_is_a_matter_for_recovery() -> None:
+    assert isinstance(failure_of([("x.Y", "[KAFKA_DATA_LOSS.COULD_NOT_READ] …")]), KafkaUnavailableError)
+
+
+def test_an_unforeseen_error_is_one_line_without_its_stack() -> None:
+    error = failure_of([("a.B", "outer"), ("java.lang.IllegalStateException", "inner\n\tat somewhere")])
+    assert str(error) == "Spark's query ended: IllegalStateException: inner"
+    assert not isinstance(error, BridgeError)
+
+
+def test_an_outage_ends_the_router_only_after_its_timeout() -> None:
+    config = loads("bridge.id=b\nrouter.outage-timeout=60s\nroutes.a.in.include=a='b'\nroutes.a.out.topic=t\n")
+    now = 0.0
+    outage = Outage(config, lambda: now)
+    assert [outage.goes_on(KafkaUnavailableError("away")) for _ in range(5)] == [1.0, 2.0, 5.0, 10.0, 10.0]
+    outage.over()
+    now = 100.0
+    assert outage.goes_on(KafkaUnavailableError("away")) == 1.0
+    now = 161.0
+    with pytest.raises(BridgeError, match=r"for 60 seconds .*: away. Start the bridge again") as raised:
+        outage.goes_on(KafkaUnavailableError("away"))
+    assert raised.value.exit_code == 6

@@ -1,0 +1,88 @@
+"""Tests that the JVM's numbers reach the metrics under the right names, and go on from query to query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry
+
+from engine.metrics import RouterMetrics
+from engine.router import Outcome
+from engine.spark.failures import StoppedByPolicyError
+from engine.spark.meter import Meter
+from engine.spark.tally import BUCKETS, Note, Reading
+from routes.config import loads
+
+CONFIG = loads("""
+bridge.id=b
+routes.a.in.include=a='b'
+routes.a.out.topic=ta
+routes.b.in.include=b='c'
+routes.b.out.topic=tb
+routes.b.on-soft-failure=skip
+""")
+OUTCOMES = (
+    Outcome("routed"),
+    Outcome("unrouted", "expired"),
+    Outcome("skip", "key-invalid"),
+    Outcome("dead-letter", "unmatched"),
+)
+READING = Reading(
+    counts=((0, 3, 4), (5, 0, 0), (0, 0, 6), (7, 0, 0)),
+    emitted=14,
+    sent=14,
+    acknowledged=14,
+    failed=0,
+    failure=None,
+    buckets=(1, 2, *[0] * (BUCKETS - 3), 4),
+    latency_seconds=1.5,
+    processed={0: 24},
+    times_ms={0: 0},
+    notes=(),
+    unnoted=0,
+)
+
+
+def test_totals_go_on_when_a_query_starts_again() -> None:
+    registry = CollectorRegistry()
+    meter = Meter(RouterMetrics(registry, CONFIG))
+    for _ in range(2):
+        meter.begin(CONFIG, OUTCOMES)
+        meter.update(READING)
+        meter.update(READING)
+    value = registry.get_sample_value
+    name = "jmsbridge_failed_messages_total"
+    assert value("jmsbridge_routed_messages_total", {"route": "a", "topic": "ta"}) == 6
+    assert value("jmsbridge_routed_messages_total", {"route": "b", "topic": "tb"}) == 8
+    assert value("jmsbridge_unrouted_messages_total", {"reason": "expired"}) == 10
+    assert value(name, {"route": "b", "reason": "key-invalid", "policy": "skip"}) == 12
+    assert value(name, {"route": "-", "reason": "unmatched", "policy": "dead-letter"}) == 14
+    assert value("jmsbridge_routing_latency_seconds_sum") == 3.0
+    assert value("jmsbridge_routing_latency_seconds_count") == 14
+    assert value("jmsbridge_routing_latency_seconds_bucket", {"le": "0.002"}) == 6
+    assert value("jmsbridge_routing_latency_seconds_bucket", {"le": "300.0"}) == 6
+
+
+def test_what_the_jvm_does_not_count_is_added() -> None:
+    registry = CollectorRegistry()
+    meter = Meter(RouterMetrics(registry, CONFIG))
+    meter.lost(3)
+    meter.stopped(StoppedByPolicyError("a", "key-not-found", "j:0:1", "none"))
+    meter.begin(CONFIG, OUTCOMES)
+    meter.update(READING)
+    labels = {"route": "a", "reason": "key-not-found", "policy": "stop"}
+    assert registry.get_sample_value("jmsbridge_unrouted_messages_total", {"reason": "retention"}) == 3
+    assert registry.get_sample_value("jmsbridge_failed_messages_total", labels) == 1
+
+
+def test_failures_are_logged_one_by_one_up_to_a_limit(capsys) -> None:  # type: ignore[no-untyped-def]
+    now = 0.0
+    meter = Meter(RouterMetrics(CollectorRegistry(), CONFIG), lambda: now)
+    meter.begin(CONFIG, OUTCOMES)
+    notes = tuple(Note(2, 1, 0, offset, 0) for offset in range(25))
+    meter.update(replace(READING, notes=notes, unnoted=100))
+    now = 20.0
+    meter.update(replace(READING, unnoted=100))
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("message skipped" in line for line in lines) == 20
+    assert sum("messages=105" in line for line in lines) == 1
