@@ -198,12 +198,17 @@ def _judged(letter: DeadLetter, done: dict[Position, str]) -> Replayed | None:
     if (copy := done.get(letter.position)) is not None:
         return Replayed(letter.position, Outcome.ALREADY_REPLAYED, copy)
     if letter.truncated:
-        why = f"its body was cut; the original ({letter.truncated} bytes) was at {letter.journal_position}"
-        return Replayed(letter.position, Outcome.NOT_REPLAYABLE, why)
+        return Replayed(letter.position, Outcome.NOT_REPLAYABLE, _cut(letter))
     expires = Message.from_record(letter.located.record).headers.get("JMSExpiration", "0")
     if expires.isdecimal() and 0 < int(expires) <= time.time() * 1000:
         return Replayed(letter.position, Outcome.NOT_REPLAYABLE, "it has expired since, so it would not be routed")
     return None
+
+
+def _cut(letter: DeadLetter) -> str:
+    if letter.journal_position:
+        return f"its body was cut; the original ({letter.truncated} bytes) was at {letter.journal_position}"
+    return f"its body was cut; the journal did not take the original ({letter.truncated} bytes)"
 
 
 def _already(config: Config, positions: Sequence[Position] | None) -> dict[Position, str]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -51,10 +51,17 @@ class Bridge:
 
     def bury(self, *records: Record, partition: int = 0) -> None:
         """Write dead letters as the router does."""
+        complete = (
+            replace(record, headers=(*record.headers, *added(self.config.journal.topic, number)))
+            for number, record in enumerate(records)
+        )
+        self.bury_as_it_is(*complete, partition=partition)
+
+    def bury_as_it_is(self, *records: Record, partition: int = 0) -> None:
         producer = Producer({"bootstrap.servers": self.kafka.bootstrap, "message.max.bytes": 2_000_000})
-        for number, record in enumerate(records):
-            headers = [*record.headers, *added(self.config.journal.topic, number)]
-            producer.produce(self.dead, record.value, record.key, partition, headers=headers)
+        for record in records:
+            producer.produce(self.dead, record.value, record.key, partition, headers=list(record.headers))
+            producer.poll(0)
         assert producer.flush(10) == 0
 
     def journal(self) -> list[Record]:
@@ -149,13 +156,15 @@ def test_what_cannot_be_replayed_says_why(bridge: Bridge) -> None:
         message(1, JMSExpiration="1000"),
         message(2, JMSExpiration="99999999999999"),
     )
-    first, second, third = replay(bridge.config, None)
+    bridge.bury_as_it_is(Record(b"k", b"begin", (("jmsbridge.truncated", b"30000000"),)))
+    first, second, third, fourth = replay(bridge.config, None)
     assert (first.outcome, second.outcome, third.outcome) == (
         Outcome.NOT_REPLAYABLE,
         Outcome.NOT_REPLAYABLE,
         Outcome.REPLAYED,
     )
     assert first.detail == f"its body was cut; the original (20971520 bytes) was at {bridge.config.journal.topic}:0:0"
+    assert fourth.detail == "its body was cut; the journal did not take the original (30000000 bytes)"
     assert second.detail == "it has expired since, so it would not be routed"
     assert len(bridge.journal()) == 1
 
