@@ -20,7 +20,9 @@ _OLDEST_MAVEN = (3, 6, 3)
 
 def faults(*, maven: bool) -> list[str]:
     """One line for each thing that is missing or too old; `maven` only matters while jars are to be fetched."""
-    found = [_python(), _java(), _maven() if maven else None]
+    java = _java()
+    # Maven runs on that Java: without one it cannot even say its version.
+    found = [_python(), java, _maven(ask=java is None) if maven else None]
     return [fault for fault in found if fault]
 
 
@@ -46,12 +48,14 @@ def _java() -> str | None:
     return f"{java} is Java {match[1]}: {remedy}" if int(match[1]) < _OLDEST_JAVA else None
 
 
-def _maven() -> str | None:
+def _maven(*, ask: bool) -> str | None:
     oldest = ".".join(map(str, _OLDEST_MAVEN))
     remedy = f"install Maven {oldest} or newer"
     maven = shutil.which("mvn")
     if maven is None:
         return f"no mvn in PATH: {remedy}"
+    if not ask:
+        return None
     match = re.search(r"Apache Maven (\d+)\.(\d+)\.(\d+)", _says(maven, "--version"))
     if match is None:
         return f"{maven} --version does not tell a version: {remedy}"

@@ -39,8 +39,12 @@ def pip_reader(total: int) -> Read:
 
 
 def pip_cause(lines: Sequence[str]) -> str:
-    """Its first error: those after it follow from it."""
+    """Its first error: those after it follow from it. Without a network pip finds no version of anything."""
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    broken = [line for line in lines if "after connection broken by" in line]
+    if broken and "from versions: none" in " ".join(errors):
+        reason = re.search(r"\[Errno -?\d+\] [\w ]+", broken[-1])
+        return f"the package index cannot be reached: {reason[0] if reason else broken[-1]}"
     return errors[0] if errors else last_line(lines)
 
 

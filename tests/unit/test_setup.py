@@ -52,12 +52,13 @@ def test_all_that_is_missing_is_told_at_once_a_line_each(programs: Path) -> None
 
 
 def test_what_is_too_old_is_told_with_its_place_and_version(programs: Path) -> None:
-    program(programs / "java", JAVA_8)
+    program(programs / "java", JAVA_17)
     program(programs / "mvn", "Apache Maven 3.6.0 (NON-CANONICAL)")
+    assert machine.faults(maven=True) == [f"{programs}/mvn is Maven 3.6.0: install Maven 3.6.3 or newer"]
 
+    program(programs / "java", JAVA_8)
     assert machine.faults(maven=True) == [
-        f"{programs}/java is Java 8: install Java 17 or newer, or point JAVA_HOME at it",
-        f"{programs}/mvn is Maven 3.6.0: install Maven 3.6.3 or newer",
+        f"{programs}/java is Java 8: install Java 17 or newer, or point JAVA_HOME at it"
     ]
 
 
@@ -172,6 +173,13 @@ def test_on_a_terminal_a_step_is_one_line_drawn_again(tmp_path: Path) -> None:
 
     drawn = screen.getvalue().split("\r\033[K")
     assert drawn == ["", "Counting: one (0 s)", "Counting: two (0 s)", "Counting: done in 0 s\n"]
+
+
+NO_NETWORK = """\
+WARNING: Retrying (Retry(total=0)) after connection broken by "NewConnectionError([Errno 111] Connection refused)": /x/
+ERROR: Could not find a version that satisfies the requirement x==0.6 (from versions: none)
+ERROR: No matching distribution found for x==0.6
+"""
 
 
 @pytest.mark.parametrize(
