@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
+from engine.message import LARGE_BYTES, SIZE
 
 if TYPE_CHECKING:
     from engine.message import Message, Record
@@ -101,9 +102,11 @@ class Journal:
             UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
         """
         record = message.to_record()
-        size = record.size
-        if size > self._limit or size + _HEADER_FRAMING_BYTES * len(record.headers) > self._limit + FRAMING_BYTES // 2:
-            raise JournalTooLargeError(size, self._limit)
+        # Measuring costs as much as parsing. A record that is not marked as large is far below such a limit.
+        if record.headers[-1][0] == SIZE or self._limit < 4 * LARGE_BYTES:
+            size, framing = record.size, _HEADER_FRAMING_BYTES * len(record.headers)
+            if size > self._limit or size + framing > self._limit + FRAMING_BYTES // 2:
+                raise JournalTooLargeError(size, self._limit)
         return self._write(self._topic, record, done)
 
     def write(self, topic: str, record: Record, done: Done) -> bool:
