@@ -186,6 +186,7 @@ ERROR: No matching distribution found for x==0.6
     ("explain", "output", "cause"),
     [
         (readers.pip_cause, "Collecting a\nERROR: No matching distribution found for a\n", "No matching distribution"),
+        (readers.pip_cause, NO_NETWORK, "the package index cannot be reached: [Errno 111] Connection refused"),
         (
             readers.maven_cause,
             "[INFO] x\n[ERROR] Unknown host repo -> [Help 1]\n[ERROR] To see more\n",
