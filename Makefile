@@ -47,4 +47,4 @@ requirements: setup-dev ## pin the newest Python packages that pyproject.toml al
 	$(PY) -m tools.pin
 
 clean: ## remove what set-up and tests made; var/, with messages and logs, stays
-	rm -rf .venv .jars .*_cache .hypothesis jvm/*/target spark-warehouse
+	rm -rf .venv .jars .jars.* .*_cache .hypothesis jvm/*/target spark-warehouse
