@@ -135,14 +135,13 @@ def with_positions(frame: DataFrame, journal: str, bridge_id: str) -> DataFrame:
     """
     own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(bridge_id).cast("binary").alias("value"))
     parts = F.split(_last_header("headers", POSITION), ":")
-    # A topic's name has no colon.
+    # A topic's name has no colon. `get` gives NULL for what is not there, wherever Spark moves these conditions.
+    topic, partition, offset = (F.get("parts", index) for index in range(3))
     return (
         frame.where(F.array_contains("headers", own))
         .select(parts.alias("parts"))
-        .where((F.size("parts") == 3) & (F.col("parts")[0] == journal))
-        .select(
-            F.col("parts")[1].try_cast("int").alias("partition"), F.col("parts")[2].try_cast("bigint").alias("offset")
-        )
+        .where((F.size("parts") == 3) & (topic == journal))
+        .select(partition.try_cast("int").alias("partition"), offset.try_cast("bigint").alias("offset"))
         .where("partition IS NOT NULL AND offset IS NOT NULL")
     )
 

@@ -1,0 +1,154 @@
+"""Tests what the JVM counts for the router, and the bitmaps of published positions."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from engine.message import ORIGIN, POSITION
+from engine.router import Outcome, Routed
+from engine.spark.published import find
+from engine.spark.tally import Note, Tally
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OUTCOMES = (Outcome("routed"), Outcome("skip", "key-invalid"), Outcome("unrouted", "expired"))
+
+
+@pytest.fixture
+def tally(spark: SparkSession) -> Iterator[Tally]:
+    made = Tally(spark)
+    made.reset()
+    made.begin(OUTCOMES, 2)
+    yield made
+    made.reset()
+
+
+def routed(spark: SparkSession, start: int, end: int) -> Routed:
+    """Offsets of one partition: by turns routed, skipped under route 1, expired."""
+    frame = spark.range(start, end, 1, 1).selectExpr(
+        "cast(cast(id AS string) AS binary) AS key",
+        "cast(cast(id AS string) AS binary) AS value",
+        "cast(array() AS array<struct<key:string,value:binary>>) AS headers",
+        "CASE WHEN id % 3 = 0 THEN 'out' END AS topic",
+        "cast(id % 3 AS int) AS outcome",
+        "CASE id % 3 WHEN 0 THEN 0 WHEN 1 THEN 1 END AS route",
+        "0 AS journal_partition",
+        "id AS journal_offset",
+        "timestamp_millis(1000) AS journal_timestamp",
+    )
+    return Routed(frame, OUTCOMES)
+
+
+def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkSession, tally: Tally) -> None:
+    rows = tally.counted(routed(spark, 0, 9)).collect()
+    assert [sorted(row.asDict()) for row in rows] == [["headers", "key", "topic", "value"]] * 3
+    reading = tally.read()
+    assert reading.counts == ((0, 3, 0), (0, 0, 3), (3, 0, 0))
+    assert reading.emitted == 3
+    assert reading.processed == {0: 8}
+    assert reading.times_ms == {0: 1000}
+    assert reading.notes == (Note(1, 1, 0, 1, 1000), Note(1, 1, 0, 4, 1000), Note(1, 1, 0, 7, 1000))
+    assert tally.read().notes == ()
+
+
+def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, tally: Tally) -> None:
+    fresh = F.lit(datetime.now(UTC))
+    frame = routed(spark, 0, 9).frame
+    tally.counted(Routed(frame, OUTCOMES)).collect()
+    tally.counted(
+        Routed(frame.withColumns({"journal_timestamp": fresh, "journal_partition": F.lit(1)}), OUTCOMES)
+    ).collect()
+    reading = tally.read()
+    # 1970 is beyond the last bound.
+    assert reading.buckets[-1] == 3
+    assert sum(reading.buckets) == 6
+    assert reading.latency_seconds > 3 * (time.time() - 100)
+
+
+def test_a_row_that_is_routed_again_in_the_same_process_is_not_counted_again(spark: SparkSession, tally: Tally) -> None:
+    tally.counted(routed(spark, 0, 6)).collect()
+    tally.begin(OUTCOMES, 2)
+    tally.counted(routed(spark, 3, 9)).collect()
+    reading = tally.read()
+    assert reading.counts == ((0, 1, 0), (0, 0, 1), (1, 0, 0))
+    assert (reading.emitted, reading.processed) == (2, {0: 8})
+
+
+def test_what_is_emitted_and_not_sent_is_not_settled(spark: SparkSession, tally: Tally) -> None:
+    assert tally.read().settled
+    tally.counted(routed(spark, 0, 3)).collect()
+    assert not tally.read().settled
+    assert tally.under_way() == 0
+
+
+def test_more_failures_than_there_is_room_for_are_numbered(spark: SparkSession, tally: Tally) -> None:
+    tally.counted(routed(spark, 0, 3000)).collect()
+    reading = tally.read()
+    assert len(reading.notes) == 256
+    assert reading.unnoted == 1000 - 256
+
+
+def test_spark_calls_it_once_for_each_row_and_after_the_routing(spark: SparkSession, tally: Tally) -> None:
+    plan: Any = tally.counted(routed(spark, 0, 9))._jdf.queryExecution()
+    text = plan.executedPlan().toString()
+    assert text.count("jmsbridge_tally(") == 1
+    # Not below the place where the outcome is made: it would be computed twice.
+    assert text.index("jmsbridge_tally(") > text.index("counted")
+
+
+def test_the_clock_runs_within_a_query(spark: SparkSession, tally: Tally) -> None:
+    times = [row.now for row in spark.range(0, 2_000_000, 1, 1).select(tally.now().alias("now")).distinct().collect()]
+    assert len(times) > 1
+    assert abs(max(times) / 1000 - time.time()) < 60
+
+
+def outputs(spark: SparkSession, *records: list[tuple[str, str]]) -> DataFrame:
+    rows = [([(name, value.encode()) for name, value in headers],) for headers in records]
+    return spark.createDataFrame(rows, "headers array<struct<key:string,value:binary>>")
+
+
+def journal(spark: SparkSession, partition: int, count: int) -> DataFrame:
+    return spark.range(0, count, 1, 1).select(F.lit(partition).alias("partition"), F.col("id").alias("offset"))
+
+
+def test_published_positions_are_those_of_this_bridge_and_journal(spark: SparkSession) -> None:
+    def own(position: str) -> list[tuple[str, str]]:
+        return [(ORIGIN, "me"), (POSITION, position)]
+
+    frame = outputs(
+        spark,
+        own("j:0:7"),
+        [*own("j:0:9"), ("jmsbridge.reason", "key-invalid")],
+        own("j:1:40000"),
+        own("j:0:4"),
+        own("other:0:8"),
+        own("j:0:x"),
+        own("j"),
+        [(ORIGIN, "someone"), (POSITION, "j:0:6")],
+        [(ORIGIN, "someone"), (POSITION, "k:3:1"), *own("j:0:5")],
+        [("a", "b")],
+        [],
+    )
+    found = find(frame, "j", "me", {0: 5, 1: 0, 2: 0})
+    assert found.highest == {0: 9, 1: 40000}
+    assert found.count == 4
+    missing = [row.offset for row in found.missing_in(journal(spark, 0, 11)).collect()]
+    assert missing == [0, 1, 2, 3, 4, 6, 8, 10]
+    assert found.missing_in(journal(spark, 1, 40002)).count() == 40001
+
+
+def test_bitmaps_find_every_position_across_their_borders(spark: SparkSession) -> None:
+    expected = {0, 1, 7, 8, 9, 32766, 32767, 32768, 32769, 65535, 65536, 99999}
+    frame = outputs(spark, *([(ORIGIN, "me"), (POSITION, f"j:2:{offset}")] for offset in sorted(expected)))
+    found = find(frame, "j", "me", {2: 0})
+    missing = {row.offset for row in found.missing_in(journal(spark, 2, 100_000)).collect()}
+    assert missing == set(range(100_000)) - expected
+    assert json.dumps(found.highest) == '{"2": 99999}'
