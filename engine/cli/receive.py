@@ -55,7 +55,7 @@ def receive(
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long to wait for a message when there is none.")
-    ] = 10.0,
+    ] = 30.0,
     url: Broker = None,
     username: Username = None,
     json_output: Json = False,
@@ -69,14 +69,15 @@ def receive(
     """
     scheme, name = split(destination)
     settings = load(config)
-    seconds = None if follow else timeout
     if scheme == KAFKA:
-        shown = show(_from_kafka(settings, name, start, count, follow, seconds), json_output, base64)
+        shown = show(_from_kafka(settings, name, start, count, follow, timeout), json_output, base64)
     else:
         from engine.cli import stomp
 
         source = broker_of(settings, destination, url, username)
-        shown = show(stomp.received(settings, source, destination, count, seconds), json_output, base64)
+        shown = show(
+            stomp.received(settings, source, destination, count, None if follow else timeout), json_output, base64
+        )
     if count is not None and shown < count:
         msg = f"{shown} of {count} messages came from {destination} before {timeout:g} s passed without one"
         raise UnreachableError(msg)
@@ -95,7 +96,7 @@ def show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
 
 
 def _from_kafka(
-    config: Config, topic: str, start: From, count: int | None, follow: bool, seconds: float | None
+    config: Config, topic: str, start: From, count: int | None, follow: bool, seconds: float
 ) -> Iterator[Item]:
     from engine.peek import Reader
 
@@ -103,17 +104,20 @@ def _from_kafka(
         bounds = reader.bounds()
         starts = {partition: low if start is From.BEGINNING else high for partition, (low, high) in bounds.items()}
         if follow or count is not None:
-            found: Iterator[Located] = islice(reader.read(starts, follow=True, idle_seconds=seconds), count)
+            found: Iterator[Located] = islice(
+                reader.read(starts, follow=True, idle_seconds=None if follow else seconds), count
+            )
         else:
             found = _to_the_end(reader, starts, seconds)
         yield from map(Item.of, found)
 
 
-def _to_the_end(reader: Reader, starts: dict[int, int], seconds: float | None) -> Iterator[Located]:
-    """What is there; the first message to come if nothing is."""
+def _to_the_end(reader: Reader, starts: dict[int, int], seconds: float) -> Iterator[Located]:
+    """What is there; the first message to come if nothing is: the router may be about to publish it."""
     empty = True
     for located in reader.read(starts):
         empty = False
         yield located
     if empty:
+        note(f"waiting for the first message in kafka:{reader.topic}, {seconds:g} s at most")
         yield from islice(reader.read(starts, follow=True, idle_seconds=seconds), 1)

@@ -18,7 +18,7 @@ __all__ = ["Item", "as_json", "as_text", "record_json", "record_lines"]
 
 _SHOWN_BYTES = 4096
 _SHOWN_HEADERS = 60
-_WIDTH = 32
+_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
