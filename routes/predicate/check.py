@@ -80,7 +80,7 @@ class _Check:
         for left, right in ((node.left, node.right), (node.right, node.left)):
             if isinstance(right, Arithmetic | Negate) and self._is_text(left):
                 rule = f"{self._source(left)} is text, and {self._source(right)} calculates a number"
-                raise self._error(right, rule, faults.dash_hint(self._source(left), self._source(right)))
+                raise self._error(right, rule, faults.dash_hint(self._source(right)))
 
     def _is_text(self, node: Node) -> bool:
         match node:

@@ -60,13 +60,12 @@ _EXPECTED = {
     "a number": ("NUMBER",),
     "a text in single quotes": ("TEXT",),
     "TRUE or FALSE": ("TRUE", "FALSE"),
-    "a comparison": ("COMPARATOR", "SEED_COMPARATOR", "_BETWEEN", "_IN", "_LIKE", "_IS"),
+    "a comparison": ("COMPARATOR", "SEED_COMPARATOR"),
     "arithmetic": ("STAR", "SLASH"),
     "AND": ("_AND", "_AMPERSANDS"),
     "OR": ("_OR", "_BARS"),
     "NOT": ("_BANG",),
-    "NOT NULL": (),
-    "NULL": ("_NULL",),
+    "NULL or NOT NULL": ("_NULL",),
     "','": ("_COMMA",),
     "'('": ("_OPEN",),
     "')'": ("_CLOSE",),
@@ -159,19 +158,20 @@ def number_hint(token: str) -> str:
     return f"write '{token}' for the text; a name that starts with a digit goes in double quotes"
 
 
-def dash_hint(left: str, right: str) -> str:
-    """What to do about `msg.address = foo-topic` and `msg.header.x-id == foo`."""
-    if " " in right.strip():
-        return "use = and numbers on both sides"
-    return f"write '{right}' for the text, or \"{right}\" for a name with that sign in it"
+def dash_hint(source: str) -> str:
+    """What to do about a calculation beside a text: `msg.address = foo-topic`, `msg.header.x-id == foo`."""
+    if re.search(r"\s", source):
+        return "numbers only compare with numbers"
+    if source.startswith("msg.header."):
+        return f'write msg.header."{source.removeprefix("msg.header.")}" for a header of that name'
+    return f"write '{source}' for the text, or \"{source}\" for a property of that name"
 
 
 def _words(expected: Iterable[str]) -> list[str]:
     terminals = set(expected)
-    if "COMPARATOR" not in terminals and "_NOT" in terminals and "_NULL" not in terminals and "_BANG" not in terminals:
-        terminals.add("COMPARATOR")
-    words = [word for word, names in _EXPECTED.items() if terminals.intersection(names)]
-    return ["NULL", "NOT NULL"] if words == ["NULL"] and "_NOT" in terminals else words
+    if "_BETWEEN" in terminals and "COMPARATOR" not in terminals:
+        return ["BETWEEN", "IN", "LIKE"]
+    return [word for word, names in _EXPECTED.items() if terminals.intersection(names)]
 
 
 def _join(words: list[str]) -> str:

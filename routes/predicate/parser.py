@@ -6,6 +6,7 @@ What the tree means is in `evaluate` and `columns`. Faults in the spelling are p
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 50
 """Deepest nesting of operators; parentheses alone and chains of AND or OR do not count."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def parse(text: str) -> Predicate:
     """The predicate that a text says.
@@ -37,6 +40,8 @@ def parse(text: str) -> Predicate:
         raise faults.error(text, 0, f"the predicate has {len(text):,} characters", f"at most {MAX_CHARACTERS:,}")
     if not text.strip(" \t\f\r\n"):
         raise faults.error(text, 0, "the predicate is empty", "TRUE matches every message")
+    if surrogate := _SURROGATE.search(text):
+        raise faults.error(text, surrogate.start(), *faults.character(surrogate[0]))
     try:
         tree = _grammar().parse(text)
     except UnexpectedInput as error:
@@ -67,5 +72,5 @@ def _too_deep(text: str, tree: ParseTree) -> PredicateError:
         text,
         tree.meta.start_pos,
         f"operators are nested more than {MAX_DEPTH} deep here",
-        "write it flatter, or as several routes",
+        "shorten the calculation, or use several routes",
     )

@@ -116,8 +116,10 @@ def _broken_name(place: _Place) -> Slip | None:
     if name is None or not place.found or place.found[0] not in ".:@#%~" or "$END" not in place.expected:
         return None
     whole = name[0] + place.found
-    if whole.startswith("msg."):
-        hint = "there are msg.address and msg.header.NAME"
+    if whole.lower().startswith("msg."):
+        header = whole.removeprefix("msg.header.")
+        known = "there are msg.address and msg.header.NAME, in small letters"
+        hint = known if header == whole else f'write msg.header."{header}"'
         return place.slip(f"there is no {whole}", hint, name.start())
     if re.search(r"(=|<>)\s*$", place.text[: name.start()]):
         return place.slip(f"{whole} needs quotes", f"write '{whole}' for the text, or == before it", name.start())
