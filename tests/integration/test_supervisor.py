@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.embedded import EmbeddedArtemis, EmbeddedKafka
-from tests.integration.bridge_process import Bridge, configuration, descendants, gone, run_to_its_end, wait
+from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
+from tests.integration.bridge_process import ROOT, Bridge, configuration, descendants, gone, run_to_its_end, wait
 
 TOTAL = "jmsbridge_routed_messages_total"
 
@@ -137,6 +137,34 @@ def test_a_taken_http_address_is_refused_before_anything_starts(tmp_path: Path) 
         code, out, err = run_to_its_end(configuration(tmp_path, f"http.address={address}\n"))
     assert (code, out) == (3, "")
     assert err == f"jms-bridge: http.address={address} is in use; set http.address to another port\n"
+
+
+def test_a_kafka_that_comes_later_than_the_bridge_is_waited_for(tmp_path: Path, artemis: EmbeddedArtemis) -> None:
+    (port,) = free_ports(1)
+    more = f"kafka.bootstrap.servers=127.0.0.1:{port}\nsource.jms.url={artemis.stomp_url}\n"
+    bridge, kafka = Bridge(configuration(tmp_path, more)), EmbeddedKafka(tmp_path, port, ROOT / ".jars")
+    try:
+        bridge.start("--only", "sources")
+        wait(lambda: f"no Kafka at 127.0.0.1:{port}" in bridge.get("/ready")[1], lambda: bridge.output)
+        assert bridge.get("/ready")[0] == 503
+        assert bridge.get("/health")[0] == 200
+        kafka.start()
+        bridge.wait_ready()
+        assert bridge.interrupt() == 0
+    finally:
+        bridge.end()
+        kafka.stop()
+
+
+def test_a_kafka_that_does_not_come_ends_the_bridge_with_its_own_exit_code(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    more = (
+        f"kafka.bootstrap.servers=127.0.0.1:{port}\nrouter.outage-timeout=3s\nsource.jms.url=stomp://127.0.0.1:{port}\n"
+    )
+    code, _, err = run_to_its_end(configuration(tmp_path, more), "--only", "sources")
+    assert code == 6
+    assert err.startswith(f"jms-bridge: no Kafka at 127.0.0.1:{port} for "), err
+    assert len(err.splitlines()) == 1
 
 
 def test_parts_of_one_bridge_can_run_apart(tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> None:
