@@ -27,7 +27,10 @@ def run(
     config: ConfigFile = DEFAULT_CONFIG,
     only: Annotated[
         str | None,
-        typer.Option(metavar="PART", help="Run one part only: router, or source:NAME. The others run elsewhere."),
+        typer.Option(
+            metavar="PART",
+            help="Run one part only: router, sources, source:NAME, kafka or artemis. The others run elsewhere.",
+        ),
     ] = None,
     worker: Annotated[int, typer.Option(hidden=True)] = 1,
     status_fd: Annotated[int | None, typer.Option(hidden=True)] = None,

@@ -283,3 +283,13 @@ def test_links_between_pages_lead_somewhere() -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not wrong
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "adr"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    lines = [
+        f"- [{page.name[:4]}]({page.name}) {page.read_text(encoding='utf-8').splitlines()[0].partition('. ')[2]}"
+        for page in sorted(folder.glob("0*.md"))
+    ]
+    assert [line for line in index.splitlines() if line.startswith("- ")] == lines
