@@ -13,6 +13,7 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -157,7 +158,7 @@ class _Wire(BaseTransport):  # type: ignore[misc] # stomp.py has no types
         return data or b""
 
     def disconnect_socket(self) -> None:
-        """Closes at once; the heart-beats end."""
+        """Closes at once; the heart-beats end. For the thread that reads."""
         self.running = False
         sock, self._socket = self._socket, None
         if sock is not None:
@@ -179,7 +180,12 @@ class _Wire(BaseTransport):  # type: ignore[misc] # stomp.py has no types
         return data
 
     def _lost(self, why: str) -> NotConnectedError:
-        self.disconnect_socket()
+        """Wakes whoever waits for this socket; it may be another thread's, so closing it is left to its owner."""
+        self.set_connected(False)
+        sock = self._socket
+        if sock is not None:
+            with self._use, suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
         return NotConnectedError(why)
 
     def _opened(self) -> socket.socket:

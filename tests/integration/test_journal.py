@@ -1,3 +1,5 @@
+"""The journal's producing side against a real Kafka: confirmation, size limits, a full buffer, a Kafka that is away."""
+
 from __future__ import annotations
 
 import os

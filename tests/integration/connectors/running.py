@@ -14,6 +14,7 @@ from engine.connectors.loop import run_source
 from engine.message import Message, Record
 from engine.status import Reporter
 from routes import config as configuration
+from tests.integration.connectors.harness import Outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,3 +138,13 @@ def read(bootstrap: str, topic: str) -> list[Located]:
 def bodies(bootstrap: str, topic: str) -> list[bytes]:
     """The values in a topic."""
     return [located.record.value or b"" for located in read(bootstrap, topic)]
+
+
+def numbered(count: int, size: int = 0, begin: int = 0) -> list[Outgoing]:
+    """Messages whose bodies are numbers, filled up to `size`."""
+    return [Outgoing(str(n).encode().ljust(size, b".")) for n in range(begin, begin + count)]
+
+
+def numbers(bootstrap: str, topic: str) -> list[int]:
+    """The numbers that arrived."""
+    return [int(body.rstrip(b".")) for body in bodies(bootstrap, topic)]

@@ -1,3 +1,5 @@
+"""STOMP over TLS and with a login, against an Artemis that wants both."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""How long a source waits before it connects again."""
+
 from __future__ import annotations
 
 from engine.connectors.loop import BackOff

@@ -1,3 +1,5 @@
+"""The dead letter of a message that is too large for the journal."""
+
 from __future__ import annotations
 
 from pathlib import Path

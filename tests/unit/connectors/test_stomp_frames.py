@@ -1,3 +1,5 @@
+"""The STOMP frame parser: any cut of the stream, limits, and what is not STOMP."""
+
 from __future__ import annotations
 
 import pytest

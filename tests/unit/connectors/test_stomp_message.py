@@ -1,3 +1,5 @@
+"""STOMP headers as JMS fields and properties, and the body types that a frame tells."""
+
 from __future__ import annotations
 
 import pytest

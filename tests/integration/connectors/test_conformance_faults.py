@@ -1,0 +1,194 @@
+"""What every source must survive: brokers that are away, killed, slow or silent, and a journal that stands still."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import UnreachableError
+from engine.status import State
+from tests.integration.connectors.running import numbered, numbers, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.embedded import EmbeddedKafka
+    from tests.integration.connectors.conftest import Configure, Start
+    from tests.integration.connectors.harness import Harness
+    from tests.integration.connectors.proxy import Proxy
+
+
+def test_a_broker_that_is_not_there_yet_is_waited_for(
+    harness: Harness,
+    configured: Configure,
+    start: Start,
+    queue: str,
+    kafka: EmbeddedKafka,
+    proxied: Callable[[int], Proxy],
+) -> None:
+    harness.send(queue, numbered(5))
+    with proxied(1) as nobody:
+        config = configured(harness.settings(queue, nobody.port))
+        source = start(config)
+        until(lambda: source.status.current.state is State.DEGRADED)
+        assert source.alive
+        assert f":{nobody.port}" in source.status.current.detail
+        nobody.target_port = harness.port
+
+        source.acknowledges(5)
+
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(5))
+
+
+def test_a_broker_that_stays_away_too_long_ends_it(
+    harness: Harness, configured: Configure, start: Start, queue: str
+) -> None:
+    config = configured(harness.settings(queue, 1) | {"router.outage-timeout": "1s"})
+
+    source = start(config)
+    source.join()
+
+    assert isinstance(source.error, UnreachableError)
+    assert "has been out of reach for more than 1 s: Connection refused" in str(source.error)
+
+
+def test_a_connection_that_is_cut_again_and_again_loses_nothing(
+    harness: Harness,
+    configured: Configure,
+    start: Start,
+    queue: str,
+    kafka: EmbeddedKafka,
+    proxied: Callable[[int], Proxy],
+) -> None:
+    proxy = proxied(harness.port)
+    proxy.piece_bytes, proxy.pause_seconds = 20_000, 0.002
+    config = configured(harness.settings(queue, proxy.port))
+    harness.send(queue, numbered(6000))
+
+    source = start(config)
+    for cuts in range(1, 4):
+        until(lambda: source.count("received") >= 400 * cuts)  # noqa: B023 # used before the next round
+        proxy.cut()
+        until(lambda: source.count("reconnects") >= cuts)  # noqa: B023 # used before the next round
+    until(lambda: set(numbers(kafka.bootstrap, config.journal.topic)) == set(range(6000)))
+    source.stop()
+
+    assert source.count("journaled") == len(numbers(kafka.bootstrap, config.journal.topic))
+
+
+def test_a_broker_that_is_killed_and_comes_back_loses_nothing(
+    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
+) -> None:
+    config = configured(harness.settings(queue))
+    harness.send(queue, numbered(3000))
+
+    source = start(config)
+    until(lambda: source.count("acknowledged") > 0)
+    harness.kill()
+    until(lambda: source.status.current.state is State.DEGRADED)
+    harness.start()
+    harness.send(queue, numbered(100, begin=3000))
+    until(lambda: source.status.current.state is State.READY, 40)
+    until(lambda: harness.waiting(queue) == 0)
+    source.stop()
+
+    assert source.error is None
+    assert set(numbers(kafka.bootstrap, config.journal.topic)) == set(range(3100))
+
+
+def test_a_broker_that_falls_silent_is_left_for_a_new_connection(
+    harness: Harness,
+    configured: Configure,
+    start: Start,
+    queue: str,
+    kafka: EmbeddedKafka,
+    proxied: Callable[[int], Proxy],
+) -> None:
+    proxy = proxied(harness.port)
+    config = configured(harness.settings(queue, proxy.port))
+    source = start(config)
+    until(lambda: source.connected)
+
+    proxy.silence()
+    until(lambda: source.status.current.state is State.DEGRADED)
+    proxy.resume()
+    harness.send(queue, numbered(5))
+    source.acknowledges(5)
+
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(5))
+
+
+def test_a_slow_peer_is_waited_for_byte_by_byte(
+    harness: Harness,
+    configured: Configure,
+    start: Start,
+    queue: str,
+    kafka: EmbeddedKafka,
+    proxied: Callable[[int], Proxy],
+) -> None:
+    proxy = proxied(harness.port)
+    proxy.piece_bytes, proxy.pause_seconds = 1, 0.0005
+    config = configured(harness.settings(queue, proxy.port))
+    harness.send(queue, numbered(10))
+
+    source = start(config)
+    source.acknowledges(10)
+
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(10))
+    assert source.count("reconnects") == 0
+
+
+def test_a_journal_that_stands_still_stops_the_reading_but_not_the_connection(
+    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
+) -> None:
+    small = {"journal.max-message-bytes": "64KiB", "kafka.producer.buffer.memory": "4194304"}
+    config = configured(harness.settings(queue) | small)
+    harness.send(queue, numbered(20_000, size=2000))
+    assert kafka.pid is not None
+
+    before = resident_bytes()
+    os.kill(kafka.pid, signal.SIGSTOP)
+    try:
+        source = start(config)
+        # Longer than the broker waits for heart-beats.
+        until(lambda: source.status.current.state is State.DEGRADED and "Kafka" in source.status.current.detail)
+        read_until_then = source.count("received")
+        time.sleep(4)  # what is tested is that nothing happens in this time
+        assert source.count("received") == read_until_then < 5000
+        grown = resident_bytes() - before
+    finally:
+        os.kill(kafka.pid, signal.SIGCONT)
+    source.acknowledges(20_000, 60)
+    source.stop()
+
+    assert source.count("reconnects") == 0
+    assert grown < 32 * 1024 * 1024
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(20_000))
+
+
+def test_it_stops_in_time_while_the_journal_stands_still_and_nothing_is_lost(
+    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
+) -> None:
+    config = configured(harness.settings(queue))
+    harness.send(queue, numbered(50))
+    assert kafka.pid is not None
+
+    os.kill(kafka.pid, signal.SIGSTOP)
+    try:
+        source = start(config)
+        until(lambda: source.connected)
+        source.stop(25)
+    finally:
+        os.kill(kafka.pid, signal.SIGCONT)
+    assert source.error is None
+    assert harness.waiting(queue) == 50
+
+    start(config).acknowledges(50)
+    assert set(numbers(kafka.bootstrap, config.journal.topic)) == set(range(50))
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
