@@ -138,8 +138,8 @@ def _in(text: Column, texts: Sequence[str]) -> Column:
 
 
 def _like(text: Column, pattern: patterns.Pattern) -> Column:
-    if pattern.literals is None or any(_REPLACEMENT in piece for piece in pattern.literals):
-        return F.make_valid_utf8(text).rlike(rf"\A{pattern.regex}\z")
+    if any(_REPLACEMENT in piece for piece in pattern.pieces):
+        return F.make_valid_utf8(text).rlike(pattern.java_regex)
     match pattern.literals:
         case (whole,):
             return text == whole
@@ -151,7 +151,13 @@ def _like(text: Column, pattern: patterns.Pattern) -> Column:
             return text.endswith(end)
         case ("", middle, ""):
             return text.contains(middle)
-    return text.rlike(rf"\A{pattern.regex}\z")
+        case None:
+            # A `_` counts characters, so it must see those that Python sees.
+            matched = F.make_valid_utf8(text).rlike(pattern.java_regex)
+        case _:
+            matched = text.rlike(pattern.java_regex)
+    # Comparing the first bytes is far cheaper than a regular expression, and says no to most texts.
+    return text.startswith(pattern.prefix) & matched if pattern.prefix else matched
 
 
 def balanced(sign: Operator, conditions: Sequence[Column]) -> Column:

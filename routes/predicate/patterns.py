@@ -6,6 +6,7 @@ the next one stand for itself, and all else stands for itself.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -23,6 +24,16 @@ class Pattern:
         """The pieces as plain text; None if there is a `_` in them."""
         texts = tuple("".join(char or "" for char in piece) for piece in self.pieces)
         return None if any(None in piece for piece in self.pieces) else texts
+
+    @property
+    def prefix(self) -> str:
+        """What each text that matches begins with."""
+        return "".join(itertools.takewhile(bool, (char or "" for char in self.pieces[0])))
+
+    @property
+    def java_regex(self) -> str:
+        """`regex` for Java's `find`."""
+        return rf"\A{self.regex}\z"
 
     @property
     def regex(self) -> str:
