@@ -2,28 +2,153 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from engine.message import ORIGIN, POSITION
+from tests.integration.spark.bench import wait_for
 
 if TYPE_CHECKING:
-    from conftest import Bench
+    from tests.integration.spark.bench import Bench
+
+pytestmark = pytest.mark.timeout(600)
+
+ALL_RED = """\
+routes.red.in.include=color IS NOT NULL
+routes.red.out.topic={red}
+"""
+BLUE_BY_REGION = """\
+routes.red.in.include=color='red'
+routes.red.out.topic={red}
+routes.blue.in.include=color='blue'
+routes.blue.out.topic={blue}
+routes.blue.conv.key=region
+"""
 
 
-@pytest.mark.parametrize("mode", ["realtime", "batch"])
-def test_routes_each_record_once_across_a_clean_restart_and_a_kill(bench: Bench, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "other"), [("realtime", "batch"), ("batch", "realtime")])
+def test_routes_each_record_once_across_a_stop_a_kill_and_a_change_of_mode(bench: Bench, mode: str, other: str) -> None:
     bench.send(500)
     router = bench.start(mode).wait_ready()
     bench.wait_numbers(500)
+    wait_for(lambda: router.metric(f'jmsbridge_routed_messages_total{{route="red",topic="{bench.red}"}}') == 250, 30)
+    assert router.metric('jmsbridge_routing_latency_seconds_bucket{le="+Inf"}') == 500
     assert router.stop() == 0
+    assert router.metric('jmsbridge_journal_lag_records{partition="0"}') == 0
 
     bench.send(500)
     router = bench.start(mode).wait_ready()
-    bench.wait_numbers(1000)
+    bench.wait_numbers(501)
     bench.send(2000)
     router.kill()
 
-    router = bench.start("batch" if mode == "realtime" else "realtime").wait_ready()
+    router = bench.start(other).wait_ready()
     found = bench.wait_numbers(3000)
     assert router.stop() == 0
     assert found == dict.fromkeys(range(3000), 1)
+
+
+def test_after_a_crash_what_was_left_out_is_routed_as_the_routes_were_then(bench: Bench) -> None:
+    bench.send(10)
+    router = bench.start().wait_ready()
+    bench.wait_numbers(10)
+    assert router.stop() == 0
+    # As a crash leaves it that came when number 16 was published and nothing else of what was under way.
+    next(bench.checkpoint.glob("*/stop.json")).unlink()
+    bench.send(10)
+    journal = bench.records(bench.journal)
+    (_, partition, offset), last = next(item for item in journal.items() if item[1].value == b"16")
+    position = f"{bench.journal}:{partition}:{offset}"
+    bench.put(bench.blue, replace(last, headers=(*last.headers, (ORIGIN, b"bench"), (POSITION, position.encode()))))
+
+    router = bench.start("batch", ALL_RED).wait_ready()
+    assert bench.wait_numbers(20) == dict.fromkeys(range(20), 1)
+    assert router.stop() == 0
+    then = {int(record.value or b"") for at, record in journal.items() if at[1] == partition and at[2] <= offset}
+    assert set(bench.numbers(bench.blue)) == {n for n in range(20) if n % 2 == 0 and (n < 10 or n in then)}
+
+
+def test_a_message_that_stops_the_router_waits_for_a_route_that_takes_it(bench: Bench) -> None:
+    bench.send(20, region="emea")
+    bench.send(1, region="?")
+    router = bench.start(routes=BLUE_BY_REGION)
+    assert router.wait_end() == 5
+    assert "route 'blue' cannot take the message at" in router.error
+    assert "(key-invalid)" in router.error
+    assert "\n" not in router.error
+    name = 'jmsbridge_failed_messages_total{policy="stop",reason="key-invalid",route="blue"}'
+    assert router.metric(name) == 1
+
+    bench.start(routes=BLUE_BY_REGION + "routes.blue.on-soft-failure=dead-letter\n").wait_ready()
+    bench.wait_numbers(21)
+    assert bench.numbers() == dict.fromkeys(range(21), 1)
+    assert bench.numbers(bench.dead) == {20: 1}
+
+
+def test_a_topic_that_vanishes_while_the_router_runs_ends_it_with_a_clear_error(bench: Bench) -> None:
+    router = bench.start().wait_ready()
+    admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
+    admin.delete_topics([bench.blue])[bench.blue].result(30)
+    bench.send(10)
+    assert router.wait_end() == 4
+    assert bench.blue in router.error
+
+
+def test_records_that_retention_removed_are_told_and_nobody_else_may_route_meanwhile(bench: Bench) -> None:
+    bench.send(10)
+    router = bench.start().wait_ready()
+    bench.wait_numbers(10)
+    assert router.stop() == 0
+    bench.send(40)
+    admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
+    ends = [TopicPartition(bench.journal, partition, OFFSET_END) for partition in range(2)]
+    for future in admin.delete_records(ends).values():
+        future.result(30)
+    bench.send(10)
+    router = bench.start().wait_ready()
+    bench.wait_numbers(20)
+    assert set(bench.numbers()) == {*range(10), *range(50, 60)}
+    wait_for(lambda: router.metric('jmsbridge_unrouted_messages_total{reason="retention"}') == 40, 30)
+
+    second = bench.start()
+    assert second.wait_end() == 3
+    assert "works with the checkpoint" in second.error
+
+
+def test_a_tail_of_transaction_markers_is_no_lag(bench: Bench) -> None:
+    def lag() -> float:
+        return sum(router.metric(f'jmsbridge_journal_lag_records{{partition="{number}"}}') for number in range(2))
+
+    router = bench.start().wait_ready()
+    bench.send_in_transaction(10)
+    bench.send_in_transaction(5, abort=True)
+    bench.send_in_transaction(5)
+    assert bench.wait_numbers(15) == dict.fromkeys(range(15), 1)
+    assert "jmsbridge_journal_lag_seconds" in router.lines[-1]["metrics"]
+    wait_for(lambda: lag() == 0, 30)
+    assert router.stop() == 0
+    assert json.loads(next(bench.checkpoint.glob("*/stop.json")).read_text())["decided"]
+
+
+def test_a_damaged_checkpoint_and_another_journal_are_refused(bench: Bench) -> None:
+    bench.send(10)
+    router = bench.start().wait_ready()
+    bench.wait_numbers(10)
+    assert router.stop() == 0
+
+    start = next(bench.checkpoint.glob("*/start.json"))
+    text = start.read_text()
+    start.write_text(text.replace('"journal_id": "', '"journal_id": "x'))
+    router = bench.start()
+    assert router.wait_end() == 4
+    assert "was deleted and created again" in router.error
+
+    start.write_text(text[:-20])
+    router = bench.start()
+    assert router.wait_end() == 4
+    assert f"{start} is damaged" in router.error

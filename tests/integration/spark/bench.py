@@ -1,0 +1,251 @@
+"""A journal, outputs and a router process around them: what is put in, what comes out, and what happens in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from engine.message import BodyType, Message, Record
+from routes.properties import JmsType, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import TopicFactory
+
+_SCRIPT = Path(__file__).with_name("router_process.py")
+_ROOT = Path(__file__).parents[3]
+
+ROUTES = """\
+routes.red.in.include=color='red'
+routes.red.out.topic={red}
+routes.blue.in.include=color='blue'
+routes.blue.out.topic={blue}
+"""
+
+
+class RouterProcess:
+    """One life of the router."""
+
+    def __init__(self, properties: Path) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self._stderr = (properties.parent / "stderr.log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, str(_SCRIPT), str(properties)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            start_new_session=True,
+        )
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def state(self) -> str:
+        return self.lines[-1]["state"] if self.lines else "none"
+
+    @property
+    def error(self) -> str:
+        return next((line["error"] for line in reversed(self.lines) if line["error"]), "")
+
+    def metric(self, series: str) -> float:
+        """The last value of a series, written as Prometheus does; 0 without one."""
+        for line in reversed(self.lines):
+            for sample in line["metrics"].splitlines():
+                if sample.startswith(series + " "):
+                    return float(sample.rpartition(" ")[2])
+        return 0.0
+
+    def wait_ready(self, seconds: float = 90) -> RouterProcess:
+        wait_for(lambda: self.state == "ready" or self._process.poll() is not None, seconds)
+        assert self.state == "ready", (self.state, self.error)
+        return self
+
+    def wait_end(self, seconds: float = 90) -> int:
+        status = self._process.wait(seconds)
+        self._reader.join(10)
+        return status
+
+    def stop(self) -> int:
+        """In good order."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self.wait_end()
+
+    def kill(self) -> None:
+        """SIGKILL for Python and the JVM alike."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(30)
+
+    def kill_python(self) -> None:
+        """SIGKILL for the driver alone; its JVM notices in a moment."""
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait(30)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(json.loads(line))
+
+    def close(self) -> None:
+        self.kill()
+        self._reader.join(10)
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            if stream is not None:
+                stream.close()
+
+
+class Bench:
+    """Topics, a properties file, numbered messages, and the routers that were started on them."""
+
+    def __init__(self, folder: Path, bootstrap: str, topic: TopicFactory, *, partitions: int = 2) -> None:
+        self.folder = folder
+        self.bootstrap = bootstrap
+        self.journal = topic("journal", partitions)
+        self.red, self.blue, self.dead = topic("red", 2), topic("blue", 1), topic("dead", 1)
+        self.routers: list[RouterProcess] = []
+        self.count = 0
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0})
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    def start(
+        self, mode: str = "realtime", routes: str = ROUTES, interval: str = "5s", **settings: str
+    ) -> RouterProcess:
+        path = self.folder / "jms-bridge.properties"
+        lines = {
+            "bridge.id": "bench",
+            "kafka.bootstrap.servers": self.bootstrap,
+            "journal.topic": self.journal,
+            "journal.partitions": "2",
+            "journal.max-message-bytes": "1000000",
+            "router.mode": mode,
+            "router.interval": interval,
+            "router.checkpoint": str(self.checkpoint),
+            "routing.dead-letter-topic": self.dead,
+            "embedded": "off",
+            "embedded.data": str(self.folder / "var"),
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+        text = "".join(f"{name}={value}\n" for name, value in lines.items())
+        path.write_text(text + routes.format(red=self.red, blue=self.blue))
+        router = RouterProcess(path)
+        self.routers.append(router)
+        return router
+
+    def send(self, count: int, **properties: str) -> None:
+        """Numbered messages, red and blue in turn; returns when the journal has them."""
+        for _ in range(count):
+            self._put(
+                self._producer,
+                self.journal,
+                Message(str(self.count).encode(), **self._headers(properties)).to_record(),
+            )
+            self.count += 1
+        assert self._producer.flush(60) == 0
+
+    def send_in_transaction(self, count: int, *, abort: bool = False) -> None:
+        """Messages that leave markers behind them in the journal; aborted ones take no number."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.journal, "log_level": 0})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        first = self.count
+        for _ in range(count):
+            self._put(producer, self.journal, Message(str(self.count).encode(), **self._headers({})).to_record())
+            self.count += 1
+        if abort:
+            producer.flush(30)
+            producer.abort_transaction(30)
+            self.count = first
+        else:
+            producer.commit_transaction(30)
+
+    def put(self, topic: str, record: Record) -> None:
+        """A record anywhere."""
+        self._put(self._producer, topic, record)
+        assert self._producer.flush(60) == 0
+
+    def records(self, *topics: str) -> dict[tuple[str, int, int], Record]:
+        """Everything that is in the topics now (the outputs by default), by place."""
+        topics = topics or (self.red, self.blue, self.dead)
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "none",
+                "enable.partition.eof": "true",
+                "isolation.level": "read_committed",
+            }
+        )
+        try:
+            places = [
+                TopicPartition(topic, number, 0)
+                for topic in topics
+                for number in consumer.list_topics(topic, 10).topics[topic].partitions
+            ]
+            consumer.assign(places)
+            found: dict[tuple[str, int, int], Record] = {}
+            ends: set[tuple[str | None, int | None]] = set()
+            while len(ends) < len(places):
+                for message in consumer.consume(1000, 10):
+                    if message.error():
+                        ends.add((message.topic(), message.partition()))
+                    else:
+                        headers: Any = tuple(message.headers() or ())
+                        place = str(message.topic()), message.partition() or 0, message.offset() or 0
+                        found[place] = Record(message.key(), message.value(), headers)
+            return found
+        finally:
+            consumer.close()
+
+    def numbers(self, *topics: str) -> Counter[int]:
+        """How often each number is in the topics."""
+        return Counter(int(record.value or b"-1") for record in self.records(*topics).values())
+
+    def wait_numbers(self, count: int, seconds: float = 60) -> Counter[int]:
+        wait_for(lambda: self.numbers().total() >= count, seconds)
+        return self.numbers()
+
+    def close(self) -> None:
+        for router in self.routers:
+            router.close()
+
+    def _put(self, producer: Producer, topic: str, record: Record) -> None:
+        headers: Any = list(record.headers)
+        while True:
+            try:
+                producer.produce(topic, record.value, record.key, headers=headers)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+
+    def _headers(self, properties: dict[str, str]) -> dict[str, Any]:
+        color = "red" if self.count % 2 else "blue"
+        values = {"color": color, **properties}
+        return {
+            "body_type": BodyType.TEXT,
+            "headers": {"JMSMessageID": f"ID:{self.count}"},
+            "properties": {name: Property(value, JmsType.STRING) for name, value in values.items()},
+        }
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not in time"
+        time.sleep(0.1)
