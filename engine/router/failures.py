@@ -17,7 +17,6 @@ from engine.router.headers import appended, header, position
 from engine.topology.nodes import ByBranch
 from engine.topology.row import Row
 from routes.model import Config, Route
-from routes.predicate.operands import UNDECLARED
 from routes.properties import JmsType
 
 __all__ = [
@@ -105,21 +104,22 @@ def _key_found(config: Config) -> Check:
 
 def _key_valid(config: Config) -> Check:
     names = by_route(config, lambda route: route.key)
-    # Java's (?U) makes \w and its like mean letters and digits of any script, as they do in Python.
-    whole = f"(?U)\\A(?:{config.routing.key_pattern})\\z"
+    # Java's U makes \w and its like mean letters and digits of any script, its d only \n end a line, as in Python.
+    text, number = f"(?:{JmsType.STRING})?", "|".join(_NUMBERS)
+    valid = f"(?Ud)\\A(?:{text} (?:{config.routing.key_pattern})|(?:{number}) [^\\n]+)\\z"
 
     def kind(row: Row) -> Column:
         """Declared type of the property that the key came from."""
-        found: Column = F.lit(None).cast("string")
-        for name in dict.fromkeys(route.key for route in config.routes if route.key):
+        *others, last = dict.fromkeys(names.values.values())
+        found = row.declared_type(last)
+        for name in others:
             found = F.when(row.pick(names) == name, row.declared_type(name)).otherwise(found)
         return found
 
     def fails(row: Row) -> Column:
-        text = F.coalesce(row.key.cast("string").rlike(whole), F.lit(False))
-        declared = kind(row)
-        valid = declared.isin(*_NUMBERS) | (declared.isin(JmsType.STRING, UNDECLARED) & text)
-        return row.pick(names).isNotNull() & ~valid
+        # One expression for type and text: what the JVM compiles at once is limited, see `error_headers`.
+        fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), row.key.cast("string")).rlike(valid), F.lit(False))
+        return fails if all(route.key for route in config.routes) else row.pick(names).isNotNull() & fails
 
     def says(row: Row) -> Column:
         shown = F.substring(F.make_valid_utf8(row.key.cast("string")), 1, 100)
@@ -138,7 +138,7 @@ def _size(limits: Mapping[str, int]) -> Check:
         return F.coalesce(measure(row) + FRAMING_BYTES > limit, F.lit(False))
 
     def says(row: Row) -> Column:
-        parts = ("the record has ", _measured(row), " bytes, its topic takes ", row.pick(allowed))
+        parts = ("the record has ", measure(row), " bytes, its topic takes ", row.pick(allowed))
         return F.concat(*(F.lit(part) if isinstance(part, str) else part.cast("string") for part in parts))
 
     return Check("too-large", "publish", fails, says)
@@ -178,12 +178,14 @@ def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, 
     """
     more = error_headers(row, config, made, now)
     if limit is None or limit >= config.journal.max_message_bytes + FRAMING_BYTES:
-        return row.replace(key=row.source_key, headers=appended(row.headers, row, config.bridge_id, *more))
-    too_large = _measured(row) + FRAMING_BYTES > limit
+        return row.replace(key=row.source_key, headers=F.concat(appended(row.headers, row, config.bridge_id), more))
+    # Counting needs a function that Spark does not generate code for, at a price for every record.
+    size = _measured(row) if limit < LARGE_BYTES + FRAMING_BYTES else _declared_size(row)
+    too_large = F.coalesce(size + FRAMING_BYTES > limit, F.lit(False))
     kept = min(KEPT_BYTES, limit // 4)
-    headers = F.when(too_large & (_measured(row) - F.octet_length(row.value) > limit // 2), F.lit(None))
-    cut = F.array(header("jmsbridge.truncated", _measured(row).cast("string")))
-    whole = appended(headers.otherwise(row.headers), row, config.bridge_id, *more)
+    headers = F.when(too_large & (size - F.octet_length(row.value) > limit // 2), F.lit(None)).otherwise(row.headers)
+    whole = F.concat(appended(headers, row, config.bridge_id), more)
+    cut = F.array(header("jmsbridge.truncated", size.cast("string")))
     return row.replace(
         key=row.source_key,
         value=F.when(too_large, F.substring(row.value, 1, kept)).otherwise(row.value),
@@ -191,8 +193,8 @@ def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, 
     )
 
 
-def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column) -> tuple[Column, ...]:
-    """What a dead letter carries beside the message."""
+def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column) -> Column:
+    """What a dead letter carries beside the message, as an array of headers."""
     stages = ByBranch(CHECKS, {check.reason: check.stage for check in made})
     why = _reason(row, made)
     texts = {
@@ -206,7 +208,10 @@ def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column
         "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
         "__connect.errors.exception.message": _sentence(row, made),
     }
-    return tuple(header(name, text) for name, text in texts.items())
+    pairs = F.array(*(F.struct(F.lit(name).alias("key"), text.alias("value")) for name, text in texts.items()))
+    # Deliberately a higher-order function: Spark generates no code for it and so compiles the step that publishes by
+    # itself, in small methods. In one method with the routing it would exceed what the JVM compiles at all.
+    return F.transform(pairs, lambda pair: header(pair.getField("key"), pair.getField("value")))
 
 
 def stop_message(row: Row, config: Config, made: tuple[Check, ...]) -> Column:

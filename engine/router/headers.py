@@ -21,9 +21,9 @@ __all__ = ["appended", "header", "position", "styled"]
 _JMS = "jms."
 
 
-def header(name: str, value: Column) -> Column:
+def header(name: str | Column, value: Column) -> Column:
     """One Kafka header with a text value."""
-    return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
+    return F.struct((F.lit(name) if isinstance(name, str) else name).alias("key"), value.cast("binary").alias("value"))
 
 
 def position(row: Row) -> Column:
@@ -31,10 +31,10 @@ def position(row: Row) -> Column:
     return F.concat_ws(":", row.topic, row.partition.cast("string"), row.offset.cast("string"))
 
 
-def appended(headers: Column, row: Row, bridge_id: str, *more: Column) -> Column:
-    """The headers, then this bridge as origin, the position, and more."""
+def appended(headers: Column, row: Row, bridge_id: str) -> Column:
+    """The headers, then this bridge as origin and the position."""
     none = F.array().cast("array<struct<key:string,value:binary>>")
-    own = F.array(header(ORIGIN, F.lit(bridge_id)), header(POSITION, position(row)), *more)
+    own = F.array(header(ORIGIN, F.lit(bridge_id)), header(POSITION, position(row)))
     return F.concat(F.coalesce(headers, none), own)
 
 

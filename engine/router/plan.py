@@ -7,7 +7,7 @@ is chosen; the checks are made; it is published, or its route's policy decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -26,8 +26,10 @@ from engine.router.failures import (
 )
 from engine.router.headers import appended, styled
 from engine.topology.dsl import Stream, Topology, TopologyBuilder
+from engine.topology.nodes import ByBranch
 from engine.topology.row import Row
 from routes.model import Config, NonDurable, Policy, Unmatched
+from routes.predicate import parse
 
 __all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "topology"]
 
@@ -88,8 +90,9 @@ def _published(wanted: Sequence[Stream], config: Config, made: Sequence[Check]) 
     names = by_route(config, key_name)
 
     def key(row: Row) -> Column:
-        chosen: Column = F.lit(None).cast("string")
-        for name in dict.fromkeys(names.values.values()):
+        *others, last = dict.fromkeys(names.values.values())
+        chosen = row.property(last)
+        for name in others:
             chosen = F.when(row.pick(names) == name, row.property(name)).otherwise(chosen)
         return F.nullif(chosen, F.lit(""))
 
@@ -109,17 +112,19 @@ def _after_policy(failed: Sequence[Stream], config: Config, made: tuple[Check, .
     """Skips, stops, and gives the streams that become dead letters."""
     policies = by_route(config, lambda route: route.on_soft_failure)
     used = set(policies.values.values())
+    branches = {Policy.STOP: "stopped", Policy.SKIP: SKIPPED, Policy.DEAD_LETTER: "dead-lettered"}
     split = failed[0].merge(*failed[1:], name="failed").split("policy")
-    if Policy.STOP in used:
-        split.branch(lambda row: row.pick(policies) == Policy.STOP, name="stopped")
-    if Policy.SKIP in used:
-        split.branch(lambda row: row.pick(policies) == Policy.SKIP, name=SKIPPED)
-    if Policy.DEAD_LETTER in used:
-        split.branch(lambda row: row.pick(policies) == Policy.DEAD_LETTER, name="dead-lettered")
+    for policy, name in branches.items():
+        if policy in used:
+            split.branch(_same(policies, policy) if len(used) > 1 else parse("TRUE"), name=name)
     streams = {stream.name: stream for stream in split.no_default_branch()}
     if "stopped" in streams:
         streams["stopped"].fail(lambda row: stop_message(row, config, made), name="stop")
     return [stream for name, stream in streams.items() if name == "dead-lettered"]
+
+
+def _same(values: ByBranch, value: str) -> Callable[[Row], Column]:
+    return lambda row: row.pick(values) == value
 
 
 def _dead_letters(

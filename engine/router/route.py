@@ -62,15 +62,14 @@ def route(
         *(Outcome(policy, reason) for policy in (Policy.SKIP, Policy.DEAD_LETTER) for reason in reasons),
         Outcome(Policy.DEAD_LETTER, UNMATCHED),
     )
-    routes = len(config.routes)
-    branch = compiled.branches[ROUTES]
+    wanted = compiled.branch(ROUTES)
     result = compiled.frame.select(
         "key",
         "value",
         "headers",
         "topic",
-        _outcome(compiled, outcomes, reasons).alias("outcome"),
-        F.when(branch < routes, branch).alias("route"),
+        _outcome(compiled, outcomes).alias("outcome"),
+        F.when(wanted < len(config.routes), wanted).alias("route"),
         F.col("source_partition").alias("journal_partition"),
         F.col("source_offset").alias("journal_offset"),
         F.col("source_timestamp").alias("journal_timestamp"),
@@ -78,28 +77,21 @@ def route(
     return Routed(result, outcomes)
 
 
-def _outcome(compiled: Compiled, outcomes: tuple[Outcome, ...], reasons: tuple[str, ...]) -> Column:
+def _outcome(compiled: Compiled, outcomes: tuple[Outcome, ...]) -> Column:
     """Index of the outcome, from the node where a message ended and the check that it failed."""
     index = {str(outcome): number for number, outcome in enumerate(outcomes)}
-    place, places = F.col("place"), compiled.places
-    failed = compiled.branches.get(CHECKS, F.lit(None).cast("int"))
-
-    def by_reason(policy: Policy) -> Column:
-        first = index[f"{policy}.{reasons[0]}"]
-        return (
-            F.coalesce(failed + first, F.lit(index[f"{policy}.{UNMATCHED}"]))
-            if policy is Policy.DEAD_LETTER
-            else failed + first
-        )
-
-    outcome: Column = F.lit(index[f"unrouted.{UNMATCHED}"])
+    failed = compiled.branch(CHECKS)
+    # Checks are numbered as their reasons are; who failed none became a dead letter because no route wanted it.
+    skipped, dead = (
+        next(i for i, outcome in enumerate(outcomes) if outcome.kind == kind)
+        for kind in (Policy.SKIP, Policy.DEAD_LETTER)
+    )
+    outcome = F.when(compiled.ended_at(PUBLISHED), 0)
     for node, reason in GUARDS.items():
-        if node in places:
-            outcome = F.when(place == -places[node] - 1, index[f"unrouted.{reason}"]).otherwise(outcome)
-    if SKIPPED in places:
-        outcome = F.when(place == places[SKIPPED], by_reason(Policy.SKIP)).otherwise(outcome)
-    if DEAD_LETTERS in places:
-        outcome = F.when(place == places[DEAD_LETTERS], by_reason(Policy.DEAD_LETTER)).otherwise(outcome)
-    if PUBLISHED in places:
-        outcome = F.when(place == places[PUBLISHED], 0).otherwise(outcome)
-    return outcome
+        outcome = outcome.when(compiled.dropped_by(node), index[f"unrouted.{reason}"])
+    unmatched = F.lit(index[f"{Policy.DEAD_LETTER}.{UNMATCHED}"])
+    return (
+        outcome.when(compiled.ended_at(SKIPPED), failed + skipped)
+        .when(compiled.ended_at(DEAD_LETTERS), F.coalesce(failed + dead, unmatched))
+        .otherwise(index[f"unrouted.{UNMATCHED}"])
+    )

@@ -1,16 +1,17 @@
 """A topology as one Spark query: the records of its sources in, what it publishes out.
 
-Every record carries the number of the node it has reached, `place`. Each node, in the order of flow, moves the
-records that are with its parents and changes them; a record that nobody takes further ended where it is, and a record
-that a node dropped has that node's number made negative. Only a stream with several consumers needs copies of a
-record (explode), so a topology without fan-out stays one chain of projections: generated code, no shuffle, no state,
-allowed in real-time mode.
+Every record carries a number, its place. Only splits and filters change it: a branch has a number of its own, so has
+what a filter drops, and all other nodes take the places of their parents. A map gives its stream new columns beside
+the old ones; which of them is published is decided at the end, by place. So a topology becomes a handful of
+projections, whatever the number of its nodes: generated code, no shuffle, no state, allowed in real-time mode. Only a
+stream with several consumers needs copies of a record (explode).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -30,20 +31,17 @@ from engine.topology.nodes import (
     Source,
     Split,
 )
-from engine.topology.row import Row
+from engine.topology.row import Row, Taken
 from routes.predicate import identifiers
-from routes.predicate.columns import View, compile_predicate, extract
+from routes.predicate.columns import ColumnView, HeaderView, compile_predicate, extract, header_names
 from routes.predicate.dispatch import first_match
 from routes.predicate.nodes import Predicate
 
 __all__ = ["Compiled", "compile_topology"]
 
-_CARRIED = {
-    "topic": "source_topic",
-    "partition": "source_partition",
-    "offset": "source_offset",
-    "timestamp": "source_timestamp",
-}
+_CONTENT = ("key", "value", "headers")
+_TYPES = ("binary", "binary", "array<struct<key: string, value: binary>>")
+_ORIGIN = ("topic", "partition", "offset", "timestamp")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,182 +49,259 @@ class Compiled:
     """A compiled topology."""
 
     frame: DataFrame
-    """`key`, `value`, `headers`, `topic` (NULL: not published), `place`, `source_topic`, `source_partition`,
-    `source_offset`, `source_timestamp`, `source_key`, and what `branches` names."""
-    places: Mapping[str, int]
-    """Node name to number. `place` is this number for records that ended at the node, `-number - 1` for those it
-    dropped."""
-    branches: Mapping[str, Column]
-    """Split name to the column with the index of the branch taken."""
+    """`key`, `value`, `headers`, `topic` (NULL: not published), and `source_topic`, `source_partition`,
+    `source_offset`, `source_timestamp` of the record that it came from; further columns for the methods."""
+    _places: dict[str, tuple[int, ...]]
+    _dropped: dict[str, int]
+    _taken: dict[str, Taken]
+
+    def ended_at(self, name: str) -> Column:
+        """Whether a record of `frame` went no further than this node; false for a node that is not there."""
+        return _one_of(F.col("place"), self._places.get(name, ()))
+
+    def dropped_by(self, name: str) -> Column:
+        """Whether a record was dropped by this filter, or found no branch in this split."""
+        return _one_of(F.col("place"), (self._dropped[name],) if name in self._dropped else ())
+
+    def branch(self, split: str) -> Column:
+        """Index of the branch that a split handed a record to; NULL if it did not come there or found none."""
+        return self._taken[split].index if split in self._taken else F.lit(None).cast("int")
 
 
-def compile_topology(topology: Topology, frame: DataFrame, names: Sequence[str] = ()) -> Compiled:
-    """Compiles a topology over a frame with the columns of Spark's Kafka source (with headers).
-
-    `names` are JMS fields and properties that the topology's functions read through `Row.property`, so that each is
-    taken out of the headers once; others are looked up where they are used. Nothing runs.
-    """
-    compiler = _Compiler(topology, frame, names)
+def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
+    """Compiles a topology over a frame with the columns of Spark's Kafka source, headers included. Nothing runs."""
+    compiler = _Compiler(topology, frame)
     for node in topology.nodes:
         compiler.add(node)
-    return compiler.compiled()
+    return compiler.finish()
 
 
 class _Compiler:
-    def __init__(self, topology: Topology, frame: DataFrame, names: Sequence[str]) -> None:
+    def __init__(self, topology: Topology, frame: DataFrame) -> None:
         self._topology = topology
-        self._numbers = {node.name: index for index, node in enumerate(topology.nodes)}
-        self._edges: dict[tuple[str, str], int] = {}
-        self._branches: dict[str, tuple[Column, tuple[str, ...]]] = {}
-        self._names = frozenset(names).union(*(_identifiers(node) for node in topology.nodes))
+        self._names = sorted(frozenset[str]().union(*(_identifiers(node) for node in topology.nodes)))
+        self._next_place = 0
+        self._places: dict[str, tuple[int, ...]] = {}
+        """By stream: the places of its records. By (parent, child) joined, where a stream has several consumers."""
+        self._dropped: dict[str, int] = {}
+        self._taken: dict[str, Taken] = {}
+        self._content: dict[str, tuple[str, ...]] = {}
+        """By stream: the columns with its key, value and headers."""
         self._frame = frame.select(
-            "key",
-            "value",
-            "headers",
-            *(F.col(old).alias(new) for old, new in _CARRIED.items()),
-            F.col("key").alias("source_key"),
-            F.lit(None).cast("string").alias("topic"),
-            self._start(F.col("topic")).alias("place"),
+            *(F.col(name).alias(f"source_{name}") for name in (*_CONTENT, *_ORIGIN)),
+            header_names(F.col("headers")).alias("source_names"),
+            F.lit(0).alias("place_0"),
         )
-        self._view: View | None = None
-
-    def compiled(self) -> Compiled:
-        columns = {split: column for split, (column, _) in self._branches.items()}
-        return Compiled(self._frame, self._numbers, columns)
+        self._version = 0
+        self._moves: list[tuple[Column, Column]] = []
+        """What changes the place next: the first condition that is true gives the new one."""
+        self._view: tuple[str, ColumnView] | None = None
 
     def add(self, node: Node) -> None:
         match node:
+            case Source():
+                self._start(node)
             case Filter():
-                self._move(node, F.when(self._holds(node.condition), self._number(node)).otherwise(self._dropped(node)))
+                dropped = self._dropped[node.name] = self._new_place()
+                wanted = self._holds(node.condition, node)
+                self._moves.append((self._here(node) & ~wanted, F.lit(dropped)))
+                self._pass(node)
             case Map():
-                row = self._row()
+                row = self._row(node)
                 self._change(node, row, node.change(row))
-                self._move(node, self._number(node))
-            case SelectKey():
-                row = self._row()
-                key = row.property(node.key) if isinstance(node.key, str) else node.key(row)
-                self._change(node, row, row.replace(key=key.cast("binary")))
-                self._move(node, self._number(node))
+            case SelectKey(key=key):
+                row = self._row(node)
+                chosen = row.property(key) if isinstance(key, str) else key(row)
+                self._change(node, row, row.replace(key=chosen.cast("binary")))
             case Split():
                 self._split(node)
             case Merge():
-                self._move(node, self._number(node))
-            case Sink():
-                self._publish(node)
+                self._merge(node)
             case Fail():
-                self._move(node, F.raise_error(node.message(self._row())).cast("int"))
-            case Source() | Branch():
-                pass
+                message = node.message(self._row(node))
+                self._moves.append((self._here(node), F.raise_error(message).cast("int")))
+            case Sink():
+                self._pass(node)
         self._fan_out(node)
 
-    def _start(self, topic: Column) -> Column:
-        first, *others = self._topology.sources
-        place: Column = F.lit(self._numbers[first.name])
-        for source in others:
-            place = F.when(topic == source.topic, self._numbers[source.name]).otherwise(place)
-        return place
+    def finish(self) -> Compiled:
+        self._settle()
+        sinks = [node for node in self._topology.nodes if isinstance(node, Sink)]
+        columns = {name: F.lit(None).cast(kind) for name, kind in zip(_CONTENT, _TYPES, strict=True)}
+        columns["topic"] = F.lit(None).cast("string")
+        for sink in sinks:
+            here = self._here(sink)
+            for name, column in zip(_CONTENT, self._content[sink.name], strict=True):
+                columns[name] = F.when(here, F.col(column)).otherwise(columns[name])
+            columns["topic"] = F.when(here, self._topic(sink)).otherwise(columns["topic"])
+        self._frame = self._frame.select(
+            *(column.alias(name) for name, column in columns.items()),
+            *(f"source_{name}" for name in _ORIGIN),
+            *(f"place_{version}" for version in range(self._version + 1)),
+            F.col(self._place).alias("place"),
+        )
+        return Compiled(self._frame, self._places, self._dropped, self._taken)
 
-    def _row(self) -> Row:
-        source = {old: F.col(new) for old, new in _CARRIED.items()}
+    @property
+    def _place(self) -> str:
+        return f"place_{self._version}"
+
+    def _new_place(self) -> int:
+        self._next_place += 1
+        return self._next_place - 1
+
+    def _start(self, source: Source) -> None:
+        place = self._new_place()
+        self._places[source.name] = (place,)
+        self._content[source.name] = tuple(f"source_{name}" for name in _CONTENT)
+        if place:
+            self._moves.append((F.col("source_topic") == source.topic, F.lit(place)))
+
+    def _pass(self, node: Node) -> None:
+        self._places[node.name] = self._from(node)
+        self._content[node.name] = self._content[node.parents[0]]
+
+    def _from(self, node: Node) -> tuple[int, ...]:
+        """The places of the records that come to a node."""
+        return tuple(sorted({place for parent in node.parents for place in self._between(parent, node)}))
+
+    def _between(self, parent: str, node: Node) -> tuple[int, ...]:
+        """The places of the records that go from a parent to a node."""
+        return self._places.get(_edge(parent, node), self._places[parent])
+
+    def _here(self, node: Node) -> Column:
+        return _one_of(F.col(self._place), self._from(node))
+
+    def _settle(self) -> None:
+        """Makes the pending moves a column, so that what follows can tell where a record is."""
+        if self._moves:
+            place = reduce(lambda rest, move: F.when(*move).otherwise(rest), reversed(self._moves), F.col(self._place))
+            self._version += 1
+            self._frame = self._frame.withColumn(self._place, place)
+            self._moves = []
+
+    def _row(self, node: Node) -> Row:
+        """What a function of the node sees."""
+        self._settle()
+        content = self._content[node.parents[0]]
         return Row(
-            **{name: F.col(name) for name in ("key", "value", "headers", "source_key")},
-            **source,
-            properties=self._properties(),
-            branches=self._branches,
+            **dict(zip(_CONTENT, map(F.col, content), strict=True)),
+            properties=self._headers(content[2]),
+            **{name: F.col(f"source_{name}") for name in _ORIGIN},
+            source_key=F.col("source_key"),
+            branches=self._taken,
         )
 
-    def _properties(self) -> View:
-        if self._view is None:
-            self._frame, self._view = extract(self._frame, sorted(self._names))
-        return self._view
+    def _headers(self, column: str) -> HeaderView:
+        return HeaderView(F.col(column), F.col("source_names") if column == "source_headers" else None)
 
-    def _holds(self, condition: Condition) -> Column:
+    def _properties(self, node: Node) -> ColumnView:
+        """The values that predicates read, taken out of the headers of the node's stream."""
+        headers = self._content[node.parents[0]][2]
+        if self._view is None or self._view[0] != headers:
+            self._settle()
+            self._frame, view = extract(self._frame, self._names, self._headers(headers))
+            self._view = headers, view
+        return self._view[1]
+
+    def _holds(self, condition: Condition, node: Node) -> Column:
         if isinstance(condition, Predicate):
-            return F.coalesce(compile_predicate(condition, self._properties()), F.lit(False))
-        return F.coalesce(condition(self._row()), F.lit(False))
+            return F.coalesce(compile_predicate(condition, self._properties(node), exact=False), F.lit(False))
+        return F.coalesce(condition(self._row(node)), F.lit(False))
+
+    def _change(self, node: Node, before: Row, after: Row) -> None:
+        self._pass(node)
+        here, columns, content = self._here(node), {}, list(self._content[node.name])
+        for index, name in enumerate(_CONTENT):
+            column = getattr(after, name)
+            if column is not getattr(before, name):
+                content[index] = f"{name}_{len(self._content)}"
+                columns[content[index]] = F.when(here, column)
+        self._frame = self._frame.withColumns(columns)
+        self._content[node.name] = tuple(content)
 
     def _split(self, split: Split) -> None:
         branches = self._topology.branches(split.name)
         asked = [branch for branch in branches if branch.condition is not None]
-        here = self._here(split)
-        taken = self._first(asked)
+        # Places that follow each other, so that index and place are one number but for the first.
+        self._pass(split)
+        places = [self._new_place() for _ in branches]
+        taken = self._first(asked, split) + places[0]
         if len(asked) < len(branches):
-            taken = F.coalesce(taken, F.lit(len(asked)))
-        index = f"branch_{self._numbers[split.name]}"
-        self._frame = self._frame.withColumn(index, F.when(here, taken))
-        numbers = F.array(*(F.lit(self._numbers[branch.name]) for branch in branches))
-        self._move(split, F.coalesce(F.get(numbers, F.col(index)), self._dropped(split)))
-        self._branches[split.name] = (F.col(index), tuple(branch.name for branch in branches))
+            otherwise = places[-1]
+        else:
+            otherwise = self._dropped[split.name] = self._new_place()
+        self._moves.append((self._here(split), F.coalesce(taken, F.lit(otherwise))))
+        self._settle()
+        for branch, place in zip(branches, places, strict=True):
+            self._places[branch.name] = (place,)
+            self._content[branch.name] = self._content[split.name]
+        self._taken[split.name] = Taken(F.col(self._place), places[0], tuple(branch.name for branch in branches))
 
-    def _first(self, branches: Sequence[Branch]) -> Column:
+    def _first(self, branches: Sequence[Branch], split: Split) -> Column:
         """Index of the first branch that wants the record, NULL for none."""
         rules = [(b.condition, b.unless) for b in branches if isinstance(b.condition, Predicate)]
         if len(rules) == len(branches):
-            return first_match(rules, self._properties())
+            return first_match(rules, self._properties(split))
         index: Column = F.lit(None).cast("int")
         for number, branch in reversed(list(enumerate(branches))):
-            assert branch.condition is not None
-            wanted = self._holds(branch.condition)
+            assert branch.condition is not None, "only the default branch has no condition"
+            wanted = self._holds(branch.condition, split)
             if branch.unless is not None:
-                wanted = wanted & ~self._holds(branch.unless)
+                wanted = wanted & ~self._holds(branch.unless, split)
             index = F.when(wanted, number).otherwise(index)
         return index
 
-    def _publish(self, sink: Sink) -> None:
-        row = self._row()
+    def _merge(self, merge: Merge) -> None:
+        self._places[merge.name] = self._from(merge)
+        content = [self._content[parent] for parent in merge.parents]
+        merged = list(content[0])
+        for index, name in enumerate(_CONTENT):
+            if len({columns[index] for columns in content}) > 1:
+                self._settle()
+                merged[index] = f"{name}_{len(self._content)}"
+                ways = [
+                    (self._places.get(_edge(p, merge), self._places[p]), c[index])
+                    for p, c in zip(merge.parents, content, strict=True)
+                ]
+                first, *others = (F.when(_one_of(F.col(self._place), places), F.col(column)) for places, column in ways)
+                self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
+        self._content[merge.name] = tuple(merged)
+
+    def _topic(self, sink: Sink) -> Column:
         if isinstance(sink.topic, str):
-            topic: Column = F.lit(sink.topic)
-        elif isinstance(sink.topic, ByBranch):
-            topic = row.pick(sink.topic)
-        else:
-            topic = sink.topic(row)
-        here = self._here(sink)
-        self._frame = self._frame.withColumn("topic", F.when(here, topic).otherwise(F.col("topic")))
-        reached = F.when(F.col("topic").isNotNull(), self._number(sink)).otherwise(self._dropped(sink))
-        self._move(sink, self._number(sink) if isinstance(sink.topic, str) else reached)
-
-    def _change(self, node: Node, before: Row, after: Row) -> None:
-        here = self._here(node)
-        changed = {
-            name: F.when(here, getattr(after, name)).otherwise(F.col(name))
-            for name in ("key", "value", "headers")
-            if getattr(after, name) is not getattr(before, name)
-        }
-        self._frame = self._frame.withColumns(changed)
-        if "headers" in changed:
-            self._view = None
-
-    def _move(self, node: Node, place: Column) -> None:
-        self._frame = self._frame.withColumn("place", F.when(self._here(node), place).otherwise(F.col("place")))
+            return F.lit(sink.topic)
+        row = self._row(sink)
+        return row.pick(sink.topic) if isinstance(sink.topic, ByBranch) else sink.topic(row)
 
     def _fan_out(self, node: Node) -> None:
         """Copies the records of a stream that several nodes take, one for each."""
         children = self._topology.children(node.name)
         if isinstance(node, Split) or len(children) < 2:
             return
+        self._settle()
+        copies = []
         for child in children:
-            self._edges[node.name, child.name] = len(self._numbers) + len(self._edges)
-        copies = F.array(*(F.lit(self._edges[node.name, child.name]) for child in children))
-        place = F.col("place")
-        spread = F.explode(F.when(place == self._number(node), copies).otherwise(F.array(place)))
-        others = [name for name in self._frame.columns if name != "place"]
-        self._frame = self._frame.select(*others, spread.alias("place"))
+            self._places[_edge(node.name, child)] = (self._new_place(),)
+            copies.append(F.lit(self._next_place - 1))
+        place = F.col(self._place)
+        spread = F.when(_one_of(place, self._places[node.name]), F.array(*copies)).otherwise(F.array(place))
+        self._version += 1
+        self._frame = self._frame.select("*", F.explode(spread).alias(self._place))
 
-    def _here(self, node: Node) -> Column:
-        """Whether a record is with a parent of the node, and meant for it."""
-        numbers = sorted(self._edges.get((name, node.name), self._numbers[name]) for name in node.parents)
-        place = F.col("place")
-        if len(numbers) == 1:
-            return place == numbers[0]
-        if numbers[-1] - numbers[0] == len(numbers) - 1:
-            return place.between(numbers[0], numbers[-1])
-        return place.isin(numbers)
 
-    def _number(self, node: Node) -> Column:
-        return F.lit(self._numbers[node.name])
+def _edge(parent: str, child: Node) -> str:
+    return f"{parent}\0{child.name}"
 
-    def _dropped(self, node: Node) -> Column:
-        return F.lit(-self._numbers[node.name] - 1)
+
+def _one_of(place: Column, places: Sequence[int]) -> Column:
+    if not places:
+        return F.lit(False)
+    if len(places) == 1:
+        return place == places[0]
+    if places[-1] - places[0] == len(places) - 1:
+        return place.between(places[0], places[-1])
+    return place.isin(*places)
 
 
 def _identifiers(node: Node) -> frozenset[str]:
@@ -236,7 +311,5 @@ def _identifiers(node: Node) -> frozenset[str]:
             return identifiers(condition)
         case Branch():
             predicates = (condition for condition in (node.condition, node.unless) if isinstance(condition, Predicate))
-            return frozenset().union(*(identifiers(predicate) for predicate in predicates))
-        case SelectKey(key=str() as key):
-            return frozenset((key,))
+            return frozenset[str]().union(*(identifiers(predicate) for predicate in predicates))
     return frozenset()

@@ -14,10 +14,33 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.topology.nodes import ByBranch
-from routes.predicate.columns import HeaderView, View
+from routes.predicate.columns import HeaderView
 from routes.properties import HEADER_FIELDS
 
-__all__ = ["Row"]
+__all__ = ["Row", "Taken"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """Which branch of a split a record took."""
+
+    place: Column
+    """The record's number right after the split; see `compile`."""
+    first: int
+    """That of the first branch, those of the others follow."""
+    branches: tuple[str, ...]
+
+    @property
+    def index(self) -> Column:
+        """Index of the branch; NULL for a record that did not come there, or that no branch took."""
+        offset = self.place - self.first
+        return F.when(offset.between(0, len(self.branches) - 1), offset)
+
+    def pick(self, values: Mapping[str, str]) -> Column:
+        """The constant that belongs to the branch; NULL for a branch without one."""
+        constants = [values.get(name) for name in self.branches]
+        # `get` gives NULL for an index outside the array.
+        return F.get(F.array(*(F.lit(constant) for constant in constants)), self.place - self.first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +60,10 @@ class Row:
     timestamp: Column
     source_key: Column
     """The key it was read with."""
-    properties: View
-    """JMS fields and properties by name, as predicates read them."""
-    branches: Mapping[str, tuple[Column, tuple[str, ...]]]
-    """By split that came before: index of the branch taken (NULL: none, or not that way) and the branches' names."""
+    properties: HeaderView
+    """Looks into the headers as they were when the row was made."""
+    branches: Mapping[str, Taken]
+    """What happened at each split that came before, by its name."""
 
     def replace(self, **changes: Column) -> Row:
         """The same row with another key, value or headers."""
@@ -50,28 +73,22 @@ class Row:
         fields: dict[str, Any] = dict(changes)
         return replace(self, **fields)
 
+    def header(self, name: str) -> Column:
+        """The first Kafka header of that name as text; NULL if there is none or it has no value."""
+        return self.properties.header(name)
+
     def property(self, name: str) -> Column:
         """The text of a JMS field or property; NULL if the message has none."""
         return self.properties.text(name)
 
     def declared_type(self, name: str) -> Column:
         """The declared type of a JMS field or property (`routes.properties.JmsType`); empty text without one."""
-        return F.lit(HEADER_FIELDS[name]) if name in HEADER_FIELDS else HeaderView(self.headers).kind(name)
-
-    def header(self, name: str) -> Column:
-        """The first Kafka header of that name as text; NULL if there is none or it has no value."""
-        values = self.headers.getField("value")
-        index = F.array_position(self.headers.getField("key"), name) - 1
-        return F.get(values, index.cast("int")).cast("string")
+        return F.lit(HEADER_FIELDS[name]) if name in HEADER_FIELDS else self.properties.kind(name)
 
     def branch(self, split: str) -> Column:
-        """Index of the branch that a split handed the record to."""
-        return self.branches[split][0]
+        """Index of the branch that a split handed the record to; NULL if it found none."""
+        return self.branches[split].index
 
     def pick(self, values: ByBranch) -> Column:
         """The constant that belongs to the branch taken, as text; NULL for a branch without one."""
-        index, names = self.branches[values.split]
-        constants = [values.values.get(name) for name in names]
-        if len(set(constants)) == 1:
-            return F.when(index.isNotNull(), F.lit(constants[0]))
-        return F.get(F.array(*(F.lit(constant) for constant in constants)), index)
+        return self.branches[values.split].pick(values.values)

@@ -9,6 +9,6 @@ values come from, `conditions` one predicate, `dispatch` many.
 
 from routes.predicate.conditions import compile_predicate
 from routes.predicate.dispatch import first_match
-from routes.predicate.views import ColumnView, HeaderView, View, extract
+from routes.predicate.views import ColumnView, HeaderView, View, extract, header_names
 
-__all__ = ["ColumnView", "HeaderView", "View", "compile_predicate", "extract", "first_match"]
+__all__ = ["ColumnView", "HeaderView", "View", "compile_predicate", "extract", "first_match", "header_names"]

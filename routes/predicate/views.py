@@ -17,7 +17,7 @@ from routes.predicate.nodes import ADDRESS
 from routes.predicate.operands import Operand, declared, dynamic
 from routes.properties import HEADER_FIELDS, JmsType, encode_type_name
 
-__all__ = ["ColumnView", "HeaderView", "View", "extract"]
+__all__ = ["ColumnView", "HeaderView", "View", "extract", "header_names"]
 
 _TYPES = "jmsbridge.types"
 _KINDS = "|".join(JmsType)
@@ -41,10 +41,13 @@ class View(Protocol):
 class HeaderView:
     """Looks a value up in the headers wherever it is used: for the few that are used once."""
 
-    def __init__(self, headers: Column) -> None:
-        """`headers`: array<struct<key: string, value: binary>>, nullable, as Spark's Kafka source gives it."""
-        self._keys = headers.getField("key")
-        self._values = headers.getField("value")
+    def __init__(self, headers: Column, names: Column | None = None) -> None:
+        """`headers`: array<struct<key: string, value: binary>>, nullable, as Spark's Kafka source gives it.
+
+        `names` are their keys alone, for whoever looks up several: a column made once by `header_names`.
+        """
+        self._headers = headers
+        self._names = headers.getField("key") if names is None else names
 
     def text(self, name: str) -> Column:
         """See `View`."""
@@ -60,17 +63,27 @@ class HeaderView:
 
     def header(self, name: str) -> Column:
         """The text of the first Kafka header of that name; NULL without one or its value."""
-        # `get` gives NULL for position -1 (no such header) where the bracket operator would fail.
-        return F.get(self._values, F.array_position(self._keys, name).cast("int") - 1).cast("string")
+        # `get` gives NULL for position -1 (no such header) where the bracket operator would fail. The field of one
+        # header, not one of an array of all values: that would copy every value for each look-up.
+        index = F.array_position(self._names, name).cast("int") - 1
+        return F.get(self._headers, index).getField("value").cast("string")
+
+
+def header_names(headers: Column) -> Column:
+    """The names of the headers, as a column that Spark keeps instead of making it again for each look-up."""
+    # Taking a field counts as cheap and is repeated wherever it is used; `coalesce` does not.
+    return F.coalesce(headers.getField("key"), F.array().cast("array<string>"))
 
 
 class ColumnView:
     """Reads values from columns that `extract` made; text and type of other names are looked up in the headers."""
 
-    def __init__(self, columns: Mapping[str, tuple[str, str]], operands: Mapping[str, Operand]) -> None:
+    def __init__(
+        self, columns: Mapping[str, tuple[str, str]], operands: Mapping[str, Operand], headers: HeaderView
+    ) -> None:
         self._columns = columns
         self._operands = operands
-        self._headers = HeaderView(F.col("headers"))
+        self._headers = headers
 
     def text(self, name: str) -> Column:
         """See `View`."""
@@ -85,13 +98,16 @@ class ColumnView:
         return self._operands[name]
 
 
-def extract(frame: DataFrame, names: Iterable[str]) -> tuple[DataFrame, ColumnView]:
-    """The frame with the values of these fields and properties taken out of its column `headers` once.
+def extract(frame: DataFrame, names: Iterable[str], headers: HeaderView | None = None) -> tuple[DataFrame, ColumnView]:
+    """The frame with the values of these fields and properties taken out of its headers once.
 
-    The columns it gains are named `property_…`; Spark leaves out those that nothing reads. Called again on the same
-    frame, it replaces them, and the view of the first call is void.
+    `headers` looks into columns of the frame, without it into the one named `headers`. The columns that the frame gains
+    are named `property_…`; Spark leaves out those that nothing reads. Called again on the same frame, it replaces them,
+    and the view of the first call is void.
     """
-    headers = HeaderView(F.col("headers"))
+    if headers is None:
+        frame = frame.withColumn("property_names", header_names(F.col("headers")))
+        headers = HeaderView(F.col("headers"), F.col("property_names"))
     columns = {name: (f"property_{n}", f"property_{n}_type") for n, name in enumerate(dict.fromkeys(names))}
     found: dict[str, Column] = {"property_types": headers.header(_TYPES)}
     kinds: dict[str, Column] = {}
@@ -104,7 +120,7 @@ def extract(frame: DataFrame, names: Iterable[str]) -> tuple[DataFrame, ColumnVi
         read |= {f"{raw}_{way}": F.expr(sql) for way, sql in ways.items()}
         operands[name] = Operand(**{way: F.col(f"{raw}_{way}") for way in ways})  # type: ignore[arg-type]
     frame = frame.withColumns(found).withColumns(kinds).withColumns(read)
-    return frame, ColumnView(columns, operands)
+    return frame, ColumnView(columns, operands, headers)
 
 
 def _ways(name: str, raw: str, kind: str) -> Mapping[str, str]:

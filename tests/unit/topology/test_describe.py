@@ -39,8 +39,8 @@ flowchart LR
   t0[("in")]
   n1{{"s"}}
   n2["a #quot;b#quot;"]
-  t1[("out")]
   n3["to-out"]
+  t1[("out")]
   t0 --> n0
   n0 --> n1
   n1 --> n2
