@@ -91,7 +91,7 @@ class _Router:
                 self._route(self._recovery.run(), stop)
             except (PySparkException, Py4JJavaError) as error:
                 self._retry(spark_failure(error), stop)
-            except KafkaUnavailableError as error:
+            except (KafkaUnavailableError, StoppedByPolicyError) as error:
                 self._retry(error, stop)
 
     def _retry(self, error: Exception, stop: Event) -> None:

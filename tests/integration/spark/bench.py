@@ -14,6 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families as parse
 
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
@@ -60,12 +61,13 @@ class RouterProcess:
     def error(self) -> str:
         return next((line["error"] for line in reversed(self.lines) if line["error"]), "")
 
-    def metric(self, series: str) -> float:
-        """The last value of a series, written as Prometheus does; 0 without one."""
+    def metric(self, name: str, **labels: str) -> float:
+        """The last value of a series; 0 without one."""
         for line in reversed(self.lines):
-            for sample in line["metrics"].splitlines():
-                if sample.startswith(series + " "):
-                    return float(sample.rpartition(" ")[2])
+            samples = (sample for family in parse(line["metrics"]) for sample in family.samples)
+            for sample in samples:
+                if sample.name == name and sample.labels == labels:
+                    return sample.value
         return 0.0
 
     def wait_ready(self, seconds: float = 90) -> RouterProcess:

@@ -36,10 +36,10 @@ def test_routes_each_record_once_across_a_stop_a_kill_and_a_change_of_mode(bench
     bench.send(500)
     router = bench.start(mode).wait_ready()
     bench.wait_numbers(500)
-    wait_for(lambda: router.metric(f'jmsbridge_routed_messages_total{{route="red",topic="{bench.red}"}}') == 250, 30)
-    assert router.metric('jmsbridge_routing_latency_seconds_bucket{le="+Inf"}') == 500
+    wait_for(lambda: router.metric("jmsbridge_routed_messages_total", route="red", topic=bench.red) == 250, 30)
+    assert router.metric("jmsbridge_routing_latency_seconds_count") == 500
     assert router.stop() == 0
-    assert router.metric('jmsbridge_journal_lag_records{partition="0"}') == 0
+    assert router.metric("jmsbridge_journal_lag_records", partition="0") == 0
 
     bench.send(500)
     router = bench.start(mode).wait_ready()
@@ -81,8 +81,8 @@ def test_a_message_that_stops_the_router_waits_for_a_route_that_takes_it(bench: 
     assert "route 'blue' cannot take the message at" in router.error
     assert "(key-invalid)" in router.error
     assert "\n" not in router.error
-    name = 'jmsbridge_failed_messages_total{policy="stop",reason="key-invalid",route="blue"}'
-    assert router.metric(name) == 1
+    labels = {"route": "blue", "reason": "key-invalid", "policy": "stop"}
+    assert router.metric("jmsbridge_failed_messages_total", **labels) == 1
 
     bench.start(routes=BLUE_BY_REGION + "routes.blue.on-soft-failure=dead-letter\n").wait_ready()
     bench.wait_numbers(21)
@@ -113,7 +113,7 @@ def test_records_that_retention_removed_are_told_and_nobody_else_may_route_meanw
     router = bench.start().wait_ready()
     bench.wait_numbers(20)
     assert set(bench.numbers()) == {*range(10), *range(50, 60)}
-    wait_for(lambda: router.metric('jmsbridge_unrouted_messages_total{reason="retention"}') == 40, 30)
+    wait_for(lambda: router.metric("jmsbridge_unrouted_messages_total", reason="retention") == 40, 30)
 
     second = bench.start()
     assert second.wait_end() == 3
@@ -122,7 +122,7 @@ def test_records_that_retention_removed_are_told_and_nobody_else_may_route_meanw
 
 def test_a_tail_of_transaction_markers_is_no_lag(bench: Bench) -> None:
     def lag() -> float:
-        return sum(router.metric(f'jmsbridge_journal_lag_records{{partition="{number}"}}') for number in range(2))
+        return sum(router.metric("jmsbridge_journal_lag_records", partition=number) for number in "01")
 
     router = bench.start().wait_ready()
     bench.send_in_transaction(10)
