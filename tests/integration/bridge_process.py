@@ -22,7 +22,7 @@ from engine.embedded import free_ports
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Bridge", "configuration", "descendants", "gone", "run_to_its_end", "wait"]
+__all__ = ["Bridge", "configuration", "descendants", "run_to_its_end", "wait"]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120
@@ -182,15 +182,6 @@ def descendants(pid: int) -> set[int]:
     while fresh := {child for child, parent in parents.items() if parent in fresh} - found:
         found |= fresh
     return found
-
-
-def gone(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/status")
-    try:
-        # Where nobody collects orphans, one that has ended keeps its number.
-        return "\nState:\tZ" in status.read_text()
-    except OSError:
-        return True
 
 
 def wait(condition: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
-from tests.integration.bridge_process import ROOT, Bridge, configuration, descendants, gone, run_to_its_end, wait
+from tests.integration.bridge_process import ROOT, Bridge, configuration, descendants, run_to_its_end, wait
+from tests.processes import gone
 
 TOTAL = "jmsbridge_routed_messages_total"
 

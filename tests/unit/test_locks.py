@@ -9,6 +9,7 @@ import pytest
 
 from engine.errors import SetupError
 from engine.locks import hold
+from tests.processes import gone
 
 HOLDER = """
 import subprocess, sys
@@ -32,12 +33,6 @@ def holder(folder: Path, seconds: float) -> tuple[subprocess.Popen[str], int]:
     )
     assert process.stdout
     return process, int(process.stdout.readline())
-
-
-def gone(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/status")
-    # Where nobody collects orphans, one that has ended keeps its number.
-    return not status.exists() or "\nState:\tZ" in status.read_text()
 
 
 def end(process: subprocess.Popen[str]) -> None:

@@ -21,6 +21,7 @@ from engine.parts import Part, Stage
 from engine.status import State, StatusBoard
 from engine.supervisor import Supervisor
 from routes.errors import BridgeError
+from tests.processes import gone
 
 SCRIPT = Path(__file__).with_name("parts_for_tests.py")
 SECONDS = 20
@@ -128,7 +129,7 @@ def test_what_a_killed_part_started_goes_with_it(tmp_path: Path) -> None:
         grandchild = int(running.board.get("router").detail)
         os.kill(running.pid("router"), signal.SIGKILL)
         assert running.board.wait(lambda: running.board.get("router").state is State.DOWN, SECONDS)
-        assert gone(grandchild)
+        wait(lambda: gone(grandchild))
 
 
 def test_the_bridge_error_of_a_part_ends_everything_in_order_with_the_same_words_and_code(tmp_path: Path) -> None:
@@ -196,15 +197,6 @@ def test_parts_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     assert {"kafka stops", "router stops"} <= {
         line.rpartition(" ")[0] for line in (tmp_path / "events").read_text().splitlines()
     }
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    # A child of this process that has ended but was not collected yet still has its number.
-    return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
 
 
 def wait(condition: Callable[[], bool]) -> None:
