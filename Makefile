@@ -11,7 +11,7 @@ SET_UP = @$(if $(PYTHON),$(PYTHON) -m tools.setup,$(NO_PYTHON))
 PY := .venv/bin/python
 
 # Pages of docs/ that are made from the code, each with the module that prints it.
-PAGES := configuration=routes.config cli=engine.cli.reference metrics=engine.metrics
+PAGES := configuration=routes.config cli=engine.cli.reference metrics=engine.telemetry.metrics
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

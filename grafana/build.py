@@ -1,7 +1,7 @@
 """Writes the dashboards in `grafana/dashboards/`: `python grafana/build.py`; a test keeps them current.
 
-Change panels here, never in the JSON. Metrics and labels are those of `engine/metrics.py`, described for people in
-`docs/metrics.md`.
+Change panels here, never in the JSON. Metrics and labels are those of `engine/telemetry/metrics.py`, described for
+people in `docs/metrics.md`.
 """
 
 from __future__ import annotations

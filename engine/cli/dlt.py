@@ -16,8 +16,8 @@ from engine.cli.records import Item, as_text, record_json
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from engine.dead_letters import DeadLetter
-    from engine.replay import Replayed
+    from engine.dead_letters.letter import DeadLetter
+    from engine.dead_letters.replay import Replayed
 
 __all__ = ["app", "list_letters", "replay", "show"]
 
@@ -40,7 +40,7 @@ def list_letters(
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """List the newest dead letters, the newest last: position, time, route, reason, key, size."""
-    from engine.dead_letters import DeadLetter, topic_of
+    from engine.dead_letters.letter import DeadLetter, topic_of
     from engine.peek import Reader
 
     topic = topic_of(settings := load(config))
@@ -60,7 +60,7 @@ def show(
     position: _Position, json_output: Json = False, base64: Base64 = False, config: ConfigFile = DEFAULT_CONFIG
 ) -> None:
     """Show one dead letter: why it is here, its headers, its body."""
-    from engine.dead_letters import DeadLetter, topic_of
+    from engine.dead_letters.letter import DeadLetter, topic_of
     from engine.peek import Position, Reader
 
     settings = load(config)
@@ -92,9 +92,9 @@ def replay(
     A replay is remembered in the topic `<dead-letter topic>.replayed`: a dead letter replayed before is not sent again.
     If it fails again, the new dead letter has a new position and can be replayed in turn.
     """
-    from engine.dead_letters import topic_of
+    from engine.dead_letters.letter import topic_of
+    from engine.dead_letters.replay import replay as replay_letters
     from engine.peek import Position
-    from engine.replay import replay as replay_letters
 
     if everything == bool(positions):
         msg = "say which dead letters: either positions (as 0:17) or --all"

@@ -41,6 +41,6 @@ def run(
     The exit code says why it stopped: 0 asked to, 2 configuration, 3 this machine (Java, ports), 4 Kafka refuses
     (topic missing or not authorised), 5 a message failed and its route says stop, 6 a broker is gone.
     """
-    from engine import supervisor
+    from engine.supervision import supervisor
 
     raise typer.Exit(supervisor.run(config, only=only, worker=worker, status_fd=status_fd))

@@ -20,8 +20,8 @@ from engine.connectors.base import NotConnectedError
 from engine.connectors.oversize import dead_letter
 from engine.errors import HardFailureError, SoftFailureError, UnreachableError
 from engine.journal import Journal, JournalError, JournalTooLargeError
-from engine.metrics import SourceMetrics
-from engine.status import State, component_name
+from engine.telemetry.metrics import SourceMetrics
+from engine.telemetry.status import State, component_name
 from routes.errors import BridgeError
 from routes.model import Policy
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.base import Delivery, Source
     from engine.message import Message
-    from engine.status import Reporter
+    from engine.telemetry.status import Reporter
     from routes.model import Config
 
 __all__ = ["BackOff", "SourceLoop", "run_source"]

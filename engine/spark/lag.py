@@ -115,6 +115,11 @@ class LagSampler:
             ages = [self._age(number, positions, times_ms) for number, count in records.items() if count]
         return Lag(records, max(ages, default=0.0))
 
+    @property
+    def partitions(self) -> int:
+        """How many the journal has, at the last sample."""
+        return len(self._partitions)
+
     def close(self) -> None:
         """Ends the thread."""
         self._stop.set()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.metrics import NO_ROUTE
+from engine.telemetry.metrics import NO_ROUTE
 from routes.model import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.metrics import RouterMetrics
     from engine.router import Outcome
     from engine.spark.failures import StoppedByPolicyError
     from engine.spark.lag import Lag
     from engine.spark.tally import Note, Reading
+    from engine.telemetry.metrics import RouterMetrics
     from routes.model import Config
 
 __all__ = ["RETENTION", "Meter"]

@@ -11,11 +11,11 @@ import time
 from typing import TYPE_CHECKING
 
 import structlog
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from engine.errors import HardFailureError
 from engine.kafka import librdkafka
-from engine.metrics import RouterMetrics
 from engine.router import route
 from engine.spark import session
 from engine.spark.failures import StoppedByPolicyError, spark_failure
@@ -30,7 +30,8 @@ from engine.spark.recovery import Recovery, outputs
 from engine.spark.run import Run
 from engine.spark.tally import Tally
 from engine.spark.topics import check_topics, limits
-from engine.status import State
+from engine.telemetry.metrics import RouterMetrics
+from engine.telemetry.status import State
 from engine.topics import ensure_journal
 from routes.model import RouterMode
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from engine.spark.generation import Generation
-    from engine.status import Reporter
+    from engine.telemetry.status import Reporter
     from routes.model import Config
 
 __all__ = ["run_router"]
@@ -58,13 +59,16 @@ def run_router(config: Config, status: Reporter, stop: Event) -> None:
 
     Raises:
         BridgeError: what has to be put right before the router can run again; see `engine.errors`.
-        RuntimeError: it ended for a reason that is not foreseen.
+        RuntimeError: it ended for a reason that a new process may not meet.
     """
     spark = session.start(config, ensure_journal(config))
     try:
         lease = Lease(spark, config.router.checkpoint, _LEASE_SECONDS)
         _Router(config, status, Pipes(spark, config)).run(stop)
         lease.release()
+    except Py4JNetworkError as error:
+        msg = f"Spark's Java process has ended; {session.log_file(config)} may say why"
+        raise RuntimeError(msg) from error
     finally:
         session.close(spark)
 
@@ -133,8 +137,13 @@ class _Router:
     def _tell(self, sampler: LagSampler) -> None:
         """Reports how the router is, from what Kafka answered last."""
         silence = time.monotonic() - sampler.contact
+        if isinstance(sampler.complaint, HardFailureError):
+            raise sampler.complaint
         if sampler.missing:
             check_topics(self._config)
+        if sampler.partitions > self._pipes.spark.sparkContext.defaultParallelism:
+            msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
+            raise RuntimeError(msg)
         if silence > self._config.router.outage_timeout_seconds:
             self._outage.too_long(sampler.complaint)
         up = silence < _SILENCE_SECONDS

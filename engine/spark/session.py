@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SPARE_SLOTS", "close", "open_session", "running_tasks", "start"]
+__all__ = ["SPARE_SLOTS", "close", "log_file", "open_session", "running_tasks", "start"]
 
 SPARE_SLOTS = 2
 """Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
@@ -101,9 +101,13 @@ def start(config: Config, partitions: int | None = None) -> SparkSession:
         if given is not None or running.sparkContext.defaultParallelism >= slots:
             return running
         close(running)
-    data = config.embedded.data
     settings = {"spark.master": f"local[{slots}]", **config.spark}
-    return open_session(data / "spark", data / "log" / "spark.log", settings)
+    return open_session(config.embedded.data / "spark", log_file(config), settings)
+
+
+def log_file(config: Config) -> Path:
+    """What takes everything that Spark and its JVM have to say."""
+    return config.embedded.data / "log" / "spark.log"
 
 
 def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkSession:
@@ -132,12 +136,12 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
 def close(session: SparkSession) -> None:
     """Stops the session and its JVM; returns when the process is gone."""
     gateway = SparkContext._gateway
-    session.stop()
-    if gateway is None:
-        return
-    gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = None
+    assert gateway is not None, "a session has a gateway"
     process: subprocess.Popen[bytes] = gateway.proc
+    if process.poll() is None:
+        session.stop()
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
     if process.stdin is not None:
         # The end of its input is what tells the JVM to exit.
         process.stdin.close()

@@ -29,7 +29,8 @@ INTERCEPTOR = "jmsbridge.Sends"
 """To be among the sink's `interceptor.classes`: what `sent`, `acknowledged` and `failed` of a reading rest on."""
 
 BUCKETS = 17
-"""Latency buckets of a reading: those of `engine.metrics.LATENCY_BUCKETS_SECONDS`, and one for what is slower."""
+"""Latency buckets of a reading: those of `engine.telemetry.metrics.LATENCY_BUCKETS_SECONDS`, and one for what is
+slower."""
 
 _COUNT, _CLOCK = "jmsbridge_tally", "jmsbridge_now"
 _SINK_COLUMNS = ("key", "value", "headers", "topic")

@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import Producer
 
 from engine.cli import main
+from engine.dead_letters.replay import Outcome, replay
 from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
 from engine.message import BodyType, Message, Record
 from engine.peek import Position, Reader
-from engine.replay import Outcome, replay
 from routes.config import load
 from routes.model import Config
 

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import pytest
 
 from engine.embedded import free_ports
-from engine.metrics import METRICS, Kind
+from engine.telemetry.metrics import METRICS, Kind
 from tests.integration.bridge_process import ROOT, Bridge, configuration, wait
 
 DASHBOARD = ROOT / "grafana/dashboards/overview.json"

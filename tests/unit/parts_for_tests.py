@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from engine.errors import HardFailureError
-from engine.metrics import SourceMetrics
-from engine.status import Reporter
-from engine.worker import Orders, serve
+from engine.supervision.worker import Orders, serve
+from engine.telemetry.metrics import SourceMetrics
+from engine.telemetry.status import Reporter
 
 
 def main() -> int:

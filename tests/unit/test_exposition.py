@@ -7,8 +7,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 
-from engine.exposition import Merged, merge
-from engine.status import State, Status, StatusBoard
+from engine.telemetry.exposition import Merged, merge
+from engine.telemetry.status import State, Status, StatusBoard
 
 COUNTER = """# HELP received_total Messages.
 # TYPE received_total counter

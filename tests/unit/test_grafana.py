@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.metrics import METRICS, Kind
+from engine.telemetry.metrics import METRICS, Kind
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "grafana/dashboards").glob("*.json"))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import metrics
 from engine.cli.reference import reference as cli_reference
+from engine.telemetry import metrics
 from routes.config import lint
 from routes.config import reference as configuration_reference
 
@@ -31,11 +31,35 @@ ABOVE = {
     "engine.errors": ("engine",),
     "engine.message": ("engine",),
     "engine.topology": ("engine.router", "engine.spark", "engine.connectors", "engine.journal", "engine.cli"),
-    "engine.router": ("engine.spark", "engine.connectors", "engine.journal", "engine.cli", "engine.supervisor"),
-    "engine.spark": ("engine.connectors", "engine.journal", "engine.cli", "engine.supervisor"),
-    "engine.connectors": ("engine.spark", "engine.router", "engine.topology", "engine.cli", "engine.supervisor"),
-    "engine.journal": ("engine.spark", "engine.router", "engine.connectors", "engine.cli", "engine.supervisor"),
-    "engine.embedded": ("engine.spark", "engine.router", "engine.connectors", "engine.cli", "engine.supervisor"),
+    "engine.router": (
+        "engine.spark",
+        "engine.connectors",
+        "engine.journal",
+        "engine.cli",
+        "engine.supervision",
+    ),
+    "engine.spark": ("engine.connectors", "engine.journal", "engine.cli", "engine.supervision"),
+    "engine.connectors": (
+        "engine.spark",
+        "engine.router",
+        "engine.topology",
+        "engine.cli",
+        "engine.supervision",
+    ),
+    "engine.journal": (
+        "engine.spark",
+        "engine.router",
+        "engine.connectors",
+        "engine.cli",
+        "engine.supervision",
+    ),
+    "engine.embedded": (
+        "engine.spark",
+        "engine.router",
+        "engine.connectors",
+        "engine.cli",
+        "engine.supervision",
+    ),
     "engine": ("engine.cli",),
 }
 """What a package must not import, itself and what is below it excepted. Imports point one way, docs/architecture.md."""
@@ -48,13 +72,13 @@ LIBRARIES = {
         "engine.journal",
         "engine.kafka",
         "engine.peek",
-        "engine.replay",
+        "engine.dead_letters.replay",
         "engine.spark",
         "engine.topics",
     ),
     "stomp": ("engine.cli.stomp", "engine.connectors"),
     "typer": ("engine.cli",),
-    "rich": ("engine.cli", "engine.progress"),
+    "rich": ("engine.cli", "engine.supervision.progress"),
     "lark": ("routes.predicate",),
     "javaproperties": ("routes.config",),
 }
@@ -206,7 +230,7 @@ def test_the_public_names_are_those_in_the_documentation_of_the_api() -> None:
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     tables = dict(re.findall(r"^\| `([\w.]+)` \| (.+) \|$", text, re.MULTILINE))
     assert set(tables) == {
-        "engine.explain",
+        "engine.explain.explain",
         "engine.message",
         "engine.router",
         "engine.topology",
@@ -243,7 +267,7 @@ def test_the_shipped_configuration_has_no_fault_and_no_warning() -> None:
     ("page", "made", "by"),
     [
         ("configuration.md", configuration_reference, "routes.config"),
-        ("metrics.md", metrics.reference, "engine.metrics"),
+        ("metrics.md", metrics.reference, "engine.telemetry.metrics"),
         ("cli.md", cli_reference, "engine.cli.reference"),
     ],
 )

@@ -11,10 +11,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.errors import SetupError
-from engine.exposition import Merged
-from engine.http import HttpServer, application
-from engine.metrics import BridgeMetrics
-from engine.status import State, Status, StatusBoard
+from engine.telemetry.exposition import Merged
+from engine.telemetry.http import HttpServer, application
+from engine.telemetry.metrics import BridgeMetrics
+from engine.telemetry.status import State, Status, StatusBoard
 from routes.model import HttpConfig
 
 

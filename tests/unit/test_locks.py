@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SetupError
-from engine.locks import hold
+from engine.supervision.locks import hold
 from tests.processes import gone
 
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from engine.locks import hold
+from engine.supervision.locks import hold
 with hold(Path(sys.argv[1]), ["router"]) as locks:
     child = subprocess.Popen(["/bin/sleep", sys.argv[2]], pass_fds=locks.values(), stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)

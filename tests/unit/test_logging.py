@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from engine.logging import Redactor, secrets_of
+from engine.telemetry.logging import Redactor, secrets_of
 from routes.config import loads
 
 SECRET = 'pa"ss-wörd'
@@ -27,10 +27,10 @@ source.jms.password={SECRET}
 PROGRAM = """
 import logging, sys
 import structlog
-import engine.logging
-from engine.logging import Redactor
-engine.logging.secrets_of = lambda config: frozenset([sys.argv[1]])
-engine.logging.setup(object())
+import engine.telemetry.logging
+from engine.telemetry.logging import Redactor
+engine.telemetry.logging.secrets_of = lambda config: frozenset([sys.argv[1]])
+engine.telemetry.logging.setup(object())
 log = structlog.get_logger("engine.test")
 url = "stomp://user:" + sys.argv[1] + "@host"
 log.info("connected", url=url, password="short", count=3, nested={"a": [sys.argv[1]], 1: 2})
@@ -82,7 +82,7 @@ def test_a_level_can_be_chosen() -> None:
 
 
 def test_a_level_that_is_none_is_refused_with_the_ones_there_are() -> None:
-    code = "import engine.logging; engine.logging.setup()"
+    code = "import engine.telemetry.logging; engine.telemetry.logging.setup()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "JMS_BRIDGE_LOG_LEVEL": "loud"},

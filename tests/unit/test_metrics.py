@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from engine.exposition import Merged
-from engine.metrics import (
+from engine.telemetry.exposition import Merged
+from engine.telemetry.metrics import (
     FAILURE_REASONS,
     LATENCY_BUCKETS_SECONDS,
     METRICS,
@@ -21,7 +21,7 @@ from engine.metrics import (
     SourceMetrics,
     reference,
 )
-from engine.status import State, Status, StatusBoard
+from engine.telemetry.status import State, Status, StatusBoard
 from routes.config import loads
 from routes.model import Config
 
@@ -183,9 +183,13 @@ def test_promtool_finds_nothing_to_improve(config: Config, promtool: str) -> Non
 
 
 def test_the_documentation_is_current() -> None:
-    assert (ROOT / "docs/metrics.md").read_text() == reference(), "run: python -m engine.metrics > docs/metrics.md"
+    assert (ROOT / "docs/metrics.md").read_text() == reference(), (
+        "run: python -m engine.telemetry.metrics > docs/metrics.md"
+    )
 
 
 def test_the_module_prints_the_documentation() -> None:
-    done = subprocess.run([sys.executable, "-m", "engine.metrics"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.telemetry.metrics"], capture_output=True, text=True, check=True
+    )
     assert done.stdout == reference()

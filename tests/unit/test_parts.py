@@ -3,7 +3,7 @@
 import pytest
 
 from engine.errors import UsageError
-from engine.parts import Part, Stage, parts
+from engine.supervision.parts import Part, Stage, parts
 from routes.config import loads
 
 ROUTE = """

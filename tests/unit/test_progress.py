@@ -5,10 +5,10 @@ import re
 
 from rich.console import Console
 
-from engine.example import try_out
-from engine.parts import parts
-from engine.progress import Progress
-from engine.status import State, Status
+from engine.supervision.example import try_out
+from engine.supervision.parts import parts
+from engine.supervision.progress import Progress
+from engine.telemetry.status import State, Status
 from routes.config import loads
 
 CONFIG = """

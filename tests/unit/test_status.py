@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.errors import HardFailureError
-from engine.metrics import SourceMetrics
-from engine.status import Reporter, State, Status, StatusBoard, component_name
+from engine.telemetry.metrics import SourceMetrics
+from engine.telemetry.status import Reporter, State, Status, StatusBoard, component_name
 
 SECONDS = 10
 

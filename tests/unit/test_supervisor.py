@@ -13,13 +13,13 @@ from threading import Thread
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from engine import supervisor as supervision
-from engine.child import Child
 from engine.errors import HardFailureError
-from engine.metrics import BridgeMetrics
-from engine.parts import Part, Stage
-from engine.status import State, StatusBoard
-from engine.supervisor import Supervisor
+from engine.supervision import supervisor as supervision
+from engine.supervision.child import Child
+from engine.supervision.parts import Part, Stage
+from engine.supervision.supervisor import Supervisor
+from engine.telemetry.metrics import BridgeMetrics
+from engine.telemetry.status import State, StatusBoard
 from routes.errors import BridgeError
 from tests.processes import gone
 

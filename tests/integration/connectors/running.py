@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from engine.connectors.loop import run_source
 from engine.message import Message, Record
-from engine.status import Reporter
+from engine.telemetry.status import Reporter
 from routes import config as configuration
 from tests.integration.connectors.harness import Outgoing
 

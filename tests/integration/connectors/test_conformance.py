@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import HardFailureError, SoftFailureError
 from engine.message import BodyType
-from engine.status import State
+from engine.telemetry.status import State
 from engine.topics import ensure_journal
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.running import bodies, configure, numbered, numbers, read

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import UnreachableError
-from engine.status import State
+from engine.telemetry.status import State
 from tests.integration.connectors.running import numbered, numbers, until
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from proton import symbol
 
 from engine.errors import SetupError
 from engine.message import BodyType
-from engine.status import State
+from engine.telemetry.status import State
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.running import bodies, read, until
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.embedded import free_ports
-from engine.status import State
+from engine.telemetry.status import State
 from tests.conftest import JARS
 from tests.integration.connectors.running import until
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis

@@ -12,7 +12,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from engine.spark.runtime import run_router
-from engine.status import Reporter
+from engine.telemetry.status import Reporter
 from routes.config import load
 from routes.errors import BridgeError
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
-from engine.metrics import RouterMetrics
 from engine.router import Outcome
 from engine.spark.failures import StoppedByPolicyError
 from engine.spark.meter import Meter
 from engine.spark.tally import BUCKETS, Note, Reading
+from engine.telemetry.metrics import RouterMetrics
 from routes.config import loads
 
 CONFIG = loads("""

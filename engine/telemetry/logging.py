@@ -2,7 +2,7 @@
 
 One line for each event, for people; JSON with `JMS_BRIDGE_LOG=json`. `JMS_BRIDGE_LOG_LEVEL` is `info` unless set.
 Libraries that log with Python's own `logging` come out the same way, from warnings up. Metrics and states do not go
-through here, see `engine.status`.
+through here, see `engine.telemetry.status`.
 """
 
 from __future__ import annotations

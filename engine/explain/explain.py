@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.header_styles import published_headers
+from engine.explain.header_styles import published_headers
 from engine.message import BODY, BodyType, Message
 from routes.model import NonDurable, Unmatched
 from routes.predicate import trace

@@ -2,7 +2,7 @@
 
 Supervisor and child share a socket. The child writes its status there; the supervisor writes one byte when the child
 may begin its work, and closes its half when the child is to stop. A supervisor that dies closes it as well, so a child
-never outlives it. The other end is `engine.worker`.
+never outlives it. The other end is `worker`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from engine.status import State, Status
+from engine.telemetry.status import State, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from threading import Thread
 
-    from engine.parts import Part
-    from engine.status import StatusBoard
+    from engine.supervision.parts import Part
+    from engine.telemetry.status import StatusBoard
 
 __all__ = ["GO", "Child", "command"]
 

@@ -1,7 +1,7 @@
 """What the processes of a bridge say about themselves, and the board on which the supervisor collects it.
 
 A child has a `Reporter`: it writes one JSON line about every second, and at once when its state changes, to a pipe that
-the supervisor reads into its `StatusBoard`. Who starts, restarts and stops processes is `engine.supervisor`.
+the supervisor reads into its `StatusBoard`. Who starts, restarts and stops processes is `supervisor`.
 
     {"component": "router", "state": "ready", "detail": "2 routes", "metrics": "<Prometheus text>"}
     {"component": "router", "state": "down", "detail": "", "metrics": "…", "error": "one line", "exit_code": 4}
@@ -135,7 +135,7 @@ class Reporter:
                 with self._changed:
                     self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
         except BrokenPipeError:
-            # The supervisor is gone; `engine.worker` notices the same and ends this process.
+            # The supervisor is gone; `worker` notices the same and ends this process.
             _log.debug("nobody reads the status any more")
         finally:
             os.close(fd)

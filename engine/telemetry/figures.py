@@ -1,7 +1,7 @@
 """Values that a registry reads when somebody scrapes: counters, gauges and histograms set from outside.
 
 The client library's own metric objects can only count by themselves; these also take totals that were counted
-elsewhere, in the router's JVM. `engine.metrics` holds the table of what there is.
+elsewhere, in the router's JVM. `engine.telemetry.metrics` holds the table of what there is.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Each process has its own registry, passed in; nothing is made at import. The router counts in its JVM and reports
 *totals* since that process started; a source reports *increments* as things happen. Either way a counter starts at 0
-with its process, which is what Prometheus expects of a restart. `engine.exposition` merges the processes' figures,
-`engine.http` serves them. Label values come from the configuration or from the lists here, never from messages.
+with its process, which is what Prometheus expects of a restart. `engine.telemetry.exposition` merges the processes'
+figures, `engine.telemetry.http` serves them. Label values come from the configuration or from the lists here, never
+from messages.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from engine.figures import Figures, Kind, Metric
+from engine.telemetry.figures import Figures, Kind, Metric
 from routes.model import Unmatched
 
 if TYPE_CHECKING:
@@ -294,7 +295,8 @@ def reference() -> str:
 _REFERENCE = """\
 # Metrics
 
-Generated from `engine/metrics.py` (`python -m engine.metrics > docs/metrics.md`); a test keeps it current.
+Generated from `engine/telemetry/metrics.py` (`python -m engine.telemetry.metrics > docs/metrics.md`); a test keeps it
+current.
 
 `/metrics` on `http.address` serves the figures of all processes of the bridge, at most a few seconds old, in
 Prometheus' text format or in OpenMetrics. Counters start at 0 with their process: use `rate()` and `increase()`, which

@@ -1,7 +1,7 @@
 """Merges the figures of several processes into one set of metric families.
 
 Each process writes Prometheus' text format; parsing it keeps type, help and labels. Nothing here knows which metrics
-there are (`engine.metrics`) or how the texts arrive (`engine.status`).
+there are (`engine.telemetry.metrics`) or how the texts arrive (`engine.telemetry.status`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from engine.status import State
+from engine.telemetry.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.status import Status, StatusBoard
+    from engine.telemetry.status import Status, StatusBoard
 
 __all__ = ["Merged", "merge"]
 

@@ -3,7 +3,7 @@
 A part that dies is started again after a pause that doubles each time; an embedded broker is no exception, since its
 data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the bridge with the same line
 and exit code, and so does one that dies again and again before it was ever ready. What a part does is
-`engine.worker`'s business, which parts there are is `engine.parts`', and what a user sees is `engine.progress`'.
+`worker`'s business, which parts there are is `parts`', and what a user sees is `progress`'.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine import logging
-from engine.child import Child, command
 from engine.embedded.java import find_java
 from engine.errors import HardFailureError, SetupError, SoftFailureError, UnreachableError, UsageError
-from engine.exposition import Merged
-from engine.locks import hold
-from engine.metrics import BridgeMetrics
-from engine.parts import Stage, parts
-from engine.status import State, StatusBoard
+from engine.supervision.child import Child, command
+from engine.supervision.locks import hold
+from engine.supervision.parts import Stage, parts
+from engine.telemetry import logging
+from engine.telemetry.exposition import Merged
+from engine.telemetry.metrics import BridgeMetrics
+from engine.telemetry.status import State, StatusBoard
 from routes import config as configuration
 from routes.errors import BridgeError
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from engine.parts import Part
-    from engine.progress import Progress
-    from engine.status import Status
+    from engine.supervision.parts import Part
+    from engine.supervision.progress import Progress
+    from engine.telemetry.status import Status
     from routes.model import Config
 
 __all__ = ["Supervisor", "run"]
@@ -63,11 +63,11 @@ _log = structlog.get_logger(__name__)
 def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: int | None = None) -> int:
     """Runs the bridge, or one part of it, until it is told to stop; returns the exit status.
 
-    `only` is what `engine.parts.parts` takes. `worker` and `status_fd` are given by a supervisor to its children.
+    `only` is what `parts.parts` takes. `worker` and `status_fd` are given by a supervisor to its children.
     Any BridgeError means that the bridge has ended for that reason; everything it started is gone by then.
     """
     if status_fd is not None:
-        from engine import worker as child
+        from engine.supervision import worker as child
 
         return child.run(config_path, only or "", worker, status_fd)
     config = configuration.load(config_path)
@@ -191,8 +191,8 @@ class _Keeper:
 
 def _supervise(config: Config, wanted: Sequence[Part]) -> int:
     # Not imported by the children, which come through this module: a web server takes half a second to import.
-    from engine.http import HttpServer, application
-    from engine.progress import Progress
+    from engine.supervision.progress import Progress
+    from engine.telemetry.http import HttpServer, application
 
     names = [part.name for part in wanted]
     board = StatusBoard(names, logging.Redactor(logging.secrets_of(config)))

@@ -22,13 +22,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from engine.errors import SetupError
-from engine.status import State
+from engine.telemetry.status import State
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
     from starlette.requests import Request
 
-    from engine.status import StatusBoard
+    from engine.telemetry.status import StatusBoard
     from routes.model import HttpConfig
 
 __all__ = ["HttpServer", "application"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.dead_letters import DeadLetter, original, topic_of
+from engine.dead_letters.letter import DeadLetter, original, topic_of
 from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.kafka import librdkafka
 from engine.message import Message

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from engine.example import try_out
-from engine.status import State
+from engine.supervision.example import try_out
+from engine.telemetry.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.parts import Part
-    from engine.status import Status
+    from engine.supervision.parts import Part
+    from engine.telemetry.status import Status
     from routes.model import Config
 
 __all__ = ["Progress"]

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
-from engine.status import component_name
+from engine.telemetry.status import component_name
 
 if TYPE_CHECKING:
     from routes.model import Config, SourceConfig

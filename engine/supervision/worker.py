@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine import logging
-from engine.child import GO
 from engine.errors import UnreachableError
-from engine.parts import ARTEMIS, KAFKA, ROUTER
-from engine.status import Reporter, State, component_name
+from engine.supervision.child import GO
+from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER
+from engine.telemetry import logging
+from engine.telemetry.status import Reporter, State, component_name
 from routes import config as configuration
 from routes.errors import BridgeError
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["hold"]
 
 _ENDING_SECONDS = 35.0
-"""How long the parts of a bridge that was killed may take to notice and end; more than `engine.worker` gives them."""
+"""How long the parts of a bridge that was killed may take to notice and end; more than `worker` gives them."""
 
 
 @contextmanager

@@ -1,0 +1,4 @@
+"""What the router does to one message and why, in plain Python, for `jms-bridge explain`.
+
+It follows the same rules as `engine.router` by other means, and so is also the oracle of the router's tests.
+"""
