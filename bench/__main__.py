@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bench.options import Options
     from bench.report import Report
 
+_WIDTH = 110
 _MEASURE = {
     "throughput": throughput.measure,
     "latency": latency.measure,
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     checks = [check for report in reports for check in report.checks]
-    console = Console()
+    console = Console(width=_WIDTH)
     for report in reports:
         console.print(*report.tables, sep="\n")
     console.print(targets(checks))

@@ -1,6 +1,7 @@
 """How long it takes from the start of the process to the first routed message.
 
-The router alone, on a Kafka that runs and a journal with messages in it; beside it the peer on the same.
+The router alone, on a Kafka that runs and a journal with messages in it, and the peer on the same; and the whole
+bridge from nothing, embedded brokers included (`bench.whole`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from bench import programs
 from bench.contestants import Bridge, Peer, Place
 from bench.processes import running
 from bench.report import Check, Report, table
+from bench.whole import seconds_to_first_message
 from bench.workload import BRIDGE_ID, expected
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 TARGET_SECONDS = 20.0
+_WHOLE = "bridge with brokers, JMS to Kafka"
 _JOURNAL = "bench.journal"
 _RECORDS = 1600
 _PATIENCE_SECONDS = 120.0
@@ -34,10 +37,13 @@ def measure(broker: Broker, options: Options) -> Report:
     contestants: list[Contestant] = [Peer(linger_ms=0)] if options.peer else []
     contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
     seconds: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    seconds[_WHOLE] = []
     for _ in range(options.rounds):
         for contestant in contestants:
             seconds[contestant.name].append(_run(broker, contestant, options))
             print(f"{contestant.name}: {seconds[contestant.name][-1]:.1f} s", flush=True)
+        seconds[_WHOLE].append(seconds_to_first_message(options))
+        print(f"{_WHOLE}: {seconds[_WHOLE][-1]:.1f} s", flush=True)
     rows = [[name, f"{min(found):.1f} / {median(found):.1f} / {max(found):.1f}"] for name, found in seconds.items()]
     checks = [
         Check(f"start, {name}: seconds to the first message", median(found), TARGET_SECONDS)
