@@ -50,7 +50,8 @@ class KafkaOffsets:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         """`settings` are librdkafka's, of an admin client."""
-        self._admin = AdminClient(dict(settings))
+        # What it would log is in the errors it raises.
+        self._admin = AdminClient({**settings, "log_level": "0"})
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """The number of partitions of those topics that exist."""
