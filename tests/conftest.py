@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import hypothesis
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 Server = TypeVar("Server", bound="EmbeddedServer")
 
 JARS = Path(__file__).parents[1] / ".jars"
+
+# How long one example takes says nothing on a machine that does other work beside it.
+hypothesis.settings.register_profile("bridge", deadline=None)
+hypothesis.settings.load_profile("bridge")
 
 
 class TopicFactory(Protocol):

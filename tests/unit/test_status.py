@@ -23,6 +23,10 @@ class Pipe:
         assert self.board.wait(lambda: self.board.get("router").state is state, SECONDS)
         return self.board.get("router")
 
+    def last_word(self) -> Status:
+        assert self.board.wait(lambda: self.board.get("router").error is not None, SECONDS)
+        return self.board.get("router")
+
 
 @pytest.fixture
 def pipe() -> Iterator[Pipe]:
@@ -57,7 +61,7 @@ def test_a_bridge_error_is_the_last_word_with_its_text_and_exit_code(pipe: Pipe)
     pipe.reporter.error(HardFailureError("topic 'a' does not exist"))
     pipe.reporter.state(State.STOPPING)
     pipe.reporter.close()
-    status = pipe.wait(State.DOWN)
+    status = pipe.last_word()
     assert (status.error, status.exit_code) == ("topic 'a' does not exist", 4)
     assert status.detail == status.error
 
@@ -65,7 +69,7 @@ def test_a_bridge_error_is_the_last_word_with_its_text_and_exit_code(pipe: Pipe)
 def test_an_unforeseen_error_has_no_exit_code(pipe: Pipe) -> None:
     pipe.reporter.error(ZeroDivisionError("division by zero"))
     pipe.reporter.close()
-    status = pipe.wait(State.DOWN)
+    status = pipe.last_word()
     assert (status.error, status.exit_code) == ("ZeroDivisionError: division by zero", None)
 
 
