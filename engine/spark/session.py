@@ -45,7 +45,8 @@ _DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:+UseG1GC -XX:+ExitOnOutOfMemoryError",
+    # Many routes that are more than texts to look up make long methods, which the JVM would otherwise not compile at all.
+    "spark.driver.extraJavaOptions": "-XX:+UseG1GC -XX:+ExitOnOutOfMemoryError -XX:-DontCompileHugeMethods",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # What Spark remembers of finished jobs for its page; a query that runs for weeks has many.
