@@ -45,7 +45,7 @@ _DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    # Many routes that are more than texts to look up make long methods, which the JVM would otherwise not compile at all.
+    # Hundreds of routes that are more than texts to look up make long methods, which the JVM would else not compile.
     "spark.driver.extraJavaOptions": "-XX:+UseG1GC -XX:+ExitOnOutOfMemoryError -XX:-DontCompileHugeMethods",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
