@@ -64,6 +64,8 @@ def negate(operand: Operand) -> Operand:
 
 def compare_numbers(sign: Operator, left: Operand, right: Operand) -> list[Column]:
     """Booleans of which at most one is not NULL: what the comparison says if both are numbers."""
+    if sign is not Operator.NE and left.number is not None and right.number is not None:
+        return [_COMPARE[sign](left.number, right.number)]
     parts = [] if left.long is None or right.long is None else [_COMPARE[sign](left.long, right.long)]
     for width in ("single", "double"):
         part = _promoted(left, right, width, lambda a, b: _compare(sign, a, b, left, right))

@@ -1,8 +1,10 @@
 """Many rules at once: which is the first that wants a message, as one Column.
 
-Rules that only ask for texts (`msg.address = 'a' AND region IN ('x', 'y')`) become entries of one constant map for
-each set of names, which Spark looks up by hash: hundreds of them cost as much as one, in time and in generated code.
-The others stay a CASE in their order. The answer is the least number that either gives.
+Most rules ask for certain texts: `msg.address = 'a' AND region IN ('x', 'y')`, perhaps with more beside it. The texts
+of all rules that ask for the same names become one constant map, which Spark looks up by hash. It gives the rule
+itself, if the texts are all it asks for; else the few rules that are worth trying, as a branch of a search tree. So
+hundreds of rules cost about as much as one. Rules that ask for no texts stay a CASE in their order, and the answer is
+the least number of all.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from routes.predicate.conditions import compile_predicate
-from routes.predicate.keys import keys
+from routes.predicate.keys import required, sufficient
 from routes.predicate.nodes import Predicate
 from routes.predicate.views import ColumnView
 
@@ -24,49 +27,86 @@ __all__ = ["first_match"]
 Rule = tuple[Predicate, Predicate | None]
 """What to include, and what of that to exclude."""
 
-_MIN_ENTRIES = 8
-# Fewer texts than this are compared one by one.
-
 _Names = tuple[str, ...]
 _Texts = tuple[str, ...]
+
+_MIN_ENTRIES = 8
+# Rules that ask for fewer texts than this are tried one by one.
+_MAX_COPIES = 4
+# A rule that asks for more than texts is worth trying for each of its keys, and its code may come up as often.
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Texts a rule asks for, and whether that is all it asks for."""
+
+    keys: list[tuple[_Names, _Texts]]
+    is_all: bool
+
+
+@dataclass(slots=True)
+class _Table:
+    """The rules worth trying for each key, in order; those after one that asks for nothing else never come up."""
+
+    tries: dict[_Texts, list[int]] = field(default_factory=dict)
+    closed: set[_Texts] = field(default_factory=set)
+
+    def add(self, texts: _Texts, number: int, *, closes: bool) -> None:
+        if texts not in self.closed:
+            self.tries.setdefault(texts, []).append(number)
+        if closes:
+            self.closed.add(texts)
 
 
 def first_match(rules: Sequence[Rule], view: ColumnView) -> Column:
     """Index (int) of the first rule whose include is true and whose exclude is not; NULL if there is none."""
-    tables, others = _sort(rules, view)
-    found = [_lookup(names, table, view) for names, table in tables.items()]
-    if others:
-        found.append(_case({number: rules[number] for number in others}, view))
-    if not found:
-        return F.lit(None).cast("int")
-    return F.least(*found) if len(found) > 1 else found[0]
-
-
-def _sort(rules: Sequence[Rule], view: ColumnView) -> tuple[dict[_Names, dict[_Texts, int]], list[int]]:
-    """Tables of texts with the first rule that asks for each, by names; and the rules that are in none."""
-    tables: dict[_Names, dict[_Texts, int]] = {}
-    rows = {number: _rows(rule, view) for number, rule in enumerate(rules)}
-    sizes = Counter(names for found in rows.values() for names, _ in found or ())
+    asked = {number: found for number, rule in enumerate(rules) if (found := _asked(rule, view)) is not None}
+    entries = Counter(names for found in asked.values() for names, _ in found.keys)
+    tables: dict[_Names, _Table] = {}
     others: list[int] = []
-    for number, found in rows.items():
-        if found is None or any(sizes[names] < _MIN_ENTRIES for names, _ in found):
+    for number in range(len(rules)):
+        found = asked.get(number)
+        if found is None or any(entries[names] < _MIN_ENTRIES for names, _ in found.keys):
             others.append(number)
             continue
-        for names, texts in found:
-            tables.setdefault(names, {}).setdefault(texts, number)
-    return tables, others
+        for names, texts in dict.fromkeys(found.keys):
+            tables.setdefault(names, _Table()).add(texts, number, closes=found.is_all)
+    columns = [_lookup(names, table, rules, view) for names, table in tables.items()]
+    columns += [_case(others, rules, view)] if others else []
+    if not columns:
+        return F.lit(None).cast("int")
+    return F.least(*columns) if len(columns) > 1 else columns[0]
 
 
-def _rows(rule: Rule, view: ColumnView) -> list[tuple[_Names, _Texts]] | None:
+def _asked(rule: Rule, view: ColumnView) -> _Asked | None:
     include, exclude = rule
-    found = keys(include.root) if exclude is None else None
-    if found is None or not all(view.operand(name).text is not None for key in found for name in key):
+    found = sufficient(include.root) if exclude is None else None
+    is_all = found is not None
+    if found is None:
+        found = required(include.root)
+        if found is None or len(found) > _MAX_COPIES:
+            return None
+    if not all(view.operand(name).text is not None for key in found for name in key):
         return None
-    ordered = [sorted(key.items()) for key in found]
-    return [(tuple(name for name, _ in key), tuple(text for _, text in key)) for key in ordered]
+    keys = [sorted(key.items()) for key in found]
+    return _Asked([(tuple(name for name, _ in key), tuple(text for _, text in key)) for key in keys], is_all)
 
 
-def _lookup(names: _Names, table: Mapping[_Texts, int], view: ColumnView) -> Column:
+def _lookup(names: _Names, table: _Table, rules: Sequence[Rule], view: ColumnView) -> Column:
+    """What a table says: a rule's number where that is certain, else the branch to try, counted down from -1."""
+    branches: dict[tuple[int, ...], int] = {}
+    values = []
+    for texts, tries in table.tries.items():
+        certain = len(tries) == 1 and texts in table.closed
+        values.append(tries[0] if certain else branches.setdefault(tuple(tries), -1 - len(branches)))
+    found = _element(names, dict(zip(table.tries, values, strict=True)), view)
+    if not branches:
+        return found
+    cases = [(value, _case(list(tries), rules, view)) for tries, value in branches.items()]
+    return F.when(found >= 0, found).when(found < 0, _search(found, cases))
+
+
+def _element(names: _Names, table: Mapping[_Texts, int], view: ColumnView) -> Column:
     # As JSON, because a Column for each text would take a call into the JVM each; Spark makes it one constant.
     texts = F.from_json(F.lit(json.dumps([_joined(texts) for texts in table])), "array<string>")
     numbers = F.from_json(F.lit(json.dumps(list(table.values()))), "array<int>")
@@ -81,11 +121,21 @@ def _joined(texts: _Texts) -> str:
     return "".join(f"{len(text.encode())}:{text}" for text in first) + last
 
 
-def _case(rules: Mapping[int, Rule], view: ColumnView) -> Column:
-    (number, rule), *others = rules.items()
-    case = F.when(_selects(rule, view), number)
-    for number, rule in others:
-        case = case.when(_selects(rule, view), number)
+def _search(found: Column, cases: Sequence[tuple[int, Column]]) -> Column:
+    """The case whose number was found, in a number of steps that grows with the logarithm of theirs."""
+    if len(cases) == 1:
+        return cases[0][1]
+    middle = len(cases) // 2
+    # Numbers count down, so those of the first half are the greater ones.
+    first = found >= cases[middle - 1][0]
+    return F.when(first, _search(found, cases[:middle])).otherwise(_search(found, cases[middle:]))
+
+
+def _case(numbers: Sequence[int], rules: Sequence[Rule], view: ColumnView) -> Column:
+    first, *others = numbers
+    case = F.when(_selects(rules[first], view), first)
+    for number in others:
+        case = case.when(_selects(rules[number], view), number)
     return case
 
 

@@ -1,25 +1,50 @@
-"""Predicates that only ask for texts, as the combinations of texts that make them true."""
+"""Which texts a predicate asks for: the combinations that make it true, or without which it cannot be."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from routes.predicate.nodes import Comparison, Identifier, In, Literal, Logical, Node, Operator
 
-__all__ = ["MAX_KEYS", "Key", "keys"]
+__all__ = ["MAX_KEYS", "Key", "required", "sufficient"]
 
 Key = Mapping[str, str]
-"""Text by name; the predicate is true for a message that has all of them."""
+"""Text by name; a message has the key if it has all of them."""
 
 MAX_KEYS = 20_000
-"""A predicate with more combinations than this is not taken apart."""
+"""A predicate with more keys than this is not taken apart."""
 
 _REPLACEMENT = "\ufffd"
 
 
-def keys(node: Node) -> list[Key] | None:
-    """The combinations for which a predicate is true, none else; None if it asks for anything but texts."""
+def sufficient(node: Node) -> list[Key] | None:
+    """Keys such that the predicate is true for a message with one of them, and for no other; None if there are none.
+
+    An empty list belongs to a predicate that is never true: `a = 'x' AND a = 'y'`.
+    """
+    match node:
+        case Logical(operator=Operator.OR):
+            return _any(node.operands, sufficient)
+        case Logical():
+            found = [sufficient(operand) for operand in node.operands]
+            return None if None in found else _product([keys for keys in found if keys is not None])
+    return _asked(node)
+
+
+def required(node: Node) -> list[Key] | None:
+    """Keys such that the predicate is not true for a message with none of them; None if it asks for no texts."""
+    match node:
+        case Logical(operator=Operator.OR):
+            return _any(node.operands, required)
+        case Logical():
+            found = [keys for operand in node.operands if (keys := required(operand)) is not None]
+            product = _product(found)
+            return (min(found, key=len) if product is None else product) if found else None
+    return _asked(node)
+
+
+def _asked(node: Node) -> list[Key] | None:
     match node:
         case Comparison(operator=Operator.EQ, left=Identifier(name=name), right=Literal(value=str() as text)):
             return _keys(name, (text,))
@@ -27,35 +52,28 @@ def keys(node: Node) -> list[Key] | None:
             return _keys(name, (text,))
         case In(operand=Identifier(name=name), values=texts, negated=False):
             return _keys(name, texts)
-        case Logical(operator=Operator.OR, operands=operands):
-            return _any(operands)
-        case Logical(operands=operands):
-            return _all(operands)
     return None
 
 
-def _keys(name: str, texts: tuple[str, ...]) -> list[Key] | None:
+def _keys(name: str, texts: Sequence[str]) -> list[Key] | None:
     # Spark compares bytes, and bytes that are no UTF-8 read as U+FFFD: equality of bytes would miss them.
-    if any(_REPLACEMENT in text for text in texts):
-        return None
-    return [{name: text} for text in texts]
+    return None if any(_REPLACEMENT in text for text in texts) else [{name: text} for text in texts]
 
 
-def _any(operands: tuple[Node, ...]) -> list[Key] | None:
+def _any(operands: Sequence[Node], keys_of: Callable[[Node], list[Key] | None]) -> list[Key] | None:
     found: list[Key] = []
     for operand in operands:
-        more = keys(operand)
+        more = keys_of(operand)
         if more is None or len(found) + len(more) > MAX_KEYS:
             return None
         found += more
     return found
 
 
-def _all(operands: tuple[Node, ...]) -> list[Key] | None:
+def _product(operands: Sequence[list[Key]]) -> list[Key] | None:
     found: list[Key] = [{}]
-    for operand in operands:
-        more = keys(operand)
-        if more is None or len(found) * len(more) > MAX_KEYS:
+    for more in operands:
+        if len(found) * len(more) > MAX_KEYS:
             return None
         pairs = itertools.product(found, more)
         # A name cannot have two texts at once.

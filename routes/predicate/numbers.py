@@ -17,6 +17,7 @@ __all__ = [
     "LONG_MIN",
     "NUMBER_TEXT",
     "SPECIAL_TEXT",
+    "alike",
     "exact",
     "fits",
     "literal",
@@ -78,6 +79,11 @@ def exact(text: str) -> int | None:
 def fits(value: int) -> bool:
     """Whether an exact number fits 64 bits."""
     return LONG_MIN <= value <= LONG_MAX
+
+
+def alike(value: int) -> bool:
+    """Whether an exact number compares with any other alike, be they both exact, singles or doubles."""
+    return abs(value) < 2**53 and single(value) == value
 
 
 def single(value: int | float | Decimal) -> float:

@@ -17,7 +17,7 @@ from routes.predicate import numbers
 from routes.predicate.values import Kind, Value
 from routes.properties import JmsType
 
-__all__ = ["Operand", "constant", "declared", "dynamic"]
+__all__ = ["Operand", "any_number", "constant", "declared", "dynamic"]
 
 _INTEGERS = {JmsType.LONG: "bigint", JmsType.INT: "int", JmsType.SHORT: "smallint", JmsType.BYTE: "tinyint"}
 
@@ -36,6 +36,8 @@ class Operand:
     """float."""
     double: Column | None = None
     """double."""
+    number: Column | None = None
+    """double: any number as one, NaN left out; only where that is enough to compare it with a constant."""
     present: Column | None = None
     """boolean, never NULL: whether the value is there, whatever it is; None for a constant."""
     has_single: Column | None = None
@@ -55,11 +57,12 @@ def constant(value: Value | None) -> Operand:
         case Kind.BOOLEAN:
             return Operand(truth=column, value=value)
         case Kind.EXACT:
-            return Operand(long=column.cast("bigint"), value=value)
+            number = F.lit(float(value.value)) if numbers.alike(int(value.value)) else None
+            return Operand(long=column.cast("bigint"), number=number, value=value)
         case Kind.SINGLE:
             return Operand(single=column.cast("float"), value=value)
         case Kind.DOUBLE:
-            return Operand(double=column, value=value)
+            return Operand(double=column, number=column, value=value)
     return Operand(text=column, value=value)
 
 
@@ -100,6 +103,11 @@ def dynamic(raw: str, kind: str) -> Mapping[str, str]:
         "double": double,
         "present": f"{raw} IS NOT NULL AND ({kind} IN ('', 'string', 'bytes') OR {well_formed})",
     }
+
+
+def any_number(long: str, single: str, double: str) -> str:
+    """SQL for `number`, from the columns that `dynamic` made."""
+    return f"nanvl(coalesce(CAST({long} AS double), CAST({single} AS double), {double}), CAST(NULL AS double))"
 
 
 def _truth(raw: str) -> str:

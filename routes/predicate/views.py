@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routes.predicate.nodes import ADDRESS
-from routes.predicate.operands import Operand, declared, dynamic
+from routes.predicate.operands import Operand, any_number, declared, dynamic
 from routes.properties import HEADER_FIELDS, JmsType, encode_type_name
 
 __all__ = ["ColumnView", "HeaderView", "View", "extract", "header_names"]
@@ -112,14 +112,20 @@ def extract(frame: DataFrame, names: Iterable[str], headers: HeaderView | None =
     found: dict[str, Column] = {"property_types": headers.header(_TYPES)}
     kinds: dict[str, Column] = {}
     read: dict[str, Column] = {}
+    numbers: dict[str, Column] = {}
     operands: dict[str, Operand] = {}
     for name, (raw, kind) in columns.items():
         found[raw] = headers.text(name)
         kinds[kind] = _kind(F.col("property_types"), name)
-        ways = _ways(name, raw, kind)
-        read |= {f"{raw}_{way}": F.expr(sql) for way, sql in ways.items()}
-        operands[name] = Operand(**{way: F.col(f"{raw}_{way}") for way in ways})  # type: ignore[arg-type]
-    frame = frame.withColumns(found).withColumns(kinds).withColumns(read)
+        made = {f"{raw}_{way}": F.expr(sql) for way, sql in _ways(name, raw, kind).items()}
+        read |= made
+        if f"{raw}_double" in made:
+            made[f"{raw}_number"] = F.expr(any_number(f"{raw}_long", f"{raw}_single", f"{raw}_double"))
+            numbers[f"{raw}_number"] = made[f"{raw}_number"]
+        ways = {column.removeprefix(f"{raw}_"): F.col(column) for column in made}
+        operands[name] = Operand(**ways)  # type: ignore[arg-type]
+    for level in (found, kinds, read, numbers):
+        frame = frame.withColumns(level)
     return frame, ColumnView(columns, operands, headers)
 
 
