@@ -72,7 +72,7 @@ def command(
     sizes are not checked.
     """
     from engine.cli.explanation import as_json, as_text
-    from engine.explain.explain import explain
+    from engine.explain import explain
 
     settings = load(config)
     given = [name for name, value in (("--file", file), ("--journal", journal)) if value is not None]

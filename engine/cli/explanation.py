@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import json_bytes, show_bytes
-from engine.explain.explain import Ending
+from engine.explain import Ending
 
 if TYPE_CHECKING:
-    from engine.explain.explain import Explanation, Step
+    from engine.explain import Explanation, Step
     from routes.predicate import Trace
 
 __all__ = ["as_json", "as_text"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli import main
-from engine.explain.explain import Ending, explain
+from engine.explain import Ending, explain
 from engine.message import BodyType, Message
 from routes.config import loads
 from routes.properties import JmsType, Property

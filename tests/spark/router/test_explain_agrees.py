@@ -1,4 +1,4 @@
-"""`engine.explain.explain` says of one message what the router does with it, for messages of every kind."""
+"""`engine.explain` says of one message what the router does with it, for messages of every kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.explain.explain import Ending, Explanation, explain
+from engine.explain import Ending, Explanation, explain
 from engine.message import BodyType, Message, Record
 from routes.config import loads
 from routes.properties import JmsType, Property
