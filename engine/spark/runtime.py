@@ -124,9 +124,8 @@ class _Router:
             begun = time.monotonic()
             while not stop.wait(_READ_SECONDS):
                 run.check(run.measure())
-                if time.monotonic() - begun > _HEALTHY_SECONDS:
-                    self._outage.over()
-                self._tell(sampler)
+                self._check(sampler)
+                self._tell(sampler, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
             self._status.state(State.STOPPING)
             run.stop(drain=config.router.mode is RouterMode.REALTIME)
         finally:
@@ -134,21 +133,28 @@ class _Router:
             query.stop()
             run.measure()
 
-    def _tell(self, sampler: LagSampler) -> None:
-        """Reports how the router is, from what Kafka answered last."""
-        silence = time.monotonic() - sampler.contact
+    def _check(self, sampler: LagSampler) -> None:
+        """Raises what the query itself would notice late or never."""
+        journal = self._config.journal.topic
         if isinstance(sampler.complaint, HardFailureError):
             raise sampler.complaint
+        if journal in sampler.missing:
+            msg = f"the journal {journal!r} was deleted while the router runs; restore it and start the bridge again"
+            raise HardFailureError(msg)
         if sampler.missing:
             check_topics(self._config)
         if sampler.partitions > self._pipes.spark.sparkContext.defaultParallelism:
             msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
             raise RuntimeError(msg)
-        if silence > self._config.router.outage_timeout_seconds:
-            self._outage.too_long(sampler.complaint)
-        up = silence < _SILENCE_SECONDS
+
+    def _tell(self, sampler: LagSampler, *, settled: bool) -> None:
+        """Reports how the router is, from what Kafka answered last; `settled`: the query has run for a while."""
+        up = time.monotonic() - sampler.contact < _SILENCE_SECONDS
         self._metrics.connection(up)
-        if up:
-            self._status.state(State.READY, f"{len(self._config.routes)} routes, {self._config.router.mode}")
-        else:
+        if not up:
+            self._outage.check(sampler.complaint)
             self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
+            return
+        if settled:
+            self._outage.over()
+        self._status.state(State.READY, f"{len(self._config.routes)} routes, {self._config.router.mode}")
