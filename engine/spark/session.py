@@ -22,6 +22,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
+from engine.jars import jars
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
@@ -116,13 +117,13 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
 
     `folder` is for Spark's temporary files and configuration, `log` takes everything it has to say.
     """
-    jars = Path(os.environ.get("JMS_BRIDGE_JARS") or Path(__file__).parents[2] / ".jars") / "spark"
-    if not (jars / _OURS).exists():
-        msg = f"no {_OURS} in {jars}: run `make setup`"
+    extras = jars() / "spark"
+    if not (extras / _OURS).exists():
+        msg = f"no {_OURS} in {extras}: run `make setup`"
         raise SetupError(msg)
     folder.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
-    _write_settings(folder, log, settings, jars)
+    _write_settings(folder, log, settings, extras)
     with _environment(folder), _own_interrupts(), log.open("ab") as output:
         try:
             launch: Any = launch_gateway

@@ -19,6 +19,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from engine.errors import UnreachableError
+from engine.jars import jars
 from engine.supervision.child import GO
 from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER
 from engine.telemetry import logging
@@ -91,14 +92,14 @@ def _part(config: Config, only: str, worker: int, status: Reporter, orders: Orde
         from engine.embedded import EmbeddedKafka
 
         embedded = config.embedded
-        kafka = EmbeddedKafka(embedded.data, embedded.kafka_port, _jars())
+        kafka = EmbeddedKafka(embedded.data, embedded.kafka_port, jars())
         _serve(kafka, f"{kafka.bootstrap}, data in {kafka.folder}", status, orders.stop)
     elif only == ARTEMIS:
         from engine.embedded import EmbeddedArtemis
 
         embedded = config.embedded
         ports = embedded.artemis_port, embedded.stomp_port, embedded.amqp_port
-        artemis = EmbeddedArtemis(embedded.data, *ports, _jars())
+        artemis = EmbeddedArtemis(embedded.data, *ports, jars())
         where = f"{artemis.stomp_url}, {artemis.amqp_url}, {artemis.core_url}, data in {artemis.folder}"
         _serve(artemis, where, status, orders.stop)
     elif only == ROUTER:
@@ -163,10 +164,6 @@ def _prepared(
         else:
             return True
     return False
-
-
-def _jars() -> Path:
-    return Path(os.environ.get("JMS_BRIDGE_JARS") or Path(__file__).parents[1] / ".jars")
 
 
 def _listen(fd: int, orders: Orders) -> None:
