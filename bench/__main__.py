@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import uuid
 from typing import TYPE_CHECKING, NoReturn
 
 from confluent_kafka import KafkaException
@@ -54,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 def _measured(name: str, options: Options) -> Report:
     print(f"== {name}", flush=True)
-    with broker(options.folder / "data", programs.JARS) as kafka:
+    with broker(options.folder / f"data-{uuid.uuid4().hex[:8]}", programs.JARS) as kafka:
         return _MEASURE[name](kafka, options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 import uuid
 from abc import ABC, abstractmethod
@@ -41,6 +42,10 @@ class Place:
     def log(self) -> Path:
         """What the program prints."""
         return self.folder / f"{self.run}.log"
+
+    def clean(self) -> None:
+        """Removes what a run that went well has left, apart from its log."""
+        shutil.rmtree(self.state, ignore_errors=True)
 
 
 class Contestant(ABC):

@@ -63,6 +63,7 @@ def _run(broker: Broker, contestant: Contestant, options: Options) -> dict[str, 
         samples = _samples(place, ",".join(place.outputs), options)
         commits = [int(moment * 1e6) for moment in Bridge.commits(place)]
     broker.delete(place.journal, *place.outputs)
+    place.clean()
     quiet = [sample for sample in samples if not _near(commits, sample[0])]
     begin, end = samples[0][0], samples[-1][0]
     return {

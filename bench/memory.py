@@ -82,6 +82,7 @@ def _run(broker: Broker, bridge: Bridge, options: Options) -> dict[str, Any]:
             sent = options.memory_rate * options.memory_seconds
             broker.await_count(place.outputs, sum(expected(warm)) + sent, router, _PATIENCE_SECONDS)
     broker.delete(place.journal, *place.outputs)
+    place.clean()
     counted = [sample for sample in samples if sample["seconds"] >= options.memory_seconds * _WARM_SHARE]
     rss = _trend(counted, "rss")
     growth = rss["mb_per_minute"] * (counted[-1]["seconds"] - counted[0]["seconds"]) / 60 / rss["first_mb"]

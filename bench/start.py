@@ -62,4 +62,5 @@ def _run(broker: Broker, contestant: Contestant, options: Options) -> float:
         started = process.started
     found = programs.verify(broker.bootstrap, place.outputs, BRIDGE_ID, 0)
     broker.delete(*place.outputs)
+    place.clean()
     return float(found["first_ms"] / 1000 - started)

@@ -77,6 +77,7 @@ def _pass(broker: Broker, contestant: Contestant, options: Options) -> Pass:
     found = programs.verify(broker.bootstrap, place.outputs, BRIDGE_ID, warm)
     broker.delete(*place.outputs)
     _check(contestant.name, found, wanted)
+    place.clean()
     first, steady, last = (found[name] / 1000 for name in ("first_ms", "warm_ms", "last_ms"))
     millions = options.records / 1e6 * found["steady"] / (sum(wanted.values()) - warm)
     return Pass(
