@@ -31,26 +31,26 @@ routes.blue.conv.key=region
 """
 
 
-@pytest.mark.parametrize(("mode", "other"), [("realtime", "batch"), ("batch", "realtime")])
-def test_routes_each_record_once_across_a_stop_a_kill_and_a_change_of_mode(bench: Bench, mode: str, other: str) -> None:
+def test_routes_each_record_once_across_stops_kills_and_changes_of_mode(bench: Bench) -> None:
     bench.send(500)
-    router = bench.start(mode).wait_ready()
+    router = bench.start("realtime").wait_ready()
     bench.wait_numbers(500)
     wait_for(lambda: router.metric("jmsbridge_routed_messages_total", route="red", topic=bench.red) == 250, 30)
     assert router.metric("jmsbridge_routing_latency_seconds_count") == 500
     assert router.stop() == 0
     assert router.metric("jmsbridge_journal_lag_records", partition="0") == 0
 
-    bench.send(500)
-    router = bench.start(mode).wait_ready()
-    bench.wait_numbers(501)
-    bench.send(2000)
-    router.kill()
+    for mode in ("batch", "realtime"):
+        before = bench.count
+        bench.send(500)
+        router = bench.start(mode).wait_ready()
+        bench.wait_numbers(before + 1)
+        bench.send(2000)
+        router.kill()
 
-    router = bench.start(other).wait_ready()
-    found = bench.wait_numbers(3000)
+    router = bench.start("batch").wait_ready()
+    assert bench.wait_numbers(5500) == dict.fromkeys(range(5500), 1)
     assert router.stop() == 0
-    assert found == dict.fromkeys(range(3000), 1)
 
 
 def test_after_a_crash_what_was_left_out_is_routed_as_the_routes_were_then(bench: Bench) -> None:
@@ -135,7 +135,7 @@ def test_a_tail_of_transaction_markers_is_no_lag(bench: Bench) -> None:
     assert json.loads(next(bench.checkpoint.glob("*/stop.json")).read_text())["decided"]
 
 
-def test_a_damaged_checkpoint_and_another_journal_are_refused(bench: Bench) -> None:
+def test_a_journal_that_was_made_anew_is_refused(bench: Bench) -> None:
     bench.send(10)
     router = bench.start().wait_ready()
     bench.wait_numbers(10)
@@ -147,8 +147,3 @@ def test_a_damaged_checkpoint_and_another_journal_are_refused(bench: Bench) -> N
     router = bench.start()
     assert router.wait_end() == 4
     assert "was deleted and created again" in router.error
-
-    start.write_text(text[:-20])
-    router = bench.start()
-    assert router.wait_end() == 4
-    assert f"{start} is damaged" in router.error
