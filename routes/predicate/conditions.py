@@ -30,11 +30,13 @@ from routes.predicate.nodes import (
     Predicate,
 )
 from routes.predicate.operands import Operand, constant
+from routes.predicate.tables import look_up
 from routes.predicate.views import ColumnView
 
 __all__ = ["balanced", "compile_predicate"]
 
 _REPLACEMENT = "\ufffd"
+_FEW = 100
 
 
 def compile_predicate(predicate: Predicate, view: ColumnView, *, exact: bool = True) -> Column:
@@ -134,7 +136,11 @@ def _comparable(a: Operand, b: Operand) -> tuple[Column, Column]:
 
 
 def _in(text: Column, texts: Sequence[str]) -> Column:
-    return (F.make_valid_utf8(text) if any(_REPLACEMENT in value for value in texts) else text).isin(*texts)
+    if any(_REPLACEMENT in value for value in texts):
+        text = F.make_valid_utf8(text)
+    if len(texts) <= _FEW:
+        return text.isin(*texts)
+    return F.coalesce(look_up(text, dict.fromkeys(texts, 1)) == 1, F.when(text.isNotNull(), False))
 
 
 def _like(text: Column, pattern: patterns.Pattern) -> Column:

@@ -9,7 +9,6 @@ the least number of all.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 from routes.predicate.conditions import compile_predicate
 from routes.predicate.keys import required, sufficient
 from routes.predicate.nodes import Predicate
+from routes.predicate.tables import look_up
 from routes.predicate.views import ColumnView
 
 __all__ = ["first_match"]
@@ -102,33 +102,21 @@ def _lookup(names: _Names, table: _Table, rules: Sequence[Rule], view: ColumnVie
     found = _element(names, dict(zip(table.tries, values, strict=True)), view)
     if not branches:
         return found
-    cases = [(value, _case(list(tries), rules, view)) for tries, value in branches.items()]
-    return F.when(found >= 0, found).when(found < 0, _search(found, cases))
+    # `elt` names what was found once and evaluates no other branch, where a CASE would name it again for each.
+    tried = F.elt(-found, *(_case(tries, rules, view).cast("string") for tries in branches))
+    return F.when(found >= 0, found).otherwise(tried.cast("int"))
 
 
 def _element(names: _Names, table: Mapping[_Texts, int], view: ColumnView) -> Column:
-    # As JSON, because a Column for each text would take a call into the JVM each; Spark makes it one constant.
-    texts = F.from_json(F.lit(json.dumps([_joined(texts) for texts in table])), "array<string>")
-    numbers = F.from_json(F.lit(json.dumps(list(table.values()))), "array<int>")
     *first, last = [text for name in names if (text := view.operand(name).text) is not None]
     parts = [part for text in first for part in (F.octet_length(text).cast("string"), F.lit(":"), text)]
-    return F.try_element_at(F.map_from_arrays(texts, numbers), F.concat(*parts, last) if parts else last)
+    return look_up(F.concat(*parts, last) if parts else last, {_joined(texts): value for texts, value in table.items()})
 
 
 def _joined(texts: _Texts) -> str:
     """One text for several, different for different ones: each but the last says how many bytes it has."""
     *first, last = texts
     return "".join(f"{len(text.encode())}:{text}" for text in first) + last
-
-
-def _search(found: Column, cases: Sequence[tuple[int, Column]]) -> Column:
-    """The case whose number was found, in a number of steps that grows with the logarithm of theirs."""
-    if len(cases) == 1:
-        return cases[0][1]
-    middle = len(cases) // 2
-    # Numbers count down, so those of the first half are the greater ones.
-    first = found >= cases[middle - 1][0]
-    return F.when(first, _search(found, cases[:middle])).otherwise(_search(found, cases[middle:]))
 
 
 def _case(numbers: Sequence[int], rules: Sequence[Rule], view: ColumnView) -> Column:

@@ -93,11 +93,11 @@ def _condition(random: Random, depth: int) -> str:
             low, high = _value_text(random, 1), _value_text(random, 1)
             return f"{_value_text(random, 1)} {negation}BETWEEN {low} AND {high}"
         case 1:
-            texts = ", ".join(_quoted(random.choice(TEXTS)) for _ in range(random.choice((1, 2, 20))))
+            texts = ", ".join(quoted(random.choice(TEXTS)) for _ in range(random.choice((1, 2, 20))))
             return f"{_name(random)} {negation}IN ({texts})"
         case 2:
             escape = random.choice(("", " ESCAPE '\\'"))
-            return f"{_name(random)} {negation}LIKE {_quoted(random.choice(PATTERNS))}{escape}"
+            return f"{_name(random)} {negation}LIKE {quoted(random.choice(PATTERNS))}{escape}"
         case 3:
             return f"{_name(random)} IS {negation}NULL"
         case 4:
@@ -119,12 +119,13 @@ def _value_text(random: Random, depth: int) -> str:
         return _name(random)
     if kind < 0.85:
         return random.choice(("", "-")) + random.choice(NUMBERS)
-    return random.choice(("TRUE", "FALSE", *(_quoted(random.choice(TEXTS)) for _ in range(4))))
+    return random.choice(("TRUE", "FALSE", *(quoted(random.choice(TEXTS)) for _ in range(4))))
 
 
 def _name(random: Random) -> str:
     return random.choice((*NAMES, *NAMES, *FIELDS, "missing"))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as a constant."""
     return "'" + text.replace("'", "''") + "'"
