@@ -6,6 +6,7 @@ names of Kafka Connect where it has one, so that its tools read them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -61,7 +62,9 @@ class Check:
     fails: Callable[[Row], Column]
     """True for a row that fails; it sees the row with the key already chosen."""
     says: Callable[[Row], Column]
-    """The sentence for the dead letter and the log."""
+    """The sentence for the dead letter."""
+    stops: Callable[[Route], str]
+    """The same of a route, without what only the message tells: for the error that stops the query."""
 
 
 def key_name(route: Route) -> str:
@@ -90,7 +93,7 @@ def _body() -> Check:
     def says(row: Row) -> Column:
         return F.concat(F.lit("the body is of type "), row.header(BODY), F.lit(", neither text nor bytes"))
 
-    return Check("body-not-convertible", "convert", fails, says)
+    return Check("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
 
 
 def _key_found(config: Config) -> Check:
@@ -99,7 +102,10 @@ def _key_found(config: Config) -> Check:
     def says(row: Row) -> Column:
         return F.concat(F.lit("there is no value under '"), row.pick(names), F.lit("' to take the key from"))
 
-    return Check("key-not-found", "key", lambda row: row.key.isNull(), says)
+    def stops(route: Route) -> str:
+        return f"there is no value under '{key_name(route)}' to take the key from"
+
+    return Check("key-not-found", "key", lambda row: row.key.isNull(), says, stops)
 
 
 def _key_valid(config: Config) -> Check:
@@ -121,12 +127,13 @@ def _key_valid(config: Config) -> Check:
         fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), row.key.cast("string")).rlike(valid), F.lit(False))
         return fails if all(route.key for route in config.routes) else row.pick(names).isNotNull() & fails
 
+    neither = "is neither a number nor text that matches routing.key-pattern"
+
     def says(row: Row) -> Column:
         shown = F.substring(F.make_valid_utf8(row.key.cast("string")), 1, 100)
-        end = "' is neither a number nor text that matches routing.key-pattern"
-        return F.concat(F.lit("the key '"), shown, F.lit("' from '"), row.pick(names), F.lit(end))
+        return F.concat(F.lit("the key '"), shown, F.lit("' from '"), row.pick(names), F.lit(f"' {neither}"))
 
-    return Check("key-invalid", "key", fails, says)
+    return Check("key-invalid", "key", fails, says, lambda route: f"the key from '{key_name(route)}' {neither}")
 
 
 def _size(limits: Mapping[str, int]) -> Check:
@@ -141,7 +148,10 @@ def _size(limits: Mapping[str, int]) -> Check:
         parts = ("the record has ", measure(row), " bytes, its topic takes ", row.pick(allowed))
         return F.concat(*(F.lit(part) if isinstance(part, str) else part.cast("string") for part in parts))
 
-    return Check("too-large", "publish", fails, says)
+    def stops(route: Route) -> str:
+        return f"the record is larger than its topic takes ({limits.get(route.name)} bytes)"
+
+    return Check("too-large", "publish", fails, says, stops)
 
 
 def _declared_size(row: Row) -> Column:
@@ -215,14 +225,16 @@ def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column
 
 
 def stop_message(row: Row, config: Config, made: tuple[Check, ...]) -> Column:
-    """The text of the error that stops the query: `STOP`, then JSON with route, reason, position and detail."""
-    facts = F.struct(
-        row.pick(by_route(config, lambda route: route.name)).alias("route"),
-        _reason(row, made).alias("reason"),
-        position(row).alias("position"),
-        _sentence(row, made).alias("detail"),
-    )
-    return F.concat(F.lit(STOP), F.to_json(facts))
+    """The text of the error that stops the query: `STOP`, then JSON with route, reason, detail and position."""
+    # All but the position is made here, so that little code is left for Spark to generate into the routing.
+    known = [
+        json.dumps({"route": route.name, "reason": check.reason, "detail": check.stops(route)})[:-1]
+        for check in made
+        for route in config.routes
+    ]
+    texts = F.from_json(F.lit(json.dumps(known)), "array<string>")
+    index = row.branch(CHECKS) * len(config.routes) + row.branch(ROUTES)
+    return F.concat(F.lit(STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
 
 
 def _reason(row: Row, made: tuple[Check, ...]) -> Column:

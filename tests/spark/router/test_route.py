@@ -200,7 +200,7 @@ def test_policy_stop_ends_the_query_and_names_the_message(router: Router) -> Non
     text = ORDERS + "routes.a.conv.key=msg.header.customer\n"
     with pytest.raises(PySparkException, match="jms-bridge:stop:") as error:
         router(text, [message(customer="1"), message()])
-    for part in ('"route":"a"', '"reason":"key-not-found"', '"position":"journal:0:1"', "no value under 'customer'"):
+    for part in ('"route": "a"', '"reason": "key-not-found"', '"position": "journal:0:1"', "no value under 'customer'"):
         assert part in str(error.value)
 
 
