@@ -157,4 +157,5 @@ class _Router:
             return
         if settled:
             self._outage.over()
-        self._status.state(State.READY, f"{len(self._config.routes)} routes, {self._config.router.mode}")
+        count = len(self._config.routes)
+        self._status.state(State.READY, f"{count} route{'s' * (count != 1)}, {self._config.router.mode}")

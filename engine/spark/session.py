@@ -62,6 +62,8 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Each consumer that Spark keeps may hold a fetch of several MiB; recovery reads every partition of every output.
+    "spark.kafka.consumer.cache.capacity": "16",
     # Both shorten the pause between two intervals of real-time mode; the checkpoint is on a local disk.
     "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
