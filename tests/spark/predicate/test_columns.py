@@ -112,7 +112,7 @@ def test_the_deepest_and_longest_predicates_run(spark: SparkSession) -> None:
         parse("NOT " * 48 + "a = 1"),
         parse("a" + " + a" * 45 + " > 5"),
         parse("a" + " / b" * 45 + " > 5"),
-        parse("(" * 45 + "a" + " * b + 1)" * 45 + " > 5"),
+        parse("(" * 22 + "a" + " * b + 1)" * 22 + " > 5"),
         parse(" AND ".join(f"a <> {number}" for number in range(500))),
         parse(f"a IN ({many})"),
         parse(f"a NOT IN ({many}) OR b = 1"),
