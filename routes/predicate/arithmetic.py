@@ -6,6 +6,7 @@ the three, at most one of them not NULL, and each names each Column of its opera
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -64,8 +65,8 @@ def negate(operand: Operand) -> Operand:
 
 def compare_numbers(sign: Operator, left: Operand, right: Operand) -> list[Column]:
     """Booleans of which at most one is not NULL: what the comparison says if both are numbers."""
-    if sign is not Operator.NE and left.number is not None and right.number is not None:
-        return [_COMPARE[sign](left.number, right.number)]
+    if left.number is not None and right.number is not None and (left.value is None) is not (right.value is None):
+        return [_compare(sign, left.number, right.number, left, right)]
     parts = [] if left.long is None or right.long is None else [_COMPARE[sign](left.long, right.long)]
     for width in ("single", "double"):
         part = _promoted(left, right, width, lambda a, b: _compare(sign, a, b, left, right))
@@ -75,9 +76,13 @@ def compare_numbers(sign: Operator, left: Operand, right: Operand) -> list[Colum
 
 def _compare(sign: Operator, a: Column, b: Column, left: Operand, right: Operand) -> Column:
     # Spark holds NaN equal to itself and greater than all else; for Java it is not even equal to itself.
-    nans = [F.isnan(column) for column, operand in ((a, left), (b, right)) if operand.value is None]
     compared = _COMPARE[sign](a, b)
-    return F.when(reduce(operator.or_, nans) & compared.isNotNull(), sign is Operator.NE).otherwise(compared)
+    if left.value is None and right.value is None:
+        nan = (F.isnan(a) | F.isnan(b)) & compared.isNotNull()
+        return F.when(nan, sign is Operator.NE).otherwise(compared)
+    greater = (Operator.GT, Operator.GE) if right.value is not None else (Operator.LT, Operator.LE)
+    number = a if right.value is not None else b
+    return compared & (number <= math.inf) if sign in greater else compared
 
 
 def _divide(a: Column, b: Column) -> Column:

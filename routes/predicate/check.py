@@ -31,7 +31,11 @@ from routes.properties import HEADER_FIELDS, JmsType
 if TYPE_CHECKING:
     from routes.errors import PredicateError
 
-__all__ = ["check"]
+__all__ = ["MAX_OPERATORS", "check"]
+
+MAX_OPERATORS = 10
+"""Arithmetic operators in one comparison. Which types meet in it depends on the message, and code for all the ways
+they may meet grows with the cube of their number."""
 
 
 def check(text: str, root: Node) -> None:
@@ -55,12 +59,23 @@ class _Check:
                 for operand in children(node):
                     self._condition(operand, rule)
             case Comparison():
+                self._size(node)
                 self._comparison(node)
             case Between() | Arithmetic() | Negate():
+                if isinstance(node, Between):
+                    self._size(node)
                 for operand in children(node):
                     self._number(operand, _calculates(node))
             case Literal(value=int() as value) if not numbers.fits(value):
                 raise self._error(node, f"the number {self._source(node)} does not fit 64 bits", faults.RANGE_HINT)
+
+    def _size(self, node: Comparison | Between) -> None:
+        operators = [part for part in walk(node) if isinstance(part, Arithmetic | Negate)]
+        if len(operators) > MAX_OPERATORS:
+            message = f"a comparison calculates with more than {MAX_OPERATORS} operators"
+            raise self._error(
+                operators[MAX_OPERATORS], message, "let the sender put the result in a property"
+            )
 
     def _condition(self, node: Node, rule: str) -> None:
         if isinstance(node, Arithmetic | Negate) or (isinstance(node, Literal) and not isinstance(node.value, bool)):

@@ -37,7 +37,7 @@ class Operand:
     double: Column | None = None
     """double."""
     number: Column | None = None
-    """double: any number as one, NaN left out; only where that is enough to compare it with a constant."""
+    """double: any number as one; None where that is not enough to compare it with a constant, or a constant with it."""
     present: Column | None = None
     """boolean, never NULL: whether the value is there, whatever it is; None for a constant."""
     has_single: Column | None = None
@@ -107,7 +107,7 @@ def dynamic(raw: str, kind: str) -> Mapping[str, str]:
 
 def any_number(long: str, single: str, double: str) -> str:
     """SQL for `number`, from the columns that `dynamic` made."""
-    return f"nanvl(coalesce(CAST({long} AS double), CAST({single} AS double), {double}), CAST(NULL AS double))"
+    return f"coalesce(CAST({long} AS double), CAST({single} AS double), {double})"
 
 
 def _truth(raw: str) -> str:

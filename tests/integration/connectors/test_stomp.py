@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from proton import Message as AmqpMessage
-from proton import symbol
 
 from engine.errors import SetupError
 from engine.message import BodyType
 from engine.telemetry.status import State
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.running import bodies, read, until
+from tests.integration.connectors.stomp_harness import amqp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,13 +99,13 @@ def test_messages_that_came_to_the_broker_by_amqp_keep_what_a_frame_can_hold(
     config = configured(stomp.settings(queue))
     stomp.create(queue)
     properties = {"region": "emea", "n": 5, "x y": "sp", "é": "ü", "yes": True, "f": 1.5}
-    text = AmqpMessage(
+    text = amqp("proton").Message(
         id="my-id", body="hello é", correlation_id="c1", subject="typ", reply_to="replies", priority=3, durable=True
     )
     text.properties, text.group_id, text.group_sequence, text.user_id = properties, "g", 5, b"me"
     text.creation_time = 1_700_000_000
-    data = AmqpMessage(body=b"\x00\x01\xff", inferred=True)
-    stomp.amqp(queue, [text, data, AmqpMessage(body={"a": 1})])
+    data = amqp("proton").Message(body=b"\x00\x01\xff", inferred=True)
+    stomp.amqp(queue, [text, data, amqp("proton").Message(body={"a": 1})])
 
     start(config).acknowledges(3)
 
@@ -143,8 +142,8 @@ def test_a_message_that_the_broker_cannot_put_into_a_frame_stays_with_the_broker
 ) -> None:
     config = configured(stomp.settings(queue))
     stomp.create(queue)
-    stream = AmqpMessage(body=["precious", 1], durable=True)
-    stomp.amqp(queue, [AmqpMessage(body="before"), stream, AmqpMessage(body="after")])
+    stream = amqp("proton").Message(body=["precious", 1], durable=True)
+    stomp.amqp(queue, [amqp("proton").Message(body="before"), stream, amqp("proton").Message(body="after")])
 
     source = start(config)
     source.acknowledges(2)
@@ -212,8 +211,8 @@ def test_the_type_that_a_jms_sender_by_amqp_declares_is_kept(
 ) -> None:
     config = configured(stomp.settings(queue))
     stomp.create(queue)
-    marked = AmqpMessage(body=b"\xac\xed", inferred=True)
-    marked.annotations = {symbol("x-opt-jms-msg-type"): annotation}
+    marked = amqp("proton").Message(body=b"\xac\xed", inferred=True)
+    marked.annotations = {amqp("proton").symbol("x-opt-jms-msg-type"): annotation}
     stomp.amqp(queue, [marked])
 
     start(config).acknowledges(1)
