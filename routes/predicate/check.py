@@ -73,9 +73,7 @@ class _Check:
         operators = [part for part in walk(node) if isinstance(part, Arithmetic | Negate)]
         if len(operators) > MAX_OPERATORS:
             message = f"a comparison calculates with more than {MAX_OPERATORS} operators"
-            raise self._error(
-                operators[MAX_OPERATORS], message, "let the sender put the result in a property"
-            )
+            raise self._error(operators[MAX_OPERATORS], message, "let the sender put the result in a property")
 
     def _condition(self, node: Node, rule: str) -> None:
         if isinstance(node, Arithmetic | Negate) or (isinstance(node, Literal) and not isinstance(node.value, bool)):
