@@ -14,7 +14,9 @@ from pyspark.sql import functions as F
 
 from engine.message import Message, Record
 from routes.predicate import Predicate, evaluate, identifiers, parse
+from routes.predicate.check import MAX_OPERATORS
 from routes.predicate.columns import compile_predicate, extract
+from routes.predicate.parser import MAX_DEPTH
 from tests.spark.predicate import generate
 
 BATCHES = 4
@@ -109,10 +111,11 @@ def test_interpreted_expressions_say_the_same(spark: SparkSession) -> None:
 def test_the_deepest_and_longest_predicates_run(spark: SparkSession) -> None:
     many = ", ".join(f"'{number}'" for number in range(10_000))
     predicates = [
-        parse("NOT " * 48 + "a = 1"),
-        parse("a" + " + a" * 45 + " > 5"),
-        parse("a" + " / b" * 45 + " > 5"),
-        parse("(" * 22 + "a" + " * b + 1)" * 22 + " > 5"),
+        parse("NOT " * (MAX_DEPTH - 2) + "a = 1"),
+        parse("(" * 22 + "a = 1" + " OR a = 2) AND b = 1" * 22),
+        parse("a" + " + a" * MAX_OPERATORS + " > 5"),
+        parse("a" + " / b" * MAX_OPERATORS + " > 5"),
+        parse("-a * (b - (a + (b * (a - b / (a * b))))) > b"),
         parse(" AND ".join(f"a <> {number}" for number in range(500))),
         parse(f"a IN ({many})"),
         parse(f"a NOT IN ({many}) OR b = 1"),

@@ -6,6 +6,7 @@ import pytest
 
 from routes.errors import Fault, PredicateError
 from routes.predicate import parse
+from routes.predicate.check import MAX_OPERATORS
 from routes.predicate.parser import MAX_CHARACTERS, MAX_DEPTH
 
 VALUE = "a field or property, a number, a text in single quotes, TRUE or FALSE"
@@ -175,6 +176,12 @@ def test_the_excerpt_of_a_long_predicate_ends_soon_after_the_place() -> None:
 )
 def test_what_is_nested_too_deep_is_a_fault_and_no_crash(text: str) -> None:
     assert fault_of(text).message == f"operators are nested more than {MAX_DEPTH} deep here"
+
+
+def test_too_long_a_calculation_is_a_fault() -> None:
+    fault = fault_of("a" + " + 1" * MAX_OPERATORS + " BETWEEN 1 AND -b")
+    assert fault.message == f"a comparison calculates with more than {MAX_OPERATORS} operators"
+    assert parse("a" + " + 1" * MAX_OPERATORS + " = 1 AND " + "b" + " * 2" * MAX_OPERATORS + " = 1")
 
 
 def test_what_is_too_long_is_a_fault() -> None:
