@@ -90,10 +90,13 @@ class SourceLoop:
             self._source.connect()
             self._connected()
             journal = Journal(self._config, stop, self._stalled)
+            flow = _Flow(self._config, self._source, journal, self._metrics)
             try:
-                self._flow(_Flow(self._config, self._source, journal, self._metrics), journal, stop)
+                self._flow(flow, journal, stop)
             finally:
                 journal.close()
+                # Only now: closing confirms what was on its way.
+                flow.count()
         finally:
             self._source.close()
             self._metrics.connection(up=False)
@@ -113,8 +116,6 @@ class SourceLoop:
             # What is safe already need not come again.
             flow.settle_quietly()
             raise
-        finally:
-            flow.count()
 
     def _connected(self) -> None:
         self._connections += 1

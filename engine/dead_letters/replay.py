@@ -143,13 +143,7 @@ class _Transactions:
         self._flush()
 
     def _flush(self) -> None:
-        try:
-            left = self._producer.flush(_SECONDS)
-        except SystemError:
-            # confluent-kafka 2.16 runs the callbacks of messages that a fatal error ended with that error already
-            # raised, which Python refuses. The transaction is over; asked for it, the producer says why.
-            self._producer.commit_transaction(_SECONDS)
-            raise
+        left = self._producer.flush(_SECONDS)
         if self._failed:
             raise KafkaException(self._failed[0])
         if left:
@@ -167,8 +161,21 @@ class _Transactions:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except SystemError as error:
+            # confluent-kafka 2.16 runs the callbacks of messages that a fatal error ended with that error already
+            # raised, which Python refuses.
+            raise self._translate(self._fatal_error()) from error
         except KafkaException as error:
-            raise self._translate(error.args[0]) from error
+            cause: KafkaError = error.args[0]
+            raise self._translate(self._fatal_error() if cause.code() == KafkaError._FATAL else cause) from error
+
+    def _fatal_error(self) -> KafkaError:
+        """What has ended the producer for good: it tells when it is asked for anything about its transaction."""
+        try:
+            self._producer.commit_transaction(_SECONDS)
+        except KafkaException as error:
+            return error.args[0]
+        return KafkaError(KafkaError._FATAL)
 
     def _translate(self, error: KafkaError) -> Exception:
         servers = self._config.bootstrap_servers

@@ -51,6 +51,7 @@ def part(bridge: Bridge, only: str) -> int:
 
 
 def test_a_start_tells_what_runs_where_and_what_to_try(bridge: Bridge) -> None:
+    wait(lambda: "Ctrl-C stops" in bridge.output, lambda: bridge.output)
     lines = bridge.output.splitlines()
     assert re.fullmatch(r"jms-bridge \S+  test  .*/jms-bridge\.properties", lines[0])
     assert lines[1] == "starting kafka, artemis, router, source:jms"

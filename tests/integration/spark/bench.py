@@ -205,7 +205,7 @@ class Bench:
             found: dict[tuple[str, int, int], Record] = {}
             ends: set[tuple[str | None, int | None]] = set()
             while len(ends) < len(places):
-                for message in consumer.consume(1000, 10):
+                for message in consumer.consume(1000, 0.2):
                     if message.error():
                         ends.add((message.topic(), message.partition()))
                     else:
