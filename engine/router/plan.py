@@ -69,7 +69,8 @@ def topology(config: Config, limits: Mapping[str, int] | None = None, now: Colum
 def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
     def not_own_origin(row: Row) -> Column:
         own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(config.bridge_id).cast("binary").alias("value"))
-        return ~F.coalesce(F.array_contains(row.headers, own), F.lit(False))
+        # Names alone are quickly looked through; only the few messages that were routed before have this one.
+        return F.when(row.has_header(ORIGIN), ~F.array_contains(row.headers, own)).otherwise(F.lit(True))
 
     def durable(row: Row) -> Column:
         return F.coalesce(row.property("JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))

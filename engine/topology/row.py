@@ -77,6 +77,10 @@ class Row:
         """The first Kafka header of that name as text; NULL if there is none or it has no value."""
         return self.properties.header(name)
 
+    def has_header(self, name: str) -> Column:
+        """Whether there is a Kafka header of that name, with a value or without."""
+        return self.properties.has(name)
+
     def property(self, name: str) -> Column:
         """The text of a JMS field or property; NULL if the message has none."""
         return self.properties.text(name)

@@ -61,6 +61,10 @@ class HeaderView:
         """See `View`."""
         return _kind(self.header(_TYPES), name)
 
+    def has(self, name: str) -> Column:
+        """Whether there is a Kafka header of that name, with a value or without."""
+        return F.coalesce(F.array_contains(self._names, name), F.lit(False))
+
     def header(self, name: str) -> Column:
         """The text of the first Kafka header of that name; NULL without one or its value."""
         # `get` gives NULL for position -1 (no such header) where the bracket operator would fail. The field of one
