@@ -270,7 +270,7 @@ FIELDS = Table(
         Field(
             "spark.*",
             ANY_TEXT,
-            "Any Spark setting.",
+            "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one.",
             example="spark.driver.memory=2g",
         ),
         Field(

@@ -1,0 +1,19 @@
+"""The options of the router's JVM, without starting one."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.spark.session import _java_options
+
+
+@pytest.mark.parametrize(
+    ("memory", "young"),
+    [("2g", "1398101k"), ("1536m", "1048576k"), ("900", "614400k"), ("1GB", "699050k"), (" 3000000k ", "2000000k")],
+)
+def test_two_thirds_of_the_heap_are_for_what_is_soon_garbage(memory: str, young: str) -> None:
+    assert f"-Xmn{young}" in _java_options(memory)
+
+
+def test_a_size_that_spark_will_refuse_is_left_to_it() -> None:
+    assert not [option for option in _java_options("lots") if option.startswith("-Xmn")]
