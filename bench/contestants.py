@@ -61,7 +61,7 @@ class Contestant(ABC):
 class Peer(Contestant):
     """The same routing as a Kafka Streams program (`peer/…/Peer.java`), at least once."""
 
-    _HEAP: ClassVar[str] = "-Xmx1g"
+    _HEAP: ClassVar[str] = "-Xmx2g"
     """As much as the router's JVM has."""
 
     def __init__(self, linger_ms: int, threads: int = 2) -> None:
