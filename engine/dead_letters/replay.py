@@ -174,7 +174,8 @@ class _Transactions:
         try:
             self._producer.commit_transaction(_SECONDS)
         except KafkaException as error:
-            return error.args[0]
+            cause: KafkaError = error.args[0]
+            return cause
         return KafkaError(KafkaError._FATAL)
 
     def _translate(self, error: KafkaError) -> Exception:
