@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import uuid
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -132,20 +133,16 @@ class StompHarness:
 
     def manage(self, resource: str, attribute: str) -> str:
         """One attribute of a queue or address, as Artemis's management gives it."""
-        connection = amqp("proton.utils").BlockingConnection(self._artemis.amqp_url)
-        try:
-            receiver = connection.create_receiver(None, dynamic=True)
-            properties = {"_AMQ_ResourceName": resource, "_AMQ_Attribute": attribute}
-            reply_to = receiver.link.remote_source.address
-            connection.create_sender("activemq.management").send(
-                amqp("proton").Message(reply_to=reply_to, properties=properties, body="[]")
-            )
-            reply = receiver.receive(timeout=10)
-            receiver.accept()
-            assert reply.properties["_AMQ_OperationSucceeded"], reply.body
-            return str(json.loads(reply.body)[0])
-        finally:
-            connection.close()
+        replies = f"replies-{uuid.uuid4().hex[:8]}"
+        with self.peer() as peer:
+            subscribe = {"destination": replies, "id": "1", "subscription-type": "ANYCAST", "receipt": "r"}
+            peer.write(peer.frame("SUBSCRIBE", subscribe))
+            peer.expect("RECEIPT")
+            asked = {"_AMQ_ResourceName": resource, "_AMQ_Attribute": attribute, "reply-to": replies}
+            peer.write(peer.frame("SEND", {"destination": "activemq.management", **asked}, b"[]"))
+            reply = peer.expect("MESSAGE")
+        assert reply.headers["_AMQ_OperationSucceeded"] == "true", reply
+        return str(json.loads(reply.body)[0])
 
     def amqp(self, address: str, messages: Sequence[AmqpMessage]) -> None:
         """Sends by AMQP, whose messages have types."""
