@@ -53,7 +53,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--warm-up", type=int, default=1_000_000, help="throughput: records before these")
     add("--rounds", type=int, default=3, help="throughput, latency, start: how often each contestant runs")
     add("--rate", type=int, default=1_000, help="latency: messages a second")
-    add("--seconds", type=int, default=100, help="latency: how long, after ten seconds of warming")
+    add("--seconds", type=int, default=250, help="latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
     add("--mode", choices=_MODES, help="only this mode of the bridge")

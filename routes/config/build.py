@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["build"]
 
 _BATCH_INTERVAL_SECONDS = 1.0
-_REALTIME_INTERVAL_SECONDS = 30.0
+_REALTIME_INTERVAL_SECONDS = 120.0
 
 
 def build(settings: Settings, path: Path) -> Config:

@@ -255,9 +255,9 @@ FIELDS = Table(
         Field(
             "router.interval",
             duration("0s", "1h"),
-            "In real-time mode, the time between two commits: what is read again after a crash. In batch mode, the "
-            "time between two batches.",
-            default_note="30s; 1s in batch mode",
+            "In real-time mode, the time between two commits: what is compared with the outputs after a crash; "
+            "each commit holds messages up for some tenths of a second. In batch mode, the time between two batches.",
+            default_note="2m; 1s in batch mode",
             example="30s",
         ),
         Field("router.checkpoint", PATH, "Directory that keeps the router's place.", default="var/checkpoint"),
