@@ -97,13 +97,13 @@ class Recovery:
         committed = last.committed()
         positions = {**starts, **last.start.positions, **(committed.positions if committed else {})}
         self._within(positions, ends)
-        positions = self._kept(positions, starts)
         stopped = last.stopped()
-        if stopped is None:
-            since = None if committed is None else committed.time_ms - _MARGIN_MS
-            positions = self._repair(last.start, positions, since)
-        else:
-            positions = {partition: max(at, stopped.get(partition, -1) + 1) for partition, at in positions.items()}
+        if stopped is not None:
+            decided = {partition: max(at, stopped.get(partition, -1) + 1) for partition, at in positions.items()}
+            self._within(decided, ends)
+            return self._kept(decided, starts)
+        since = None if committed is None else committed.time_ms - _MARGIN_MS
+        positions = self._repair(last.start, self._kept(positions, starts), since)
         self._within(positions, ends)
         return positions
 
