@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEADER_FIELDS",
+    "NUMBERS",
     "SEED_NAMES",
     "JmsType",
     "Property",
@@ -39,6 +40,10 @@ class JmsType(StrEnum):
     DOUBLE = "double"
     STRING = "string"
     BYTES = "bytes"
+
+
+NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT, JmsType.DOUBLE)
+"""The numeric types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from engine.explain.header_styles import published_headers
 from engine.message import BODY, BodyType, Message
 from routes.model import NonDurable, Unmatched
 from routes.predicate import trace
-from routes.properties import JmsType
+from routes.properties import NUMBERS, JmsType
 
 if TYPE_CHECKING:
     from engine.message import Record
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from routes.predicate import Trace
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain"]
-
-_NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT, JmsType.DOUBLE)
 
 
 class Ending(StrEnum):
@@ -162,6 +160,6 @@ def _failures(record: Record, message: Message, route: Route, config: Config) ->
 
 
 def _key_is_valid(text: str, declared: JmsType | None, pattern: str) -> bool:
-    if declared in _NUMBERS:
+    if declared in NUMBERS:
         return True
     return declared in (None, JmsType.STRING) and re.fullmatch(pattern, text) is not None

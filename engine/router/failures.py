@@ -18,7 +18,7 @@ from engine.router.headers import appended, header, position
 from engine.topology.nodes import ByBranch
 from engine.topology.row import Row
 from routes.model import Config, Route
-from routes.properties import JmsType
+from routes.properties import NUMBERS, JmsType
 
 __all__ = [
     "CHECKS",
@@ -48,8 +48,6 @@ FRAMING_BYTES = 4096
 
 KEPT_BYTES = 64 * 1024
 """What is kept of a body that the dead-letter topic does not take whole."""
-
-_NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT, JmsType.DOUBLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ def _key_found(config: Config) -> Check:
 def _key_valid(config: Config) -> Check:
     names = by_route(config, lambda route: route.key)
     # Java's U makes \w and its like mean letters and digits of any script, its d only \n end a line, as in Python.
-    text, number = f"(?:{JmsType.STRING})?", "|".join(_NUMBERS)
+    text, number = f"(?:{JmsType.STRING})?", "|".join(NUMBERS)
     valid = f"(?Ud)\\A(?:{text} (?:{config.routing.key_pattern})|(?:{number}) [^\\n]+)\\z"
 
     def kind(row: Row) -> Column:

@@ -70,7 +70,7 @@ def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
     def not_own_origin(row: Row) -> Column:
         own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(config.bridge_id).cast("binary").alias("value"))
         # Names alone are quickly looked through; only the few messages that were routed before have this one.
-        return F.when(row.has_header(ORIGIN), ~F.array_contains(row.headers, own)).otherwise(F.lit(True))
+        return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
 
     def durable(row: Row) -> Column:
         return F.coalesce(row.property("JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))

@@ -96,15 +96,15 @@ class Recovery:
         self._same_journal(last.start)
         committed = last.committed()
         positions = {**starts, **last.start.positions, **(committed.positions if committed else {})}
-        self._within(positions, ends)
         stopped = last.stopped()
         if stopped is not None:
-            decided = {partition: max(at, stopped.get(partition, -1) + 1) for partition, at in positions.items()}
-            self._within(decided, ends)
-            return self._kept(decided, starts)
-        since = None if committed is None else committed.time_ms - _MARGIN_MS
-        positions = self._repair(last.start, self._kept(positions, starts), since)
+            positions = {partition: max(at, stopped.get(partition, -1) + 1) for partition, at in positions.items()}
         self._within(positions, ends)
+        positions = self._kept(positions, starts)
+        if stopped is None:
+            since = None if committed is None else committed.time_ms - _MARGIN_MS
+            positions = self._repair(last.start, positions, since)
+            self._within(positions, ends)
         return positions
 
     def _same_journal(self, start: Start) -> None:

@@ -249,7 +249,7 @@ FIELDS = Table(
         Field(
             "router.mode",
             choice(RouterMode),
-            "Each message as it comes, or in batches (less CPU, more delay).",
+            "Each message as it comes, or in batches, `router.interval` apart.",
             default="realtime",
         ),
         Field(
@@ -271,7 +271,7 @@ FIELDS = Table(
             "spark.*",
             ANY_TEXT,
             "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one.",
-            example="spark.driver.memory=2g",
+            example="spark.driver.memory=4g",
         ),
         Field(
             "http.address", HOST_PORT, "Where `/metrics`, `/health` and `/ready` are served.", default="127.0.0.1:8480"

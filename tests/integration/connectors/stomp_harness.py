@@ -82,6 +82,12 @@ class Peer:
             self.write(b"".join(data))
             self.expect("RECEIPT")
 
+    def subscribe(self, queue: str, ack: str) -> None:
+        """Makes the queue if it is missing; returns when the broker has the subscription."""
+        headers = {"destination": queue, "id": "1", "subscription-type": "ANYCAST", "ack": ack, "receipt": "r"}
+        self.write(self.frame("SUBSCRIBE", headers))
+        self.expect("RECEIPT")
+
     def _read(self) -> Iterator[Frame]:
         while data := self._socket.recv(1 << 18):
             yield from self._parser.feed(data)
@@ -109,9 +115,7 @@ class StompHarness:
 
     def create(self, queue: str) -> None:
         with self.peer() as peer:
-            headers = {"destination": queue, "id": "1", "subscription-type": "ANYCAST", "receipt": "r"}
-            peer.write(peer.frame("SUBSCRIBE", {**headers, "ack": "client-individual"}))
-            peer.expect("RECEIPT")
+            peer.subscribe(queue, "client-individual")
 
     def send(self, queue: str, messages: Sequence[Outgoing]) -> None:
         with self.peer() as peer:
@@ -135,9 +139,7 @@ class StompHarness:
         """One attribute of a queue or address, as Artemis's management gives it."""
         replies = f"replies-{uuid.uuid4().hex[:8]}"
         with self.peer() as peer:
-            subscribe = {"destination": replies, "id": "1", "subscription-type": "ANYCAST", "receipt": "r"}
-            peer.write(peer.frame("SUBSCRIBE", subscribe))
-            peer.expect("RECEIPT")
+            peer.subscribe(replies, "auto")
             asked = {"_AMQ_ResourceName": resource, "_AMQ_Attribute": attribute, "reply-to": replies}
             peer.write(peer.frame("SEND", {"destination": "activemq.management", **asked}, b"[]"))
             reply = peer.expect("MESSAGE")
