@@ -50,7 +50,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add = parser.add_argument
     add("measurement", nargs="?", default="all", choices=(*MEASUREMENTS, "all"))
     add("--records", type=int, default=5_000_000, help="throughput: records that are timed")
-    add("--warm-up", type=int, default=1_000_000, help="throughput: records before these")
+    add("--warm-up", type=int, default=3_000_000, help="throughput: records before these")
     add("--rounds", type=int, default=3, help="throughput, latency, start: how often each contestant runs")
     add("--rate", type=int, default=1_000, help="latency: messages a second")
     add("--seconds", type=int, default=250, help="latency: how long, after ten seconds of warming")

@@ -27,7 +27,8 @@ __all__ = ["measure"]
 
 TARGET_RATIO = 0.95
 _JOURNAL = "bench.journal"
-_LINGER_MS = 5
+_LINGER_MS = 100
+"""The peer's, which is the default of Kafka Streams."""
 _PATIENCE_SECONDS = 540.0
 
 

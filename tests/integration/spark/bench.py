@@ -120,7 +120,8 @@ class Bench:
         self.red, self.blue, self.dead = topic("red", 2), topic("blue", 1), topic("dead", 1)
         self.routers: list[RouterProcess] = []
         self.count = 0
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0})
+        large = {"message.max.bytes": 16 << 20}
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0, **large})
 
     @property
     def checkpoint(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from engine.message import ORIGIN, POSITION
+from engine.message import ORIGIN, POSITION, BodyType, Message
+from routes.properties import Property
 from tests.integration.spark.bench import wait_for
 
 if TYPE_CHECKING:
@@ -133,6 +135,23 @@ def test_a_tail_of_transaction_markers_is_no_lag(bench: Bench) -> None:
     wait_for(lambda: lag() == 0, 30)
     assert router.stop() == 0
     assert json.loads(next(bench.checkpoint.glob("*/stop.json")).read_text())["decided"]
+
+
+@pytest.mark.parametrize("mode", ["realtime", "batch"])
+def test_the_default_heap_takes_the_largest_messages_one_after_the_other(bench: Bench, mode: str) -> None:
+    body = os.urandom(8 << 20)
+    for number in range(24):
+        color = Property(f"shade {number}")
+        message = Message(body, BodyType.BYTES, {"JMSMessageID": f"ID:{number}"}, {"color": color})
+        bench.put(bench.journal, message.to_record())
+
+    router = bench.start(mode, ALL_RED, **{"journal.max-message-bytes": "9MiB"}).wait_ready()
+    wait_for(lambda: router.metric("jmsbridge_routed_messages_total", route="red", topic=bench.red) == 24, 90)
+    assert router.stop() == 0
+    found = bench.records(bench.red).values()
+    assert all(record.value == body for record in found)
+    assert {dict(record.headers)["jms.color"] for record in found} == {b"shade %d" % n for n in range(24)}
+    assert len(found) == 24
 
 
 def test_a_journal_that_was_made_anew_is_refused(bench: Bench) -> None:
