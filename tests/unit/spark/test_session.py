@@ -9,9 +9,9 @@ from engine.spark.session import _java_options
 
 @pytest.mark.parametrize(
     ("memory", "young"),
-    [("2g", "1398101k"), ("1536m", "1048576k"), ("900", "614400k"), ("1GB", "699050k"), (" 3000000k ", "2000000k")],
+    [("2g", "699050k"), ("1536m", "524288k"), ("900", "307200k"), ("1GB", "349525k"), (" 3000000k ", "1000000k")],
 )
-def test_two_thirds_of_the_heap_are_for_what_is_soon_garbage(memory: str, young: str) -> None:
+def test_a_third_of_the_heap_is_for_what_is_soon_garbage(memory: str, young: str) -> None:
     assert f"-Xmn{young}" in _java_options(memory)
 
 
