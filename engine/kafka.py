@@ -26,6 +26,8 @@ Role = Literal["producer", "consumer", "admin"]
 
 _GROWTH_BYTES = 1024 * 1024
 """What a record may grow by after the journal took it: headers of a dead letter, and Kafka's framing."""
+_BUFFER_BYTES = 32 * 1024 * 1024
+"""What Kafka's Java producer has room for by default."""
 
 
 def librdkafka(config: Config, role: Role) -> dict[str, str]:
@@ -54,7 +56,7 @@ def librdkafka(config: Config, role: Role) -> dict[str, str]:
 def spark_options(config: Config, role: Role) -> dict[str, str]:
     """The options of Spark's Kafka source (consumer) or sink (producer), each with its `kafka.`.
 
-    What is fast and how large a record may be is left to `engine.spark.pipes`.
+    What is fast is left to `engine.spark.pipes`.
     """
     given = _given(config, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
@@ -62,7 +64,9 @@ def spark_options(config: Config, role: Role) -> dict[str, str]:
     settings["bootstrap.servers"] = config.bootstrap_servers
     settings.setdefault("client.id", config.bridge_id)
     if role == "producer":
-        settings |= {"acks": "all", "enable.idempotence": "true"}
+        largest = config.journal.max_message_bytes + _GROWTH_BYTES
+        settings |= {"acks": "all", "enable.idempotence": "true", "max.request.size": str(largest)}
+        settings["buffer.memory"] = str(max(int(given.get("buffer.memory", _BUFFER_BYTES)), largest))
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "allow.auto.create.topics": "false"}
     return {f"kafka.{name}": value for name, value in settings.items()}

@@ -50,6 +50,8 @@ def test_what_a_producer_needs_is_there() -> None:
         "kafka.bootstrap.servers": "k:1",
         "kafka.client.id": "b1",
         "kafka.enable.idempotence": "true",
+        "kafka.max.request.size": str(9 << 20),
+        "kafka.buffer.memory": str(32 << 20),
     }
 
 
@@ -197,3 +199,10 @@ def test_no_repr_of_the_settings_shows_a_password(tmp_path: Path) -> None:
     given = config(*lines, base=tmp_path)
     shown = {k: v for k, v in spark_options(given, "producer").items() if k != "kafka.ssl.keystore.certificate.chain"}
     assert "hunter2" not in "".join(chain(repr(shown), repr(librdkafka(given, "admin"))))
+
+
+def test_the_sink_takes_the_largest_message_of_the_journal_whatever_its_buffer() -> None:
+    options = spark_options(
+        config("journal.max-message-bytes=40MiB", "kafka.producer.buffer.memory=1000000"), "producer"
+    )
+    assert options["kafka.max.request.size"] == options["kafka.buffer.memory"] == str(41 << 20)
