@@ -24,7 +24,7 @@ __all__ = ["Cause", "StoppedByPolicyError", "failure_of", "query_failure", "send
 Cause = tuple[str, str]
 """Java class and message of a throwable."""
 
-_KAFKA = "org.apache.kafka.common.errors."
+_KAFKA = "org.apache.kafka.common.errors.", "org.apache.kafka.clients.consumer."
 _FINAL = {
     "InvalidTopicException": "Kafka takes the name of a topic for invalid",
     "TopicAuthorizationException": "not authorised to use a topic",

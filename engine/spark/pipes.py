@@ -1,4 +1,4 @@
-"""Spark's Kafka source and sink, with the settings that were measured to be fast and the user's on top."""
+"""What the router reads from Kafka and writes to it: source and sink with the settings that were measured to be fast and the user's on top."""
 
 from __future__ import annotations
 
@@ -22,22 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipes"]
 
+_SOURCE = "jmsbridge.kafka.RecordSource"
+"""Spark's Kafka source with a leaner reader, in `jvm/spark`."""
 _INTERCEPTORS = "kafka.interceptor.classes"
 
 _CONSUMER = {
     # More is no faster: what waits to be routed then outlives collections of the heap, which copy it each time.
     "kafka.max.partition.fetch.bytes": str(2 * 1024 * 1024),
-}
-_POLL = {
     # Few enough to be in the processor's cache still when they are routed, which takes a tenth less CPU.
-    RouterMode.REALTIME: {"kafka.max.poll.records": "200"},
-    # Reading in batches, Spark asks the broker for the ends of the partition at every poll.
-    RouterMode.BATCH: {"kafka.max.poll.records": "5000"},
+    "kafka.max.poll.records": "200",
 }
 _PRODUCER = {"kafka.batch.size": str(256 * 1024)}
 _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"kafka.linger.ms": "100"}}
-# A batch that takes the whole of a long backlog would have to be compared with the outputs as a whole after a crash;
-# more of them cost throughput: about as many as real-time mode routes between two commits.
+# A batch of the whole of a long backlog would have to be compared with the outputs as a whole after a crash, shorter
+# ones cost throughput: about as many records as real-time mode routes between two commits.
 _BATCH_RECORDS = "20000000"
 
 
@@ -58,8 +56,8 @@ class Pipes:
         }
         if self.config.router.mode is RouterMode.BATCH:
             options["maxOffsetsPerTrigger"] = _BATCH_RECORDS
-        source = self._source(self.config.router.mode, committed=True)
-        return self.spark.readStream.format("kafka").options(**source, **options).load()
+        source = self._source(committed=True)
+        return self.spark.readStream.format(_SOURCE).options(**source, **options).load()
 
     def range(self, starts: Topics, ends: Topics, *, committed: bool) -> DataFrame:
         """What topics hold between two offsets, the second one left out.
@@ -73,8 +71,8 @@ class Pipes:
             # Retention may be at work while this reads.
             "failOnDataLoss": "false",
         }
-        source = self._source(RouterMode.BATCH, committed=committed)
-        return self.spark.read.format("kafka").options(**source, **options).load()
+        source = self._source(committed=committed)
+        return self.spark.read.format(_SOURCE).options(**source, **options).load()
 
     def write(self, frame: DataFrame) -> None:
         """Publishes a frame of key, value, headers and topic; returns when Kafka has it all."""
@@ -92,10 +90,10 @@ class Pipes:
         query: StreamingQuery = writer.start()
         return query
 
-    def _source(self, mode: RouterMode, *, committed: bool) -> Mapping[str, str]:
+    def _source(self, *, committed: bool) -> Mapping[str, str]:
         level = "read_committed" if committed else "read_uncommitted"
         fixed = {"kafka.isolation.level": level, "includeHeaders": "true"}
-        return {**_CONSUMER, **_POLL[mode], **spark_options(self.config, "consumer"), **fixed}
+        return {**_CONSUMER, **spark_options(self.config, "consumer"), **fixed}
 
     def _sink(self) -> Mapping[str, str]:
         options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}

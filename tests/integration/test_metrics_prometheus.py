@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Thread
@@ -45,11 +46,18 @@ class Prometheus:
         )
 
     def get(self, path: str, **parameters: str) -> Any:
+        answer = json.loads(self.read(f"/api/v1/{path}?{urlencode(parameters)}"))
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def read(self, path: str) -> bytes:
+        """The body of an answer. Raises `ConnectionError` while the server is starting: it answers 503 then."""
         with closing(HTTPConnection(self.address, timeout=10)) as connection:
-            connection.request("GET", f"/api/v1/{path}?{urlencode(parameters)}")
-            answer = json.loads(connection.getresponse().read())
-            assert answer["status"] == "success", answer
-            return answer["data"]
+            connection.request("GET", path)
+            response = connection.getresponse()
+            if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                raise ConnectionError(response.reason)
+            return response.read()
 
     def query(self, expression: str) -> list[Any]:
         found: list[Any] = self.get("query", query=expression)["result"]

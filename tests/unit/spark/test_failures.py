@@ -45,6 +45,8 @@ def test_kafkas_errors_are_final_or_pass(kind: str, expected: type[Exception]) -
 
 def test_a_journal_that_lost_records_is_a_matter_for_recovery() -> None:
     assert isinstance(failure_of([("x.Y", "[KAFKA_DATA_LOSS.COULD_NOT_READ] …")]), KafkaUnavailableError)
+    removed = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
+    assert isinstance(failure_of([("x.Y", "Job aborted"), (removed, "out of range")]), KafkaUnavailableError)
 
 
 def test_an_unforeseen_error_is_one_line_without_its_stack() -> None:

@@ -1,0 +1,72 @@
+package jmsbridge.kafka;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteBufferDeserializer;
+
+/**
+ * The consumers that streams have no use for at the moment, one for each partition: between two batches they keep
+ * their connection and what they have fetched in advance.
+ */
+final class Consumers {
+  private static final Map<UUID, Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>>> IDLE = new HashMap<>();
+  /** For telling the broker good-bye, which may have gone. */
+  private static final Duration FAREWELL = Duration.ofSeconds(1);
+
+  private Consumers() {}
+
+  static synchronized void open(UUID stream) {
+    IDLE.put(stream, new HashMap<>());
+  }
+
+  /** Closes what is idle, and from now on what is given back. */
+  static synchronized void close(UUID stream) {
+    Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = IDLE.remove(stream);
+    if (idle != null) {
+      idle.values().forEach(Consumers::close);
+    }
+  }
+
+  /** A consumer of that partition alone, which reads from that offset on. */
+  static KafkaConsumer<ByteBuffer, ByteBuffer> take(
+      UUID stream, TopicPartition partition, Map<String, Object> settings, long offset) {
+    KafkaConsumer<ByteBuffer, ByteBuffer> idle = idle(stream, partition);
+    KafkaConsumer<ByteBuffer, ByteBuffer> consumer = idle == null ? create(partition, settings) : idle;
+    // To seek is to forget what was fetched in advance.
+    if (idle == null || idle.position(partition) != offset) {
+      consumer.seek(partition, offset);
+    }
+    return consumer;
+  }
+
+  static synchronized void give(
+      UUID stream, TopicPartition partition, KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
+    Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = IDLE.get(stream);
+    KafkaConsumer<ByteBuffer, ByteBuffer> surplus = idle == null ? consumer : idle.put(partition, consumer);
+    if (surplus != null) {
+      close(surplus);
+    }
+  }
+
+  static void close(KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
+    consumer.close(FAREWELL);
+  }
+
+  private static KafkaConsumer<ByteBuffer, ByteBuffer> create(TopicPartition partition, Map<String, Object> settings) {
+    ByteBufferDeserializer asTheyCame = new ByteBufferDeserializer();
+    KafkaConsumer<ByteBuffer, ByteBuffer> consumer = new KafkaConsumer<>(settings, asTheyCame, asTheyCame);
+    consumer.assign(List.of(partition));
+    return consumer;
+  }
+
+  private static synchronized KafkaConsumer<ByteBuffer, ByteBuffer> idle(UUID stream, TopicPartition partition) {
+    Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = IDLE.get(stream);
+    return idle == null ? null : idle.remove(partition);
+  }
+}

@@ -1,0 +1,113 @@
+package jmsbridge.kafka;
+
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
+import org.apache.spark.sql.kafka010.KafkaMicroBatchStream;
+
+/** Spark's stream of a Kafka source: everything is passed on to it, but the making of readers. */
+final class RecordStream
+    implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl, ReportsSourceMetrics {
+  /**
+   * A long backlog begins with a short batch: there is a commit soon, and Java sees the end of a batch before it compiles
+   * for ever more records, which it would else do again in the middle of the work.
+   */
+  private static final ReadLimit FIRST_BATCH = ReadLimit.maxRows(200_000);
+
+  private final KafkaMicroBatchStream kafka;
+  private final UUID id;
+  private boolean begun;
+
+  RecordStream(KafkaMicroBatchStream kafka, UUID id) {
+    this.kafka = kafka;
+    this.id = id;
+    Consumers.open(id);
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return new RecordReader.Factory(id);
+  }
+
+  @Override
+  public void stop() {
+    Consumers.close(id);
+    kafka.stop();
+  }
+
+  @Override
+  public Offset initialOffset() {
+    return kafka.initialOffset();
+  }
+
+  @Override
+  public Offset deserializeOffset(String json) {
+    return kafka.deserializeOffset(json);
+  }
+
+  @Override
+  public Offset latestOffset() {
+    return kafka.latestOffset();
+  }
+
+  @Override
+  public Offset latestOffset(Offset start, ReadLimit limit) {
+    Offset end = kafka.latestOffset(start, begun ? limit : FIRST_BATCH);
+    begun |= !start.equals(end);
+    return end;
+  }
+
+  @Override
+  public Offset reportLatestOffset() {
+    return kafka.reportLatestOffset();
+  }
+
+  @Override
+  public ReadLimit getDefaultReadLimit() {
+    return kafka.getDefaultReadLimit();
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions(Offset start, Offset end) {
+    return kafka.planInputPartitions(start, end);
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions(Offset start) {
+    return kafka.planInputPartitions(start);
+  }
+
+  @Override
+  public Offset mergeOffsets(PartitionOffset[] offsets) {
+    return kafka.mergeOffsets(offsets);
+  }
+
+  @Override
+  public void prepareForRealTimeMode() {
+    kafka.prepareForRealTimeMode();
+  }
+
+  @Override
+  public Map<String, String> metrics(Optional<Offset> latestConsumed) {
+    return kafka.metrics(latestConsumed);
+  }
+
+  @Override
+  public void commit(Offset end) {
+    kafka.commit(end);
+  }
+
+  @Override
+  public String toString() {
+    return kafka.toString();
+  }
+}
