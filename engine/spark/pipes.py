@@ -1,4 +1,4 @@
-"""What the router reads from Kafka and writes to it: source and sink with the settings that were measured to be fast and the user's on top."""
+"""What the router reads from Kafka and writes to it, with settings measured to be fast and the user's on top."""
 
 from __future__ import annotations
 
