@@ -54,8 +54,16 @@ final class Consumers {
     }
   }
 
+  /** Also on a thread that was interrupted, as Spark does to stop a query: Kafka would refuse. */
   static void close(KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
-    consumer.close(FAREWELL);
+    boolean interrupted = Thread.interrupted();
+    try {
+      consumer.close(FAREWELL);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   private static KafkaConsumer<ByteBuffer, ByteBuffer> create(TopicPartition partition, Map<String, Object> settings) {

@@ -40,8 +40,11 @@ final class RecordStream
 
   @Override
   public void stop() {
-    Consumers.close(id);
-    kafka.stop();
+    try {
+      Consumers.close(id);
+    } finally {
+      kafka.stop();
+    }
   }
 
   @Override
