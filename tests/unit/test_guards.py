@@ -46,6 +46,15 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.codecs": (
+        "engine.spark",
+        "engine.router",
+        "engine.topology",
+        "engine.connectors",
+        "engine.journal",
+        "engine.cli",
+        "engine.supervision",
+    ),
     "engine.journal": (
         "engine.spark",
         "engine.router",

@@ -1,0 +1,137 @@
+"""What a bridge frame holds: a body, and headers with types, some of which are JMS fields under names of their own.
+
+NATS had no headers when the Java bridge was made, so it puts them before the body, in one of two forms: `json_frame`
+and `typed_frame`. Both check the body, and the first its headers, with the same hash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.message import BodyType, Message
+from routes.properties import JmsType, Property
+
+__all__ = ["FIELDS", "Frame", "FrameError", "checksum", "from_message", "to_message"]
+
+
+class FrameError(ValueError):
+    """Bytes are not the frame that they begin as, or a message does not fit into one. One line for users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A message as NATS carries it."""
+
+    body: bytes = b""
+    headers: Mapping[str, Property] = field(default_factory=dict)
+    """By name; JMS fields under those of `FIELDS`."""
+
+
+FIELDS: Mapping[str, tuple[str, JmsType]] = {
+    "BRIDGE_deliveryTime": ("JMSDeliveryTime", JmsType.LONG),
+    "BRIDGE_mode": ("JMSDeliveryMode", JmsType.INT),
+    "BRIDGE_expirationTime": ("JMSExpiration", JmsType.LONG),
+    "BRIDGE_timestamp": ("JMSTimestamp", JmsType.LONG),
+    "BRIDGE_type": ("JMSType", JmsType.STRING),
+    "BRIDGE_priority": ("JMSPriority", JmsType.INT),
+    "BRIDGE_redelivered": ("JMSRedelivered", JmsType.BOOLEAN),
+}
+"""The names in a frame: the JMS field of each, and its type on the wire."""
+
+_MODES = {"1": "NON_PERSISTENT", "2": "PERSISTENT"}
+_MODE_NUMBERS = {name: number for number, name in _MODES.items()}
+_NUMBER = re.compile(r"\d{1,19}", re.ASCII)
+_PRIORITIES = range(10)
+_TIMES = range(1, 1 << 63)
+_NO_TYPE = "NO_TYPE"
+_RESERVED = "JMS"
+
+_CHUNK = 4096
+_MASK = 0xFFFFFFFF
+
+
+def _powers() -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """31 to the power of 4095, ..., 1, 0, modulo 2 to the power of 32."""
+    found, power = [], 1
+    for _ in range(_CHUNK):
+        found.append(power)
+        power = power * 31 & _MASK
+    return np.array(found[::-1], dtype=np.uint32)
+
+
+_POWERS = _powers()
+_CHUNK_POWER = pow(31, _CHUNK, 1 << 32)
+
+
+def checksum(data: bytes) -> int:
+    """Java's `Arrays.hashCode` with unsigned bytes and a start of 0, as an unsigned 32-bit number."""
+    if not data:
+        return 0
+    first = len(data) % _CHUNK
+    values = np.frombuffer(data, dtype=np.uint8)
+    total = int(np.dot(values[:first], _POWERS[_CHUNK - first :])) & _MASK
+    for start in range(first, len(data), _CHUNK):
+        chunk = int(np.dot(values[start : start + _CHUNK], _POWERS))
+        total = total * _CHUNK_POWER + chunk & _MASK
+    return total
+
+
+def to_message(frame: Frame, source: str = "") -> Message:
+    """The canonical message of a frame; its body is text where it is UTF-8: a frame does not say."""
+    fields: dict[str, str] = {}
+    properties: dict[str, Property] = {}
+    for name, value in frame.headers.items():
+        known = FIELDS.get(name)
+        if known is None:
+            properties[name] = value
+        elif text := _field(known[0], value.text):
+            fields[known[0]] = text
+    return Message(frame.body, _body_type(frame.body), fields, properties, source)
+
+
+def from_message(message: Message) -> Frame:
+    """The frame of a message: its fields as far as frames have them, and its properties but those of JMS itself."""
+    headers: dict[str, Property] = {}
+    for name, (jms_name, kind) in FIELDS.items():
+        text = message.headers.get(jms_name)
+        if text is not None and (wire := _wire(jms_name, text)) is not None:
+            headers[name] = Property(wire, kind)
+    own = {
+        name: value
+        for name, value in message.properties.items()
+        if not name.startswith(_RESERVED) and name not in FIELDS
+    }
+    return Frame(message.body, headers | own)
+
+
+def _field(name: str, text: str) -> str | None:
+    """The value of a JMS field; None where the frame says that the message has none."""
+    if name == "JMSDeliveryMode":
+        return _MODES.get(text)
+    return None if name == "JMSType" and text == _NO_TYPE else text
+
+
+def _wire(name: str, text: str) -> str | None:
+    """The same the other way; None for what need not be sent: the Java bridge leaves out what is not set."""
+    if name == "JMSDeliveryMode":
+        return _MODE_NUMBERS.get(text)
+    if name == "JMSRedelivered":
+        return "true" if text == "true" else None
+    if name == "JMSType":
+        return text
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    return str(number) if number in (_PRIORITIES if name == "JMSPriority" else _TIMES) else None
+
+
+def _body_type(body: bytes) -> BodyType:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return BodyType.BYTES
+    return BodyType.TEXT

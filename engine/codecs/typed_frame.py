@@ -1,0 +1,199 @@
+"""The frame with its headers as typed binary fields, as the Java bridge's second version reads and writes it.
+
+    AB CD 01 00                         marker and version
+    count                               of headers
+    name, type, value                   of each header
+    length, checksum, bytes             body
+
+A name is one byte with its length and then its text, or one byte for the names that everybody uses (`CODES`). A type
+is one byte (`_TYPES`); one above those is itself an `int`. Numbers are big-endian. What follows a frame is left alone.
+
+What the Java program writes and cannot read is read here where it has one meaning, and never written: 128 and more
+headers, short texts of 128 to 255 bytes, and empty texts. It counts the letters of names and texts, not bytes, so what
+it writes of other letters than ASCII has no meaning. A frame with any fault is no frame: all of it is the body.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.codecs.frame import FIELDS, Frame, FrameError, checksum
+from routes.properties import NUMBERS, JmsType, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CODES", "MARKER", "decode", "encode"]
+
+MARKER = bytes.fromhex("abcd0100")
+"""How each frame begins."""
+
+CODES: Mapping[str, int] = {
+    "BRIDGE_deliveryTime": -128,
+    "BRIDGE_timestamp": -127,
+    "BRIDGE_mode": -126,
+    "BRIDGE_expirationTime": -125,
+    "BRIDGE_type": -124,
+    "BRIDGE_priority": -123,
+    "BRIDGE_redelivered": -122,
+    "ENV": -121,
+    "H1": -120,
+    "H2": -119,
+    "H3": -117,
+    "H4": -116,
+    "ENVIRONMENT": -115,
+}
+"""Names that take one byte."""
+_NAMES = {code & 0xFF: name for name, code in CODES.items()}
+
+_SHORT_TEXT, _TEXT, _TRUE, _FALSE = (code & 0xFF for code in (-110, -111, -112, -113))
+_NUMBERS: Mapping[JmsType, tuple[int, struct.Struct]] = {
+    JmsType.BYTE: (-114 & 0xFF, struct.Struct(">b")),
+    JmsType.SHORT: (-116 & 0xFF, struct.Struct(">h")),
+    JmsType.INT: (-118 & 0xFF, struct.Struct(">i")),
+    JmsType.LONG: (-120 & 0xFF, struct.Struct(">q")),
+    JmsType.FLOAT: (-122 & 0xFF, struct.Struct(">f")),
+    JmsType.DOUBLE: (-123 & 0xFF, struct.Struct(">d")),
+}
+_BY_CODE = {code: (kind, layout) for kind, (code, layout) in _NUMBERS.items()}
+_OWN_TYPE = range(-109, 128)
+"""Values of type `int` that are their own type."""
+
+_MOST_HEADERS = 127
+_LONGEST_NAME = 127
+_LONGEST_SHORT_TEXT = 127
+_LONGEST_TEXT = 65_535
+_HEAD = struct.Struct(">iI")
+_LENGTH = struct.Struct(">H")
+_CONSTANTS = {number & 0xFF: Property(str(number), JmsType.INT) for number in _OWN_TYPE} | {
+    _TRUE: Property("true", JmsType.BOOLEAN),
+    _FALSE: Property("false", JmsType.BOOLEAN),
+}
+"""Types that are values at the same time."""
+
+
+def encode(frame: Frame) -> bytes:
+    """The bytes of a frame. Empty texts are left out, and a number that does not fit its type becomes a text.
+
+    Raises:
+        FrameError: there are more than 127 headers, or a name or text is too long.
+    """
+    headers = [(name, value) for name, value in frame.headers.items() if value.text]
+    if len(headers) > _MOST_HEADERS:
+        raise FrameError(f"{len(headers)} headers are more than the {_MOST_HEADERS} that a typed frame can have")
+    parts = [MARKER, bytes((len(headers),))]
+    for name, value in headers:
+        parts += _name(name), _value(name, value)
+    parts += _HEAD.pack(len(frame.body), checksum(frame.body)), frame.body
+    return b"".join(parts)
+
+
+def decode(data: bytes) -> Frame:
+    """The frame in bytes that begin with `MARKER`.
+
+    Raises:
+        FrameError: they are cut off, have an unknown type or a field of another type than its own, or the checksum
+            does not fit.
+    """
+    headers: dict[str, Property] = {}
+    try:
+        at = len(MARKER) + 1
+        for _ in range(data[at - 1]):
+            name, at = _read_name(data, at)
+            value, at = _read_value(data, at)
+            known = FIELDS.get(name)
+            if known is not None and known[1] is not value.type:
+                raise FrameError(f"header {name} is of type {value.type}, not {known[1]}")
+            headers[name] = value
+        length, expected = _HEAD.unpack_from(data, at)
+    except (struct.error, IndexError) as error:
+        raise FrameError(f"the frame is cut off: it has {len(data)} bytes") from error
+    at += _HEAD.size
+    if not 0 <= length <= len(data) - at:
+        raise FrameError(f"the body should have {length} bytes, of which {len(data) - at} are there")
+    body = data[at : at + length]
+    if checksum(body) != expected:
+        raise FrameError("the checksum of the body does not fit")
+    return Frame(body, headers)
+
+
+def _name(name: str) -> bytes:
+    code = CODES.get(name)
+    if code is not None:
+        return bytes((code & 0xFF,))
+    text = name.encode("utf-8", "replace")
+    if len(text) > _LONGEST_NAME:
+        raise FrameError(f"header name {name[:20]}... has {len(text)} bytes, more than {_LONGEST_NAME}")
+    return bytes((len(text),)) + text
+
+
+def _value(name: str, value: Property) -> bytes:
+    if value.type is JmsType.BOOLEAN:
+        return bytes((_TRUE if value.text == "true" else _FALSE,))
+    if (number := _number(value)) is not None:
+        return number
+    text = value.text.encode("utf-8", "replace")
+    if len(text) > _LONGEST_TEXT:
+        raise FrameError(f"header {name} has {len(text)} bytes, more than {_LONGEST_TEXT}")
+    if len(text) > _LONGEST_SHORT_TEXT:
+        return bytes((_TEXT,)) + _LENGTH.pack(len(text)) + text
+    return bytes((_SHORT_TEXT, len(text))) + text
+
+
+def _number(value: Property) -> bytes | None:
+    """A number with its type; None if it is none, or does not fit its type."""
+    if value.type not in NUMBERS:
+        return None
+    code, layout = _NUMBERS[value.type]
+    try:
+        if value.type in (JmsType.FLOAT, JmsType.DOUBLE):
+            return bytes((code,)) + layout.pack(float(value.text))
+        number = int(value.text)
+        if value.type is JmsType.INT and number in _OWN_TYPE:
+            return bytes((number & 0xFF,))
+        return bytes((code,)) + layout.pack(number)
+    except (ValueError, OverflowError, struct.error):
+        return None
+
+
+def _read_name(data: bytes, at: int) -> tuple[str, int]:
+    length = data[at]
+    name = _NAMES.get(length)
+    if name is not None:
+        return name, at + 1
+    return _read_text(data, at + 1, length)
+
+
+def _read_value(data: bytes, at: int) -> tuple[Property, int]:
+    code = data[at]
+    at += 1
+    if (constant := _CONSTANTS.get(code)) is not None:
+        return constant, at
+    if (number := _BY_CODE.get(code)) is not None:
+        kind, layout = number
+        return Property(_shown(kind, layout.unpack_from(data, at)[0]), kind), at + layout.size
+    if code == _SHORT_TEXT:
+        text, at = _read_text(data, at + 1, data[at])
+    elif code == _TEXT:
+        (length,) = _LENGTH.unpack_from(data, at)
+        text, at = _read_text(data, at + _LENGTH.size, length)
+    else:
+        raise FrameError(f"there is no header type {code - 256}")
+    return Property(text, JmsType.STRING), at
+
+
+def _read_text(data: bytes, at: int, length: int) -> tuple[str, int]:
+    end = at + length
+    if end > len(data):
+        raise FrameError(f"a text should have {length} bytes, of which {len(data) - at} are there")
+    return data[at:end].decode("utf-8", "replace"), end
+
+
+def _shown(kind: JmsType, number: float) -> str:
+    if kind is JmsType.FLOAT:
+        # The shortest text that is this number in single precision, as Java shows it.
+        return Property.of(float(str(np.float32(number)))).text
+    return Property.of(number).text if kind is JmsType.DOUBLE else str(number)
