@@ -162,6 +162,7 @@ def test_a_message_that_was_delivered_before_says_so(
         headers = {"destination": queue, "id": "1", "ack": "client-individual", "subscription-type": "ANYCAST"}
         peer.write(peer.frame("SUBSCRIBE", headers))
         peer.expect("MESSAGE")
+    until(lambda: stomp.manage(f"queue.{queue}", "deliveringCount") == "0")
 
     start(config).acknowledges(1)
 
