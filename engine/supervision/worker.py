@@ -45,6 +45,10 @@ _PROMPT_SECONDS = 0.5
 _log = structlog.get_logger(__name__)
 
 
+class _ServerEndedError(Exception):
+    """An embedded server was killed or died. Started again by the supervisor, which says so, it goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Orders:
     """What the supervisor has said so far."""
@@ -78,6 +82,9 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -
         except BridgeError as error:
             status.error(error)
             return error.exit_code
+        except _ServerEndedError as error:
+            status.error(error, foreseen=True)
+            return 1
         except Exception as error:
             _log.exception("ended by an unforeseen error")
             status.error(error)
@@ -115,7 +122,7 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
         while not stop.wait(_ALIVE_SECONDS):
             if not server.alive():
                 message = f"embedded {server.title} ended by itself; see {server.log}"
-                raise RuntimeError(message)
+                raise _ServerEndedError(message)
         status.state(State.STOPPING)
     finally:
         server.stop()

@@ -108,10 +108,13 @@ class Reporter:
             self._status = told
             self._changed.notify()
 
-    def error(self, exc: BaseException) -> None:
-        """The process ends because of `exc`; the caller then closes the reporter and exits."""
+    def error(self, exc: BaseException, *, foreseen: bool = False) -> None:
+        """The process ends because of `exc`; the caller then closes the reporter and exits.
+
+        What is neither `foreseen` nor a BridgeError is told with its type.
+        """
         code = exc.exit_code if isinstance(exc, BridgeError) else None
-        text = _text(exc) if code is not None else f"{type(exc).__name__}: {_text(exc)}"
+        text = _text(exc) if foreseen or code is not None else f"{type(exc).__name__}: {_text(exc)}"
         with self._changed:
             self._status = replace(self._status, state=State.DOWN, detail=text, error=text, exit_code=code)
             self._changed.notify()

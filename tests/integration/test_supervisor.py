@@ -102,6 +102,8 @@ def test_an_embedded_kafka_that_dies_comes_back_and_messages_go_on(bridge: Bridg
     bridge.send(range(3000, 3010))
     bridge.wait_ready()
     wait_arrived(bridge, *range(3000, 3010))
+    assert "down: embedded Kafka ended by itself; see" in bridge.output
+    assert "Traceback" not in bridge.output
 
 
 def test_ctrl_c_stops_everything_and_the_next_start_goes_on_from_there(bridge: Bridge) -> None:
