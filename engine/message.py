@@ -55,6 +55,15 @@ class BodyType(StrEnum):
     STREAM = "stream"
     OBJECT = "object"
 
+    @staticmethod
+    def of(body: bytes) -> BodyType:
+        """Text where a body is UTF-8, else bytes: for a wire that does not say."""
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            return BodyType.BYTES
+        return BodyType.TEXT
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -172,8 +181,4 @@ def _encode(text: str) -> bytes:
 def _body_type(declared: str | None, body: bytes) -> BodyType:
     if declared is not None:
         return BodyType(declared) if declared in BodyType.__members__.values() else BodyType.BYTES
-    try:
-        body.decode("utf-8")
-    except UnicodeDecodeError:
-        return BodyType.BYTES
-    return BodyType.TEXT
+    return BodyType.of(body)

@@ -90,7 +90,7 @@ def to_message(frame: Frame, source: str = "") -> Message:
             properties[name] = value
         elif text := _field(known[0], value.text):
             fields[known[0]] = text
-    return Message(frame.body, _body_type(frame.body), fields, properties, source)
+    return Message(frame.body, BodyType.of(frame.body), fields, properties, source)
 
 
 def from_message(message: Message) -> Frame:
@@ -127,11 +127,3 @@ def _wire(name: str, text: str) -> str | None:
         return None
     number = int(text)
     return str(number) if number in (_PRIORITIES if name == "JMSPriority" else _TIMES) else None
-
-
-def _body_type(body: bytes) -> BodyType:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return BodyType.BYTES
-    return BodyType.TEXT

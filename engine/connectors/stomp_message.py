@@ -125,12 +125,8 @@ def _body_type(frame: Frame, *, artemis: bool) -> BodyType:
         return BodyType.OBJECT
     if _binary(headers, content_type, artemis=artemis):
         return BodyType.BYTES
-    try:
-        frame.body.decode()
-    except UnicodeDecodeError:
-        # The end of a body that was cut may be half a character.
-        return BodyType.TEXT if frame.size > len(frame.body) else BodyType.BYTES
-    return BodyType.TEXT
+    # The end of a body that was cut may be half a character.
+    return BodyType.TEXT if frame.size > len(frame.body) else BodyType.of(frame.body)
 
 
 def _binary(headers: Mapping[str, str], content_type: str, *, artemis: bool) -> bool:
