@@ -6,11 +6,12 @@
     length, checksum, bytes             body
 
 A name is one byte with its length and then its text, or one byte for the names that everybody uses (`CODES`). A type
-is one byte (`_TYPES`); one above those is itself an `int`. Numbers are big-endian. What follows a frame is left alone.
+is one byte; one that is -109 or more is itself an `int`. Numbers are big-endian. What follows a frame is left alone.
 
 What the Java program writes and cannot read is read here where it has one meaning, and never written: 128 and more
 headers, short texts of 128 to 255 bytes, and empty texts. It counts the letters of names and texts, not bytes, so what
-it writes of other letters than ASCII has no meaning. A frame with any fault is no frame: all of it is the body.
+it writes of other letters than ASCII has no meaning. Bytes with a fault are no frame but a body, as to the Java
+program: `decode` raises, and its caller takes them as they are.
 """
 
 from __future__ import annotations
