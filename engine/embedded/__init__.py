@@ -5,8 +5,8 @@ Both listen on 127.0.0.1 only, keep their data in one folder and continue there 
 
 from engine.embedded.artemis import EmbeddedArtemis
 from engine.embedded.java import find_java
+from engine.embedded.jvm import QUICK_START
 from engine.embedded.kafka import EmbeddedKafka
 from engine.embedded.ports import free_ports
-from engine.embedded.server import QUICK_START
 
 __all__ = ["QUICK_START", "EmbeddedArtemis", "EmbeddedKafka", "find_java", "free_ports"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK
-from engine.embedded.server import ETC, EmbeddedServer
+from engine.embedded.server import ETC
 from engine.errors import SetupError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _CONNECT = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0"
 _DISCONNECT = b"DISCONNECT\n\n\0"
 
 
-class EmbeddedArtemis(EmbeddedServer):
+class EmbeddedArtemis(JvmServer):
     """Artemis for one machine: `data/artemis` holds its messages and logs."""
 
     title: ClassVar[str] = "Artemis"

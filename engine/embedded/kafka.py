@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from engine.embedded.jvm import QUICK_START, JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
-from engine.embedded.server import QUICK_START, EmbeddedServer
 from engine.errors import SetupError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _ONE_NODE = {
 }
 
 
-class EmbeddedKafka(EmbeddedServer):
+class EmbeddedKafka(JvmServer):
     """Kafka for one machine: `data/kafka` holds its configuration, topics and logs."""
 
     title: ClassVar[str] = "Kafka"

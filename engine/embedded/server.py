@@ -1,65 +1,53 @@
-"""What the embedded brokers have in common: one JVM, started until it answers, stopped until it is gone."""
+"""What the embedded brokers have in common: one process, started until it answers, stopped until it is gone."""
 
 from __future__ import annotations
 
-import re
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.embedded.java import find_java
 from engine.embedded.ports import require_free
 from engine.embedded.process import ChildProcess
 from engine.errors import SetupError
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ETC", "QUICK_START", "EmbeddedServer"]
+__all__ = ["ETC", "EmbeddedServer"]
 
 ETC = Path(__file__).with_name("etc")
 """Configuration files that are the same on every machine."""
 
-QUICK_START = ("-XX:TieredStopAtLevel=1",)
-"""JVM options that halve the work of a start, for brokers that live a minute; they stay slower for good."""
-
-# The optimising compiler comes in later than by default: it would take half the processor time of a start.
-_LATE_OPTIMISING = (
-    "-XX:Tier4InvocationThreshold=20000",
-    "-XX:Tier4MinInvocationThreshold=5000",
-    "-XX:Tier4CompileThreshold=50000",
-    "-XX:Tier4BackEdgeThreshold=200000",
-)
 _STOP_PATIENCE_SECONDS = 20.0
-_CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b.*|^Error: .*", re.MULTILINE)
-_LOGGED_ERROR = re.compile(r"^.* (?:ERROR|FATAL) +(.*)$", re.MULTILINE)
 
 
 class EmbeddedServer(ABC):
-    """A broker in a JVM of its own. Everything it writes is in one folder, its logs in `log` below it."""
+    """A broker in a process of its own. Everything it writes is in one folder, its logs in `log` below it."""
 
     title: ClassVar[str]
     """Its name for people."""
     ready_seconds: ClassVar[float] = 60.0
     """How long it may take until it answers."""
+    causes: ClassVar[Sequence[re.Pattern[str]]] = ()
+    """Lines of its output that tell why it ended, the most telling kind first; the group is what they say."""
 
-    def __init__(self, folder: Path, ports: Mapping[str, int], heap_megabytes: int, jvm: Sequence[str]) -> None:
-        """`ports` are those it listens on, by the setting that changes them; `jvm` are options for Java."""
+    def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
+        """`ports` are those it listens on, by the setting that changes them."""
         self.folder = folder.absolute()
         self.ports = ports
         self.log = self.folder / "log" / f"{self.title.lower()}.log"
         self._console = self.folder / "log" / "console.log"
-        self._jvm = [f"-Xmx{heap_megabytes}m", "-XX:+UseG1GC", *_LATE_OPTIMISING, *jvm]
         self._process: ChildProcess | None = None
 
     @property
     def pid(self) -> int | None:
-        """Of the JVM; None when none was started."""
+        """Of the broker; None when none was started."""
         return self._process.pid if self._process else None
 
     def alive(self) -> bool:
-        """Whether the JVM runs."""
+        """Whether its process runs."""
         return self._process is not None and self._process.alive()
 
     def start(self) -> None:
@@ -67,13 +55,13 @@ class EmbeddedServer(ABC):
         if self.alive():
             return
         self.stop()
-        java = find_java()
+        program = self._find_program()
         for setting, port in self.ports.items():
             require_free(port, setting)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        self._prepare(java)
+        command = self._command(program)
         logged_before = self.log.stat().st_size if self.log.exists() else 0
-        self._process = ChildProcess(self._command(java), self.folder, self._console)
+        self._process = ChildProcess(command, self.folder, self._console)
         self._await_answer(self._process, logged_before)
 
     def stop(self) -> None:
@@ -82,26 +70,16 @@ class EmbeddedServer(ABC):
             self._process.stop(_STOP_PATIENCE_SECONDS)
 
     @abstractmethod
-    def _prepare(self, java: Path) -> None:
-        """Brings the folder into the state that the program expects."""
+    def _find_program(self) -> Path:
+        """What is run; SetupError in one line when this machine does not have it."""
 
     @abstractmethod
-    def _program(self) -> Sequence[str | Path]:
-        """What Java runs in `folder`: properties, class path, main class, arguments."""
+    def _command(self, program: Path) -> Sequence[str | Path]:
+        """Brings the folder into the state that `program` expects; returns what to run in it."""
 
     @abstractmethod
     def _answers(self) -> bool:
         """Whether the broker serves requests now; returns within about a second."""
-
-    def _command(self, java: Path) -> Sequence[str | Path]:
-        return [java, *self._jvm, *self._logging(), *self._program()]
-
-    def _logging(self) -> list[str]:
-        return [
-            f"-Dlog4j2.configurationFile={(ETC / 'log4j2.properties').as_uri()}",
-            f"-Djmsbridge.log={self.log.relative_to(self.folder)}",
-            "-Dlog4j2.disableJmx=true",
-        ]
 
     def _await_answer(self, process: ChildProcess, logged_before: int) -> None:
         deadline = time.monotonic() + self.ready_seconds
@@ -118,10 +96,9 @@ class EmbeddedServer(ABC):
     def _cause(self, logged_before: int) -> str:
         """The one line of this run's output that tells most."""
         text = _read_from(self.log, logged_before) + "\n" + _read_from(self._console, 0)
-        if causes := _CAUSE.findall(text):
-            return str(causes[-1]).strip().removeprefix("Caused by: ").removeprefix("Error: ")
-        if errors := _LOGGED_ERROR.findall(text):
-            return str(errors[-1]).strip()
+        for kind in self.causes:
+            if said := kind.findall(text):
+                return str(said[-1]).strip()
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         status = self._process.exit_status if self._process else None
         return lines[-1] if lines else f"exit status {status}, and not a word"

@@ -1,0 +1,64 @@
+"""What the embedded brokers that are written in Java have in common: which Java, its options, and where it logs to."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from engine.embedded.java import find_java
+from engine.embedded.server import ETC, EmbeddedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["QUICK_START", "JvmServer"]
+
+QUICK_START = ("-XX:TieredStopAtLevel=1",)
+"""JVM options that halve the work of a start, for brokers that live a minute; they stay slower for good."""
+
+# The optimising compiler comes in later than by default: it would take half the processor time of a start.
+_LATE_OPTIMISING = (
+    "-XX:Tier4InvocationThreshold=20000",
+    "-XX:Tier4MinInvocationThreshold=5000",
+    "-XX:Tier4CompileThreshold=50000",
+    "-XX:Tier4BackEdgeThreshold=200000",
+)
+_THROWN = re.compile(
+    r"^(?:Error: |(?:Caused by: )?(?=(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b))(.*)", re.MULTILINE
+)
+_LOGGED_ERROR = re.compile(r"^.* (?:ERROR|FATAL) +(.*)$", re.MULTILINE)
+
+
+class JvmServer(EmbeddedServer):
+    """A broker in a JVM of its own."""
+
+    causes: ClassVar[Sequence[re.Pattern[str]]] = (_THROWN, _LOGGED_ERROR)
+
+    def __init__(self, folder: Path, ports: Mapping[str, int], heap_megabytes: int, jvm: Sequence[str]) -> None:
+        """`ports` are those it listens on, by the setting that changes them; `jvm` are options for Java."""
+        super().__init__(folder, ports)
+        self._jvm = [f"-Xmx{heap_megabytes}m", "-XX:+UseG1GC", *_LATE_OPTIMISING, *jvm]
+
+    @abstractmethod
+    def _prepare(self, java: Path) -> None:
+        """Brings the folder into the state that the program expects."""
+
+    @abstractmethod
+    def _program(self) -> Sequence[str | Path]:
+        """What Java runs in `folder`: properties, class path, main class, arguments."""
+
+    def _find_program(self) -> Path:
+        return find_java()
+
+    def _command(self, program: Path) -> Sequence[str | Path]:
+        self._prepare(program)
+        return [program, *self._jvm, *self._logging(), *self._program()]
+
+    def _logging(self) -> list[str]:
+        return [
+            f"-Dlog4j2.configurationFile={(ETC / 'log4j2.properties').as_uri()}",
+            f"-Djmsbridge.log={self.log.relative_to(self.folder)}",
+            "-Dlog4j2.disableJmx=true",
+        ]
