@@ -1,7 +1,7 @@
 # `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup setup-dev test check bench docs requirements clean
+.PHONY: help run setup setup-dev nats test check bench docs requirements clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -25,7 +25,10 @@ setup: ## the virtual environment and the JVM jars, redone only when what pins t
 setup-dev:
 	$(SET_UP) --dev
 
-test: check ## check, then all tests, on a real Kafka and a real Artemis
+nats: ## a NATS server to try the bridge with, built from its pinned source; needs Go
+	$(SET_UP) --nats
+
+test: check ## check, then all tests, on a real Kafka, Artemis and NATS
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/spark tests/integration
 
 check: setup-dev ## style, types, and whether generated documentation is current
@@ -47,4 +50,4 @@ requirements: setup-dev ## pin the newest Python packages that pyproject.toml al
 	$(PY) -m tools.pin
 
 clean: ## remove what set-up and tests made; var/, with messages and logs, stays
-	rm -rf .venv .jars .jars.* .*_cache .hypothesis jvm/*/target spark-warehouse
+	rm -rf .venv .jars .jars.* .nats .*_cache .hypothesis jvm/*/target spark-warehouse

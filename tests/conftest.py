@@ -1,4 +1,4 @@
-"""Real servers for the tests: one Kafka and one Artemis for each pytest worker, started when a test first asks."""
+"""Real servers for the tests: one Kafka, Artemis and NATS for each pytest worker, started when a test first asks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import hypothesis
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, free_ports
+from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, find_nats_server, free_ports
 from engine.errors import SetupError
+from tools.setup import NATS_MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +45,21 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
 def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedArtemis]:
     """An Artemis that is ready; `.stomp_url`, `.amqp_url`, `.core_url` are its addresses."""
     yield from _running(EmbeddedArtemis(tmp_path_factory.mktemp("data"), *free_ports(3), JARS, jvm=QUICK_START))
+
+
+@pytest.fixture(scope="session")
+def nats_server() -> Path:
+    """The program, for servers of a test's own; where there is none, the test is skipped with what set-up said."""
+    try:
+        return find_nats_server()
+    except SetupError as error:
+        pytest.skip(NATS_MISSING.read_text() if NATS_MISSING.exists() else str(error))
+
+
+@pytest.fixture(scope="session")
+def nats(tmp_path_factory: pytest.TempPathFactory, nats_server: Path) -> Iterator[EmbeddedNats]:
+    """A NATS server with JetStream that is ready; `.url` is its address."""
+    yield from _running(EmbeddedNats(tmp_path_factory.mktemp("data"), *free_ports(1), nats_server))
 
 
 @pytest.fixture(scope="session")

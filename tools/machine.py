@@ -1,4 +1,4 @@
-"""Whether this machine has what a set-up needs: Python, Java and Maven, each new enough."""
+"""Whether this machine has what a set-up needs: Python, Java and Maven, each new enough; Go for a NATS server."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["faults"]
+__all__ = ["faults", "go"]
 
 _OLDEST_PYTHON = (3, 11)
 _OLDEST_JAVA = 17
 _OLDEST_MAVEN = (3, 6, 3)
 """What the Maven plugins in pom.xml ask for."""
+_OLDEST_GO = (1, 21)
+"""It understands which version tools/nats/go.mod asks for, and gets that one or says what is wrong."""
 
 
 def faults(*, maven: bool) -> list[str]:
@@ -24,6 +26,19 @@ def faults(*, maven: bool) -> list[str]:
     # Maven runs on that Java: without one it cannot even say its version.
     found = [_python(), java, _maven(ask=java is None) if maven else None]
     return [fault for fault in found if fault]
+
+
+def go() -> str | None:
+    """A line when there is no Go or one that is too old."""
+    remedy = "install Go 1.24 or newer"
+    program = shutil.which("go")
+    if program is None:
+        return f"no go in PATH: {remedy}"
+    match = re.search(r"\bgo(\d+)\.(\d+)", _says(program, "version"))
+    if match is None:
+        return f"{program} version does not tell a version: {remedy}"
+    version = tuple(map(int, match.groups()))
+    return f"{program} is Go {'.'.join(match.groups())}: {remedy}" if version < _OLDEST_GO else None
 
 
 def _python() -> str | None:

@@ -1,11 +1,21 @@
-"""What the output of pip and Maven tells: how far they are, and why they failed."""
+"""What the output of pip, Maven and Go tells: how far they are, and why they failed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 
-__all__ = ["Explain", "Read", "last_line", "maven_cause", "maven_reader", "pip_cause", "pip_reader"]
+__all__ = [
+    "Explain",
+    "Read",
+    "go_cause",
+    "go_reader",
+    "last_line",
+    "maven_cause",
+    "maven_reader",
+    "pip_cause",
+    "pip_reader",
+]
 
 Read = Callable[[str], "str | None"]
 """From a line of output, what is being done right now; None: the line does not say."""
@@ -70,6 +80,17 @@ def maven_cause(lines: Sequence[str]) -> str:
     """Its first error, without the advice on how to run it again with more output."""
     errors = [line.removeprefix("[ERROR] ").strip() for line in lines if line.startswith("[ERROR] ")]
     return errors[0].split(" -> [Help")[0] if errors else last_line(lines)
+
+
+def go_reader(line: str) -> str | None:
+    """Modules as they are downloaded, then packages as they are compiled (Go has to run with `-v`)."""
+    return line.strip().removeprefix("go: ") or None
+
+
+def go_cause(lines: Sequence[str]) -> str:
+    """The first line that is neither a download, nor a package that was compiled, nor the heading of its errors."""
+    told = [line.removeprefix("go: ").strip() for line in lines if not line.startswith(("go: downloading ", "#"))]
+    return next((line for line in told if " " in line), last_line(lines))
 
 
 def last_line(lines: Sequence[str]) -> str:

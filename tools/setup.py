@@ -1,7 +1,8 @@
 """Makes a clone ready to run: virtual environment, pinned Python packages, pinned JVM jars.
 
-`python -m tools.setup` for running, with `--dev` for the tests as well. Each part is redone only when what pins it has
-changed. Needs nothing installed beside Python, Java and Maven; `make` calls it.
+`python -m tools.setup` for running, with `--dev` for the tests as well, with `--nats` only for a NATS server. Each part
+is redone only when what pins it has changed. Needs nothing installed beside Python, Java and Maven, and Go for the NATS
+server; `make` calls it.
 """
 
 from __future__ import annotations
@@ -17,21 +18,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools import machine
-from tools.readers import last_line, maven_cause, maven_reader, pip_cause, pip_reader
+from tools.readers import go_cause, go_reader, last_line, maven_cause, maven_reader, pip_cause, pip_reader
 from tools.step import Step, StepError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["jars_fingerprint", "main", "python_fingerprint"]
+__all__ = ["NATS_MISSING", "jars_fingerprint", "main", "nats_fingerprint", "python_fingerprint"]
 
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
+NATS = ROOT / ".nats"
+NATS_MISSING = NATS / "missing"
+"""Where tests find the line that says why there is no NATS server."""
 LOG = ROOT / "var" / "setup.log"
 
 DEBIAN_PACKAGES = {"openssl": "openssl", "prometheus": "prometheus", "promtool": "prometheus"}
 """Programs that some tests run, and the Debian package each is in."""
+
+SYSTEM_PROGRAMS = "/usr/sbin"
+"""Where Debian puts servers, and only root's PATH leads."""
+
+_NATS_PROGRAM = "nats-server"
+_NATS_PACKAGE = "github.com/nats-io/nats-server/v2"
 
 _EXIT_SETUP = 3
 """As the bridge's own SetupError."""
@@ -42,9 +52,10 @@ def main() -> int:
     """The exit status: 0, or 3 after a line that says what is missing or what failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dev", action="store_true", help="also what the tests need")
-    dev = parser.parse_args().dev
+    parser.add_argument("--nats", action="store_true", help="nothing but a NATS server")
+    wanted = parser.parse_args()
     try:
-        return _set_up(dev=dev)
+        return _set_up_nats() if wanted.nats else _set_up(dev=wanted.dev)
     except StepError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
         return _EXIT_SETUP
@@ -63,6 +74,11 @@ def jars_fingerprint() -> str:
     """Changes with the pinned versions and with the project's own Java classes."""
     files = [ROOT / "pom.xml", *(ROOT / "jvm").glob("*/pom.xml"), *(ROOT / "jvm").glob("*/src/main/**/*.java")]
     return _fingerprint(files, "")
+
+
+def nats_fingerprint() -> str:
+    """Changes with the pinned version, its own dependencies and their hashes."""
+    return _fingerprint([ROOT / "tools" / "nats" / name for name in ("go.mod", "go.sum")], "")
 
 
 def _set_up(*, dev: bool) -> int:
@@ -86,6 +102,7 @@ def _set_up(*, dev: bool) -> int:
         _fetch_jars(jars_print)
     if dev:
         _install_debian_packages()
+        _try_nats()
     return 0
 
 
@@ -142,6 +159,58 @@ def _install_debian_packages() -> None:
             Step(f"apt-get {command[0]}", LOG, str.strip, last_line).run(["apt-get", "--quiet", *command], ROOT)
     except StepError as error:
         print(f"some tests will be skipped: {error}; to run them: {wish}", file=sys.stderr)
+
+
+def _set_up_nats() -> int:
+    """For who asked for it: one of the system does as well, but is told."""
+    try:
+        _build_nats()
+    except StepError as error:
+        found = _existing_nats()
+        if found is None:
+            raise StepError(_no_nats(error)) from error
+        print(f"{found} will be used: {error}", file=sys.stderr)
+    return 0
+
+
+def _try_nats() -> None:
+    """For the tests: builds it, or takes one of the system; without any they say why, with the same line, and skip."""
+    try:
+        _build_nats()
+    except StepError as error:
+        if _existing_nats() is None:
+            NATS.mkdir(exist_ok=True)
+            NATS_MISSING.write_text(_no_nats(error))
+            print(f"some tests will be skipped: {_no_nats(error)}", file=sys.stderr)
+
+
+def _no_nats(error: StepError) -> str:
+    return f"no {_NATS_PROGRAM}: {error}; or apt-get install {_NATS_PROGRAM}"
+
+
+def _existing_nats() -> Path | None:
+    """One of ours, if only with older pins, or one of the system, as `engine.embedded.nats` looks for it."""
+    if (NATS / _NATS_PROGRAM).exists():
+        return NATS / _NATS_PROGRAM
+    found = shutil.which(_NATS_PROGRAM) or shutil.which(_NATS_PROGRAM, path=SYSTEM_PROGRAMS)
+    return Path(found) if found else None
+
+
+def _build_nats() -> None:
+    """Into a file beside, so that a failure changes nothing; StepError when there is no Go or it fails."""
+    pins = nats_fingerprint()
+    if _read(NATS / ".ready") == pins:
+        return
+    if fault := machine.go():
+        raise StepError(fault)
+    NATS.mkdir(exist_ok=True)
+    LOG.parent.mkdir(exist_ok=True)
+    fresh = NATS / f"{_NATS_PROGRAM}.new"
+    command: list[str | Path] = ["go", "build", "-v", "-trimpath", "-o", fresh, _NATS_PACKAGE]
+    Step("NATS server", LOG, go_reader, go_cause).run(command, ROOT / "tools" / "nats")
+    fresh.rename(NATS / _NATS_PROGRAM)
+    NATS_MISSING.unlink(missing_ok=True)
+    (NATS / ".ready").write_text(pins)
 
 
 def _pip_step(title: str, requirements: Path) -> Step:

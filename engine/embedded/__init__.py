@@ -1,12 +1,21 @@
-"""Kafka and Artemis as child processes of the bridge, for a first try and for the tests; not for production.
+"""Kafka, Artemis and NATS as child processes of the bridge, for a first try and for the tests; not for production.
 
-Both listen on 127.0.0.1 only, keep their data in one folder and continue there when started again.
+All listen on 127.0.0.1 only, keep their data in one folder and continue there when started again.
 """
 
 from engine.embedded.artemis import EmbeddedArtemis
 from engine.embedded.java import find_java
 from engine.embedded.jvm import QUICK_START
 from engine.embedded.kafka import EmbeddedKafka
+from engine.embedded.nats import EmbeddedNats, find_nats_server
 from engine.embedded.ports import free_ports
 
-__all__ = ["QUICK_START", "EmbeddedArtemis", "EmbeddedKafka", "find_java", "free_ports"]
+__all__ = [
+    "QUICK_START",
+    "EmbeddedArtemis",
+    "EmbeddedKafka",
+    "EmbeddedNats",
+    "find_java",
+    "find_nats_server",
+    "free_ports",
+]

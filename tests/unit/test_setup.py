@@ -97,30 +97,43 @@ def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("changed", "python", "jars"),
+    ("changed", "again"),
     [
-        ("requirements.txt", True, False),
-        ("pyproject.toml", True, False),
-        ("pom.xml", False, True),
-        ("jvm/kafka/pom.xml", False, True),
-        ("jvm/spark/src/main/java/Some.java", False, True),
-        ("README.md", False, False),
+        ("requirements.txt", "python"),
+        ("pyproject.toml", "python"),
+        ("pom.xml", "jars"),
+        ("jvm/kafka/pom.xml", "jars"),
+        ("jvm/spark/src/main/java/Some.java", "jars"),
+        ("tools/nats/go.mod", "nats"),
+        ("tools/nats/go.sum", "nats"),
+        ("README.md", ""),
     ],
 )
 def test_only_what_its_pins_ask_for_is_done_again(
-    changed: str, *, python: bool, jars: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changed: str, again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pins = ["requirements.txt", "requirements-build.txt", "pyproject.toml", "pom.xml", "jvm/kafka/pom.xml"]
-    for name in [*pins, "jvm/spark/src/main/java/Some.java", "README.md"]:
+    for name in [*pins, *NATS_PINS, "jvm/spark/src/main/java/Some.java", "README.md"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("before")
     monkeypatch.setattr(setup, "ROOT", tmp_path)
-    before = setup.python_fingerprint(dev=False), setup.jars_fingerprint()
+    before = fingerprints()
 
     (tmp_path / changed).write_text("after")
 
-    after = setup.python_fingerprint(dev=False), setup.jars_fingerprint()
-    assert (before[0] != after[0], before[1] != after[1]) == (python, jars)
+    after = fingerprints()
+    assert [part for part in before if before[part] != after[part]] == ([again] if again else [])
+
+
+NATS_PINS = ("tools/nats/go.mod", "tools/nats/go.sum")
+
+
+def fingerprints() -> dict[str, str]:
+    return {
+        "python": setup.python_fingerprint(dev=False),
+        "jars": setup.jars_fingerprint(),
+        "nats": setup.nats_fingerprint(),
+    }
 
 
 def test_pip_is_followed_package_by_package_and_megabyte_by_megabyte() -> None:
@@ -192,6 +205,12 @@ ERROR: No matching distribution found for x==0.6
             "[INFO] x\n[ERROR] Unknown host repo -> [Help 1]\n[ERROR] To see more\n",
             "Unknown host repo",
         ),
+        (
+            readers.go_cause,
+            "go: downloading a v1\nnet/http\ngo: a@v1: verifying module: checksum mismatch\n\nSECURITY ERROR\n",
+            "a@v1: verifying module: checksum mismatch",
+        ),
+        (readers.go_cause, "net/http\n# a/b\n./b.go:1:2: undefined: c\n", "./b.go:1:2: undefined: c"),
         (readers.last_line, "one\ntwo\n\n", "two"),
     ],
 )

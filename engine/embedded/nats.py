@@ -1,0 +1,85 @@
+"""One NATS server with JetStream on loopback; no users, no monitoring port.
+
+What is the same everywhere is in `etc/nats.conf`; address, port and folders are arguments.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from engine.embedded.ports import LOOPBACK
+from engine.embedded.server import ETC, EmbeddedServer
+from engine.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["EmbeddedNats", "find_nats_server"]
+
+_NAME = "nats-server"
+BUILT = Path(__file__).parents[2] / ".nats" / _NAME
+"""Where `make nats` puts it."""
+SYSTEM_PROGRAMS = "/usr/sbin"
+"""Where Debian's package puts it, and only root's PATH leads."""
+
+# A request to JetStream; it is answered when the server has read its streams again.
+_ASK_JETSTREAM = b'CONNECT {"verbose":false}\r\nSUB answer 1\r\nPUB $JS.API.INFO answer 0\r\n\r\n'
+
+
+def find_nats_server() -> Path:
+    """The program that `make nats` has built, else one of the system; SetupError when there is none."""
+    if BUILT.exists():
+        return BUILT
+    found = shutil.which(_NAME) or shutil.which(_NAME, path=SYSTEM_PROGRAMS)
+    if found is None:
+        msg = f"no {_NAME}: run `make nats`, install the Debian package {_NAME}, or set the url of a server you have"
+        raise SetupError(msg)
+    return Path(found)
+
+
+class EmbeddedNats(EmbeddedServer):
+    """NATS for one machine: `data/nats` holds JetStream's store and the log."""
+
+    title: ClassVar[str] = "NATS"
+    causes: ClassVar[Sequence[re.Pattern[str]]] = (
+        re.compile(r"^.* \[FTL\] (.*)$", re.MULTILINE),
+        re.compile(r"^.* \[ERR\] (.*)$", re.MULTILINE),
+    )
+
+    def __init__(self, data: Path, port: int, program: Path | None = None) -> None:
+        """`program` is the nats-server to run; without it, the one that `find_nats_server` finds."""
+        super().__init__(data / "nats", {"embedded.nats.port": port})
+        self._port = port
+        self._given = program
+
+    @property
+    def url(self) -> str:
+        """For `source.NAME.url` of a NATS source."""
+        return f"nats://{LOOPBACK}:{self._port}"
+
+    def _find_program(self) -> Path:
+        return self._given.absolute() if self._given else find_nats_server()
+
+    def _command(self, program: Path) -> Sequence[str | Path]:
+        """Folders are relative to ours; JetStream makes one of its own name in what it is given."""
+        listen = ("--addr", LOOPBACK, "--port", str(self._port))
+        log = str(self.log.relative_to(self.folder))
+        return [program, "--config", ETC / "nats.conf", *listen, "--jetstream", "--store_dir", ".", "--log", log]
+
+    def _answers(self) -> bool:
+        """It greets each client first; an answer of JetStream says that streams are there as well."""
+        try:
+            with (
+                socket.create_connection((LOOPBACK, self._port), timeout=1) as connection,
+                connection.makefile("rb") as lines,
+            ):
+                if not lines.readline().startswith(b"INFO "):
+                    return False
+                connection.sendall(_ASK_JETSTREAM)
+                return any(line.startswith(b"MSG answer ") for line in lines)
+        except OSError:
+            return False
