@@ -17,25 +17,30 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from engine.codecs.frame import FIELDS, Frame, FrameError, checksum
-from routes.properties import NUMBERS, JmsType, Property
+from engine.codecs.frame import FIELDS, PARSERS, PART, Frame, FrameError, checksum, shown
+from routes.properties import JmsType, Property
 
 __all__ = ["MARKER", "decode", "encode"]
 
 MARKER = bytes.fromhex("abcd0100abcd")
 """How each frame begins."""
 
-_HEAD = 8
 _NO_BODY = b"\0\0"
 """In place of length and checksum, from the Java program for a message without a body."""
-_INT = range(-(1 << 31), 1 << 31)
-_LONG = range(-(1 << 63), 1 << 63)
+# Names of their own, because Python 3.11 takes long to find a member of an enum.
+_BOOLEAN, _INT, _LONG, _DOUBLE, _STRING = JmsType.BOOLEAN, JmsType.INT, JmsType.LONG, JmsType.DOUBLE, JmsType.STRING
+_INTS = range(-(1 << 31), 1 << 31)
+_LONGS = range(-(1 << 63), 1 << 63)
+_INFINITY = float("inf")
+_TIMES = frozenset(name for name, (_, kind) in FIELDS.items() if kind is _LONG)
+_BOOLEANS = {value: Property.of(value) for value in (True, False)}
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def encode(frame: Frame) -> bytes:
     """The bytes of a frame. Never fails but for a body or headers of 2 GiB."""
-    fields = {name: _plain(value) for name, value in frame.headers.items() if _readable(name, value)}
-    headers = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    fields = {name: _plain(value) for name, value in frame.headers.items() if name not in _TIMES or _readable(value)}
+    headers = _ENCODER.encode(fields).encode("utf-8", "replace")
     return b"".join((MARKER, _head(headers), headers, _head(frame.body), frame.body))
 
 
@@ -53,19 +58,19 @@ def decode(data: bytes) -> Frame:
 
 
 def _head(part: bytes) -> bytes:
-    return len(part).to_bytes(4, "big") + checksum(part).to_bytes(4, "big")
+    return PART.pack(len(part), checksum(part))
 
 
 def _part(data: bytes, start: int, what: str) -> tuple[bytes, int]:
     """The part at an offset, and where it ends."""
-    begin = start + _HEAD
+    begin = start + PART.size
     if len(data) < begin:
         raise FrameError(f"the frame ends before the length and checksum of {what}, at byte {len(data)}")
-    length = int.from_bytes(data[start : start + 4], "big", signed=True)
+    length, expected = PART.unpack_from(data, start)
     if not 0 <= length <= len(data) - begin:
         raise FrameError(f"{what} should have {length} bytes, of which {len(data) - begin} are there")
     part = data[begin : begin + length]
-    if checksum(part) != int.from_bytes(data[start + 4 : begin], "big"):
+    if checksum(part) != expected:
         raise FrameError(f"the checksum of {what} does not fit")
     return part, begin + length
 
@@ -91,34 +96,41 @@ _DECODER = json.JSONDecoder(parse_constant=_constant)
 def _property(name: str, value: Any) -> Property:
     known = FIELDS.get(name)
     found = _typed(name, value)
-    if known is None or found.type == known[1] or (known[1] is JmsType.LONG and found.type is JmsType.INT):
-        return found if known is None else Property(found.text, known[1])
+    if known is None or found.type is known[1]:
+        return found
+    if known[1] is _LONG and found.type is _INT:
+        return Property(found.text, _LONG)
     raise FrameError(f"header {name} is of type {found.type}, not {known[1]}")
 
 
 def _typed(name: str, value: Any) -> Property:
-    if isinstance(value, bool | float | str):
-        return Property.of(value)
-    if isinstance(value, int) and value in _LONG:
-        return Property(str(value), JmsType.INT if value in _INT else JmsType.LONG)
-    shown = f"{len(value)} values" if isinstance(value, list | dict) else "a number of more than 64 bits"
-    raise FrameError(f"header {name} is {shown}, which no JMS property can be")
+    kind = type(value)
+    if kind is str:
+        return Property(value, _STRING)
+    if kind is int and value in _LONGS:
+        return Property(str(value), _INT if value in _INTS else _LONG)
+    if kind is bool:
+        return _BOOLEANS[value]
+    if kind is float:
+        return Property(shown(value), _DOUBLE)
+    what = "a number of more than 64 bits" if kind is int else f"{len(value)} values"
+    raise FrameError(f"header {name} is {what}, which no JMS property can be")
 
 
 def _plain(value: Property) -> bool | int | float | str:
     """What JSON has for a property: numbers that it cannot say are texts, as Java writes them."""
-    if value.type is JmsType.BOOLEAN:
+    if value.type is _BOOLEAN:
         return value.text == "true"
-    if value.type not in NUMBERS:
+    parser = PARSERS.get(value.type)
+    if parser is None:
         return value.text
     try:
-        number = float(value.text) if value.type in (JmsType.FLOAT, JmsType.DOUBLE) else int(value.text)
+        number = parser(value.text)
     except ValueError:
         return value.text
-    return number if abs(number) < float("inf") else value.text
+    return number if abs(number) < _INFINITY else value.text
 
 
-def _readable(name: str, value: Property) -> bool:
-    """Whether the Java program can read it: it takes a number that fits 32 bits for an `int`, and is then surprised."""
-    known = FIELDS.get(name)
-    return known is None or known[1] is not JmsType.LONG or int(value.text) not in _INT
+def _readable(value: Property) -> bool:
+    """Whether the Java program can read a time: it takes a number that fits 32 bits for an `int`, and is surprised."""
+    return int(value.text) not in _INTS

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.codecs.frame import FIELDS, Frame, FrameError, checksum
-from routes.properties import NUMBERS, JmsType, Property
+from engine.codecs.frame import FIELDS, PARSERS, PART, Frame, FrameError, checksum, shown
+from routes.properties import JmsType, Property
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,16 +50,26 @@ CODES: Mapping[str, int] = {
 """Names that take one byte."""
 _NAMES = {code & 0xFF: name for name, code in CODES.items()}
 
+# Names of their own, because Python 3.11 takes long to find a member of an enum.
+_BOOLEAN, _INT, _FLOAT, _DOUBLE, _STRING = (
+    JmsType.BOOLEAN,
+    JmsType.INT,
+    JmsType.FLOAT,
+    JmsType.DOUBLE,
+    JmsType.STRING,
+)
 _SHORT_TEXT, _TEXT, _TRUE, _FALSE = (code & 0xFF for code in (-110, -111, -112, -113))
 _NUMBERS: Mapping[JmsType, tuple[int, struct.Struct]] = {
-    JmsType.BYTE: (-114 & 0xFF, struct.Struct(">b")),
-    JmsType.SHORT: (-116 & 0xFF, struct.Struct(">h")),
-    JmsType.INT: (-118 & 0xFF, struct.Struct(">i")),
-    JmsType.LONG: (-120 & 0xFF, struct.Struct(">q")),
-    JmsType.FLOAT: (-122 & 0xFF, struct.Struct(">f")),
-    JmsType.DOUBLE: (-123 & 0xFF, struct.Struct(">d")),
+    JmsType.BYTE: (-114 & 0xFF, struct.Struct(">Bb")),
+    JmsType.SHORT: (-116 & 0xFF, struct.Struct(">Bh")),
+    JmsType.INT: (-118 & 0xFF, struct.Struct(">Bi")),
+    JmsType.LONG: (-120 & 0xFF, struct.Struct(">Bq")),
+    JmsType.FLOAT: (-122 & 0xFF, struct.Struct(">Bf")),
+    JmsType.DOUBLE: (-123 & 0xFF, struct.Struct(">Bd")),
 }
+"""The code of each type, and the layout of code and value."""
 _BY_CODE = {code: (kind, layout) for kind, (code, layout) in _NUMBERS.items()}
+_OWN = struct.Struct(">b")
 _OWN_TYPE = range(-109, 128)
 """Values of type `int` that are their own type."""
 
@@ -67,8 +77,7 @@ _MOST_HEADERS = 127
 _LONGEST_NAME = 127
 _LONGEST_SHORT_TEXT = 127
 _LONGEST_TEXT = 65_535
-_HEAD = struct.Struct(">iI")
-_LENGTH = struct.Struct(">H")
+_LENGTH = struct.Struct(">BH")
 _CONSTANTS = {number & 0xFF: Property(str(number), JmsType.INT) for number in _OWN_TYPE} | {
     _TRUE: Property("true", JmsType.BOOLEAN),
     _FALSE: Property("false", JmsType.BOOLEAN),
@@ -88,7 +97,7 @@ def encode(frame: Frame) -> bytes:
     parts = [MARKER, bytes((len(headers),))]
     for name, value in headers:
         parts += _name(name), _value(name, value)
-    parts += _HEAD.pack(len(frame.body), checksum(frame.body)), frame.body
+    parts += PART.pack(len(frame.body), checksum(frame.body)), frame.body
     return b"".join(parts)
 
 
@@ -109,10 +118,10 @@ def decode(data: bytes) -> Frame:
             if known is not None and known[1] is not value.type:
                 raise FrameError(f"header {name} is of type {value.type}, not {known[1]}")
             headers[name] = value
-        length, expected = _HEAD.unpack_from(data, at)
+        length, expected = PART.unpack_from(data, at)
     except (struct.error, IndexError) as error:
         raise FrameError(f"the frame is cut off: it has {len(data)} bytes") from error
-    at += _HEAD.size
+    at += PART.size
     if not 0 <= length <= len(data) - at:
         raise FrameError(f"the body should have {length} bytes, of which {len(data) - at} are there")
     body = data[at : at + length]
@@ -132,7 +141,7 @@ def _name(name: str) -> bytes:
 
 
 def _value(name: str, value: Property) -> bytes:
-    if value.type is JmsType.BOOLEAN:
+    if value.type is _BOOLEAN:
         return bytes((_TRUE if value.text == "true" else _FALSE,))
     if (number := _number(value)) is not None:
         return number
@@ -140,22 +149,20 @@ def _value(name: str, value: Property) -> bytes:
     if len(text) > _LONGEST_TEXT:
         raise FrameError(f"header {name} has {len(text)} bytes, more than {_LONGEST_TEXT}")
     if len(text) > _LONGEST_SHORT_TEXT:
-        return bytes((_TEXT,)) + _LENGTH.pack(len(text)) + text
+        return _LENGTH.pack(_TEXT, len(text)) + text
     return bytes((_SHORT_TEXT, len(text))) + text
 
 
 def _number(value: Property) -> bytes | None:
     """A number with its type; None if it is none, or does not fit its type."""
-    if value.type not in NUMBERS:
+    if value.type is None or value.type not in _NUMBERS:
         return None
     code, layout = _NUMBERS[value.type]
     try:
-        if value.type in (JmsType.FLOAT, JmsType.DOUBLE):
-            return bytes((code,)) + layout.pack(float(value.text))
-        number = int(value.text)
-        if value.type is JmsType.INT and number in _OWN_TYPE:
-            return bytes((number & 0xFF,))
-        return bytes((code,)) + layout.pack(number)
+        number = PARSERS[value.type](value.text)
+        if value.type is _INT and number in _OWN_TYPE:
+            return _OWN.pack(number)
+        return layout.pack(code, number)
     except (ValueError, OverflowError, struct.error):
         return None
 
@@ -170,20 +177,18 @@ def _read_name(data: bytes, at: int) -> tuple[str, int]:
 
 def _read_value(data: bytes, at: int) -> tuple[Property, int]:
     code = data[at]
-    at += 1
     if (constant := _CONSTANTS.get(code)) is not None:
-        return constant, at
+        return constant, at + 1
     if (number := _BY_CODE.get(code)) is not None:
         kind, layout = number
-        return Property(_shown(kind, layout.unpack_from(data, at)[0]), kind), at + layout.size
+        return Property(_shown(kind, layout.unpack_from(data, at)[1]), kind), at + layout.size
     if code == _SHORT_TEXT:
-        text, at = _read_text(data, at + 1, data[at])
+        text, at = _read_text(data, at + 2, data[at + 1])
     elif code == _TEXT:
-        (length,) = _LENGTH.unpack_from(data, at)
-        text, at = _read_text(data, at + _LENGTH.size, length)
+        text, at = _read_text(data, at + _LENGTH.size, _LENGTH.unpack_from(data, at)[1])
     else:
         raise FrameError(f"there is no header type {code - 256}")
-    return Property(text, JmsType.STRING), at
+    return Property(text, _STRING), at
 
 
 def _read_text(data: bytes, at: int, length: int) -> tuple[str, int]:
@@ -194,7 +199,7 @@ def _read_text(data: bytes, at: int, length: int) -> tuple[str, int]:
 
 
 def _shown(kind: JmsType, number: float) -> str:
-    if kind is JmsType.FLOAT:
+    if kind is _FLOAT:
         # The shortest text that is this number in single precision, as Java shows it.
-        return Property.of(float(str(np.float32(number)))).text
-    return Property.of(number).text if kind is JmsType.DOUBLE else str(number)
+        return shown(float(str(np.float32(number))))
+    return shown(number) if kind is _DOUBLE else str(number)
