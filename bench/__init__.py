@@ -6,6 +6,7 @@
     contestants   how peer and bridge are started on the workload
     processes     a process tree: its CPU, its memory, its end
     throughput    latency    memory    start       one measurement each
+    codecs        frames of the Java NATS bridges, without a broker
     report        tables, targets, JSON
 
 `python -m bench --help` tells the rest; docs/benchmarks.md says what is compared and how. Nothing here is a test.

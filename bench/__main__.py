@@ -1,4 +1,7 @@
-"""`python -m bench`: runs the measurements that were asked for, one after the other, on a Kafka of their own."""
+"""`python -m bench`: runs the measurements that were asked for, one after the other, on a Kafka of their own.
+
+That of the codecs needs neither Kafka nor the Java programs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from bench import latency, memory, programs, start, throughput
+from bench import codecs, latency, memory, programs, start, throughput
 from bench.broker import broker
 from bench.options import parse
 from bench.report import machine, save, targets
@@ -38,7 +41,8 @@ def main(arguments: list[str]) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     before = machine()
     try:
-        programs.build()
+        if _MEASURE.keys() & options.measurements:
+            programs.build()
         reports = [_measured(name, options) for name in options.measurements]
     except (BridgeError, KafkaException, RuntimeError) as error:
         print(f"bench: {error}", file=sys.stderr)
@@ -55,6 +59,8 @@ def main(arguments: list[str]) -> int:
 
 def _measured(name: str, options: Options) -> Report:
     print(f"== {name}", flush=True)
+    if name == "codecs":
+        return codecs.measure(options)
     with broker(options.folder / f"data-{uuid.uuid4().hex[:8]}", programs.JARS) as kafka:
         return _MEASURE[name](kafka, options)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
-MEASUREMENTS = ("throughput", "latency", "memory", "start")
+MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs")
 _MODES = ("realtime", "batch")
 
 
@@ -51,7 +51,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("measurement", nargs="?", default="all", choices=(*MEASUREMENTS, "all"))
     add("--records", type=int, default=5_000_000, help="throughput: records that are timed")
     add("--warm-up", type=int, default=3_000_000, help="throughput: records before these")
-    add("--rounds", type=int, default=3, help="throughput, latency, start: how often each contestant runs")
+    add("--rounds", type=int, default=3, help="all but memory: how often each contestant runs")
     add("--rate", type=int, default=1_000, help="latency: messages a second")
     add("--seconds", type=int, default=250, help="latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")

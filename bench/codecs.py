@@ -1,0 +1,89 @@
+"""How many small messages a second one core encodes and decodes as bridge frames, and turns into canonical messages.
+
+It needs no broker. All steps take turns, block by block, so that a machine whose speed varies slows down all of them.
+Seconds are those of CPU: waiting for a core that others use does not count, what they take of its caches does, so
+the best block tells most about the code and the median about the machine as well.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+from bench.report import Check, Report, table
+from engine.codecs import json_frame, typed_frame
+from engine.codecs.frame import Frame, from_message, to_message
+from engine.message import Message
+from routes.properties import JmsType, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bench.options import Options
+
+__all__ = ["measure"]
+
+TARGET = 100_000
+"""Messages a second, each way in each format."""
+_CODECS = {"json": json_frame, "typed": typed_frame}
+_MESSAGES = 5_000
+_BLOCKS = 10
+"""In each round."""
+_BODY_BYTES = 100
+
+Step = tuple["Callable[[Any], Any]", "Sequence[Any]"]
+"""What is timed, and what it is called with, one by one."""
+
+
+def measure(options: Options) -> Report:
+    """Every step in turn, in blocks."""
+    steps = _steps([_frame(number) for number in range(_MESSAGES)])
+    rates: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(options.rounds * _BLOCKS):
+        for name, step in steps.items():
+            rates[name].append(_rate(step))
+    rows = [[name, f"{max(found):,.0f}", f"{median(found):,.0f}"] for name, found in rates.items()]
+    checks = [
+        Check(f"codecs, {name}: thousand messages/s", max(found) / 1000, TARGET / 1000, at_least=True)
+        for name, found in rates.items()
+        if name.split()[0] in _CODECS
+    ]
+    title = "Codecs, messages/s on one core"
+    return Report("codecs", [table(title, ["", "best", "median"], rows)], checks, rates)
+
+
+def _steps(frames: Sequence[Frame]) -> dict[str, Step]:
+    steps: dict[str, Step] = {}
+    for name, codec in _CODECS.items():
+        encoded = [codec.encode(frame) for frame in frames]
+        if [codec.decode(data) for data in encoded] != frames:
+            raise RuntimeError(f"{name} frames do not come back as they were")
+        steps |= {f"{name} encode": (codec.encode, frames), f"{name} decode": (codec.decode, encoded)}
+    messages = [to_message(frame, "bench") for frame in frames]
+    return steps | {
+        "frame to message": (to_message, frames),
+        "message to frame": (from_message, messages),
+        "message to record": (Message.to_record, messages),
+    }
+
+
+def _frame(number: int) -> Frame:
+    """Two JMS fields, a property of each common type, and a short text."""
+    headers = {
+        "BRIDGE_timestamp": Property(str(1_795_240_301_012 + number), JmsType.LONG),
+        "BRIDGE_mode": Property("2", JmsType.INT),
+        "region": Property(("emea", "apac", "amer")[number % 3], JmsType.STRING),
+        "amount": Property(str(number + 0.25), JmsType.DOUBLE),
+        "urgent": Property("true" if number % 2 else "false", JmsType.BOOLEAN),
+    }
+    return Frame(f"order {number} ".encode().ljust(_BODY_BYTES, b"."), headers)
+
+
+def _rate(step: Step) -> float:
+    """Calls per second of CPU."""
+    call, values = step
+    start = process_time()
+    for value in values:
+        call(value)
+    return len(values) / (process_time() - start)
