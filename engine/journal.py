@@ -2,8 +2,8 @@
 
 A source acknowledges a message to its broker only after `done(None)` was called for it here. The producer is
 idempotent, so retries inside it neither double nor reorder. Memory is bounded: `append` waits while the producer's
-buffer is full, which stops whoever appends from reading on. Who acknowledges what is `engine.connectors.loop`'s; the
-topic itself is made by `engine.topics`.
+buffer is full, which stops whoever appends from reading on. Who acknowledges what is the business of
+`engine.connectors.source_loop`; the topic itself is made by `engine.topics`.
 """
 
 from __future__ import annotations

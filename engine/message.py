@@ -16,9 +16,11 @@ from routes.properties import HEADER_FIELDS, Property, decode_types, encode_type
 
 __all__ = [
     "BODY",
+    "DESTINATION",
     "LARGE_BYTES",
     "ORIGIN",
     "POSITION",
+    "ROUTE",
     "SIZE",
     "SOURCE",
     "TYPES",
@@ -37,6 +39,10 @@ BODY = "jmsbridge.body"
 """The JMS body type, see `BodyType`."""
 TYPES = "jmsbridge.types"
 """The declared types of properties, see `routes.properties.encode_types`."""
+DESTINATION = "jmsbridge.destination"
+"""Where a sink sends the message; only on the records between the router and sinks."""
+ROUTE = "jmsbridge.route"
+"""Name of the route that chose it; on those records, and on dead letters."""
 SIZE = "jmsbridge.size"
 """Bytes of key, value and headers; only on records of `LARGE_BYTES` and more, so that the router need not measure."""
 LARGE_BYTES = 256 * 1024

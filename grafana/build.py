@@ -38,6 +38,7 @@ def overview() -> dashboard.Dashboard:
     _glance(board)
     _routes(board)
     _sources(board)
+    _sinks(board)
     _journal(board)
     _processes(board)
     return board
@@ -208,7 +209,7 @@ def _sources(board: dashboard.Dashboard) -> None:
     ).with_panel(
         on_off(
             "Connections",
-            "Whether each source is connected to its JMS broker, and the router to Kafka.",
+            "Whether each source and sink is connected to its broker, and the router to Kafka.",
             'max by (component) (jmsbridge_connection_up{instance=~"$instance"})',
             "{{component}}",
         )
@@ -232,6 +233,55 @@ def _sources(board: dashboard.Dashboard) -> None:
                 f"sum by (source) (increase(jmsbridge_source_reconnects_total{{{picked}}}[$__rate_interval]))",
                 "{{source}}",
             ),
+        )
+    )
+
+
+def _sinks(board: dashboard.Dashboard) -> None:
+    picked = 'instance=~"$instance"'
+
+    def rate(name: str) -> str:
+        return f"sum by (sink) (rate(jmsbridge_sink_{name}_total{{{picked}}}[$__rate_interval]))"
+
+    board.with_row(dashboard.Row("Sinks"))
+    board.with_panel(
+        draw(
+            "Delivered",
+            "Messages per second that the system behind each sink has confirmed.",
+            "mps",
+            (rate("delivered_messages"), "{{sink}}"),
+        )
+    ).with_panel(
+        draw(
+            "Waiting for sinks",
+            "Routed messages that the system behind a sink has not confirmed yet. Growth means that it is slow or "
+            "gone.",
+            "short",
+            (f"max by (component) (jmsbridge_sink_lag_records{{{picked}}})", "{{component}}"),
+        )
+    ).with_panel(
+        draw(
+            "Refused by the other side",
+            "Messages per second that a sink's system will never take, by what was done with them; and connections "
+            "made anew.",
+            "mps",
+            (
+                f"sum by (sink, policy) (rate(jmsbridge_sink_rejected_messages_total{{{picked}}}[$__rate_interval]))",
+                "{{sink}} ({{policy}})",
+            ),
+            (
+                f"sum by (sink) (rate(jmsbridge_sink_reconnects_total{{{picked}}}[$__rate_interval]))",
+                "{{sink}} reconnects",
+            ),
+        )
+    ).with_panel(
+        draw(
+            "Requests",
+            "Per second: requests sent, replies taken back, and requests that had no reply in time.",
+            "mps",
+            (rate("requests"), "{{sink}} requests"),
+            (rate("replies"), "{{sink}} replies"),
+            (rate("request_timeouts"), "{{sink}} timed out"),
         )
     )
 

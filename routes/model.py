@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
+    from routes.targets import Template
 
 __all__ = [
+    "BodyConversion",
+    "BrokerConfig",
     "Config",
     "Embedded",
     "EmbeddedConfig",
@@ -29,9 +32,12 @@ __all__ = [
     "RouterConfig",
     "RouterMode",
     "RoutingConfig",
+    "SinkConfig",
     "SourceConfig",
+    "System",
     "Target",
     "Unmatched",
+    "WireFormat",
 ]
 
 
@@ -80,14 +86,44 @@ class Embedded(StrEnum):
     OFF = "off"
 
 
+class System(StrEnum):
+    """The kinds of systems that sources and sinks connect to."""
+
+    STOMP = "stomp"
+    NATS = "nats"
+
+
+class WireFormat(StrEnum):
+    """How a NATS message carries headers, see docs/connectors/nats.md."""
+
+    AUTO = "auto"
+    """Only to read: a frame where the payload begins like one, else NATS' own headers."""
+    HEADERS = "headers"
+    JSON = "json"
+    TYPED = "typed"
+    RAW = "raw"
+
+
+class BodyConversion(StrEnum):
+    """What a route does with bodies that are neither text nor bytes."""
+
+    AS_IS = "as-is"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a route's messages go."""
 
-    scheme: str
-    """`kafka` is the only one so far."""
-    address: str
-    """The topic."""
+    topic: str
+    """The Kafka topic that the router writes: the destination itself, or the one that `sink` reads."""
+    sink: str | None = None
+    """Name of the sink that takes them on; None: they stay in Kafka."""
+    address: Template | None = None
+    """Where the sink sends each of them."""
+
+    def __str__(self) -> str:
+        return f"kafka:{self.topic}" if self.sink is None else f"{self.sink}:{self.address}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +135,10 @@ class Route:
     target: Target
     exclude: Predicate | None = None
     key: str | None = None
-    """JMS field or property that becomes the record key, in JMS spelling; None: JMSMessageID, taken as it is."""
+    """JMS field or property that becomes the record key, in JMS spelling; None: JMSMessageID, taken as it is, or for a
+    sink the key of the journal, which keeps the order of what belongs together."""
     on_soft_failure: Policy = Policy.STOP
+    conversion: BodyConversion = BodyConversion.AS_IS
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,30 +193,58 @@ class KafkaConfig:
     consumer: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceConfig:
-    """`source.<name>.*`: one connection to a broker that messages are taken from."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """What sources and sinks have in common: a connection to a broker."""
 
     name: str
-    type: str
-    """`stomp` is the only one so far."""
-    url: str | None
-    """None: the embedded Artemis."""
-    destinations: tuple[str, ...]
-    """`queue:NAME` or `topic:NAME`, in the order of the file."""
+    type: System
+    url: str | None = None
+    """None: the embedded broker of that type."""
     workers: int = 1
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    selector: str | None = None
-    """JMS selector that the broker applies."""
-    subscription: str | None = None
-    """Name of the durable subscription on topics; None: not durable."""
+    token: str | None = field(default=None, repr=False)
+    """NATS: a login without a user name."""
+    credentials: Path | None = None
+    """NATS: a file with a signed login (JWT and seed)."""
     client_id: str | None = None
     heartbeat_seconds: float = 10.0
     tls_ca: Path | None = None
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     tls_verify: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceConfig(BrokerConfig):
+    """`source.<name>.*`: one connection to a broker that messages are taken from."""
+
+    destinations: tuple[str, ...]
+    """STOMP: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. In the order of the file."""
+    selector: str | None = None
+    """JMS selector that the broker applies."""
+    subscription: str | None = None
+    """Name of the durable subscription on topics; None: not durable."""
+    format: WireFormat = WireFormat.AUTO
+    stream: str | None = None
+    """NATS: the JetStream stream that is read; None: a subscription, which has only what comes while it is there."""
+    consumer: str | None = None
+    """NATS: name of the durable consumer of the stream, or of the queue group; None: made of bridge and source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkConfig(BrokerConfig):
+    """`sink.<name>.*`: one connection to a broker that messages are given to."""
+
+    topic: str
+    """The Kafka topic between the router and this sink."""
+    format: WireFormat = WireFormat.HEADERS
+    stream: bool = False
+    """NATS: whether what is published has to be kept by a JetStream stream, which then confirms each message."""
+    reply_to: str | None = None
+    """Where the other side sends replies to requests, for the bridge to take them back to who asked; None: nowhere."""
+    reply_timeout_seconds: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +264,7 @@ class EmbeddedConfig:
     artemis_port: int
     stomp_port: int
     amqp_port: int
+    nats_port: int
     data: Path
 
 
@@ -213,6 +280,7 @@ class Config:
     routing: RoutingConfig
     routes: tuple[Route, ...]
     sources: tuple[SourceConfig, ...]
+    sinks: tuple[SinkConfig, ...]
     http: HttpConfig
     embedded: EmbeddedConfig
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -227,9 +295,39 @@ class Config:
     @property
     def embedded_artemis(self) -> bool:
         """Whether this configuration makes the bridge start its own Artemis."""
-        return self.embedded.mode is not Embedded.OFF and any(source.url is None for source in self.sources)
+        return self._embeds(System.STOMP)
+
+    @property
+    def embedded_nats(self) -> bool:
+        """Whether this configuration makes the bridge start its own NATS server."""
+        return self._embeds(System.NATS)
 
     @property
     def bootstrap_servers(self) -> str:
         """`host:port,…` of the Kafka in use, embedded or not."""
         return self.kafka.bootstrap_servers or f"127.0.0.1:{self.embedded.kafka_port}"
+
+    @property
+    def brokers(self) -> tuple[BrokerConfig, ...]:
+        """All sources and sinks."""
+        return (*self.sources, *self.sinks)
+
+    def url(self, broker: BrokerConfig) -> str:
+        """Where a source or sink connects to, the embedded broker or not."""
+        embedded = {System.STOMP: self.embedded.stomp_port, System.NATS: self.embedded.nats_port}
+        return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
+
+    def sink_beside(self, source: str) -> SinkConfig | None:
+        """The sink that gives to the broker from which a source takes; None if there is no such sink or source.
+
+        Replies that a sink took in come from its own broker: their source is called `SINK.replies`.
+        """
+        own = next((sink for sink in self.sinks if source == f"{sink.name}.replies"), None)
+        found = own or next((each for each in self.sources if each.name == source), None)
+        if found is None:
+            return None
+        return next((s for s in self.sinks if s.type is found.type and self.url(s) == self.url(found)), None)
+
+    def _embeds(self, system: System) -> bool:
+        used = any(broker.type is system and broker.url is None for broker in self.brokers)
+        return self.embedded.mode is not Embedded.OFF and used

@@ -39,6 +39,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "reason": explanation.reason or None,
         "route": explanation.route.name if explanation.route else None,
         "topic": explanation.topic,
+        "destination": explanation.destination,
         "key": explanation.key,
         "key_from": explanation.key_name,
         "failures": [{"reason": failure.reason, "detail": failure.detail} for failure in explanation.failures],
@@ -91,7 +92,10 @@ def _result(explanation: Explanation) -> str:
     route = f"route '{explanation.route.name}'" if explanation.route else ""
     match explanation.ending:
         case Ending.PUBLISHED:
-            return f"published to kafka:{explanation.topic} by {route}, key {explanation.key}, with headers"
+            place = f"kafka:{explanation.topic}"
+            if explanation.route and explanation.route.target.sink:
+                place = f"{explanation.route.target.sink}:{explanation.destination} (by way of {place})"
+            return f"published to {place} by {route}, key {explanation.key}, with headers"
         case Ending.COUNTED:
             return {
                 "own-origin": "not routed: this bridge routed it before (jmsbridge.origin); counted as own-origin",

@@ -1,7 +1,8 @@
-"""The systems that messages are taken from: one connector each, all under the contract in `base`, all run by `loop`.
+"""The systems that messages are taken from and given to: a folder each, with a source and a sink.
 
-To add one: a file with a class that follows `base.Source`, a line in `SOURCES`, a page in `docs/connectors`, and its
-harness in the conformance suite (`tests/integration/connectors`).
+All follow the contracts in `base`; `source_loop` and `sink_loop` run them. To add one: its folder, a line in `SOURCES`
+and in `SINKS`, a page in `docs/connectors`, and its harness in the conformance suite
+(`tests/integration/connectors`).
 """
 
 from __future__ import annotations
@@ -9,22 +10,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from routes.model import System
+
 if TYPE_CHECKING:
-    from engine.connectors.base import Source
-    from routes.model import Config, SourceConfig
+    from engine.connectors.base import Sink, Source
+    from routes.model import Config, SinkConfig, SourceConfig
 
-__all__ = ["SOURCES", "Connector"]
+__all__ = ["SINKS", "SOURCES", "MakeSink", "MakeSource"]
 
-Connector = Callable[["Config", "SourceConfig", int], "Source"]
+MakeSource = Callable[["Config", "SourceConfig", int], "Source"]
 """Makes the source for one worker of `source.NAME`, not yet connected; workers count from 1."""
 
+MakeSink = Callable[["Config", "SinkConfig", int], "Sink"]
+"""The same for `sink.NAME`."""
 
-def _stomp(config: Config, source: SourceConfig, worker: int) -> Source:
-    # A system's client library is loaded only where a source of its type runs.
-    from engine.connectors.stomp import StompSource
+
+# A system's client library is loaded only where a source or sink of its type runs.
+
+
+def _stomp_source(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.stomp.source import StompSource
 
     return StompSource(config, source, worker)
 
 
-SOURCES: Mapping[str, Connector] = {"stomp": _stomp}
+def _stomp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
+    from engine.connectors.stomp.sink import StompSink
+
+    return StompSink(config, sink, worker)
+
+
+def _nats_source(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.nats.source import NatsSource
+
+    return NatsSource(config, source, worker)
+
+
+def _nats_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
+    from engine.connectors.nats.sink import NatsSink
+
+    return NatsSink(config, sink, worker)
+
+
+SOURCES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_source}
 """By `source.NAME.type`."""
+
+SINKS: Mapping[System, MakeSink] = {System.STOMP: _stomp_sink, System.NATS: _nats_sink}
+"""By `sink.NAME.type`."""

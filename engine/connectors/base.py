@@ -1,7 +1,8 @@
-"""What a source is: the small contract between one system's connector and the loop that runs it.
+"""What sources and sinks are: the small contracts between one system's connector and the loops that run it.
 
 A connector does the wire work of one system and nothing else. Reconnecting, back-off, the journal, acknowledgement,
-counting and stopping are `loop`'s, written once. A connector is called from one thread only.
+order, counting and stopping are written once, in `source_loop` and `sink_loop`. A connector is called from one thread
+only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from engine.message import Message
 
-__all__ = ["Delivery", "NotConnectedError", "Source"]
+__all__ = ["Delivery", "NotConnectedError", "Outcome", "Outgoing", "RefusedError", "Sink", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,33 @@ class Delivery:
     """What `Source.acknowledge` takes back; it means something only to its source and its connection."""
     size: int | None = None
     """Bytes of the body as it was sent, where it was too large to keep and `message.body` is only its beginning."""
+    fault: str | None = None
+    """Why it cannot be read as its source should; `message.body` then is what came, of type bytes. One line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One message as a sink gets it."""
+
+    number: int
+    """What `Outcome` names it by; numbers go up, and a message keeps its own when it is sent again."""
+    message: Message
+    address: str
+    """Where it goes, as `routes.targets.ADDRESSES` allows it."""
+    id: str
+    """The same whenever this message is sent to this destination, and no other's: for systems that know repetitions."""
+    reply_to: str | None = None
+    """Where the other side is to send its reply, in the spelling of `address`; None: it is no request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one message."""
+
+    number: int
+    """`Outgoing.number`."""
+    refusal: str | None = None
+    """Why the other side will never take this message, one line for users; None: it has it."""
 
 
 class NotConnectedError(Exception):
@@ -35,6 +63,10 @@ class NotConnectedError(Exception):
         """`back_off_seconds` is given where asking again soon would be wrong, as after a refused login."""
         super().__init__(reason)
         self.back_off_seconds = back_off_seconds
+
+
+class RefusedError(Exception):
+    """A message cannot be put in the form of this system, now or ever. One line for users."""
 
 
 class Source(Protocol):
@@ -75,3 +107,42 @@ class Source(Protocol):
 
         Where the connection still works it returns only when the broker has taken all acknowledgements.
         """
+
+
+class Sink(Protocol):
+    """One connection to a system that messages are given to.
+
+    A message counts as given only when the other side has confirmed it. What was sent on a connection that ended
+    before is sent again on the next one, in the same order and with the same `Outgoing.id`.
+    """
+
+    @property
+    def address(self) -> str:
+        """Where it connects to, for people; free of secrets."""
+
+    def connect(self) -> None:
+        """Connects; returns when the other side has confirmed that. Also used after `close`.
+
+        Raises:
+            NotConnectedError: it could not.
+            BridgeError: it never will, such as for a missing certificate file.
+        """
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Sends messages in this order, without waiting for what the other side says of them.
+
+        What cannot be sent at all is an `Outcome` with a refusal, as what the other side refuses.
+
+        Raises:
+            NotConnectedError: the connection is gone.
+        """
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        """What is known of messages sent, each told once; waits so long for the first, 0: not at all.
+
+        Raises:
+            NotConnectedError: the connection is gone.
+        """
+
+    def close(self) -> None:
+        """Ends the connection. Never raises, may be called at any time."""

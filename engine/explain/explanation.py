@@ -6,6 +6,7 @@ the two equal. Needs no server. Sizes are not checked: the limits are those of t
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import dataclass
@@ -13,10 +14,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from engine.explain.header_styles import published_headers
-from engine.message import BODY, BodyType, Message
-from routes.model import NonDurable, Unmatched
+from engine.message import BODY, DESTINATION, ROUTE, BodyType, Message
+from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import trace
+from routes.predicate.nodes import ADDRESS
+from routes.predicate.values import find
 from routes.properties import NUMBERS, JmsType
+from routes.targets import ADDRESSES
 
 if TYPE_CHECKING:
     from engine.message import Record
@@ -79,6 +83,8 @@ class Explanation:
     """In the order they are checked; the first decides."""
     topic: str | None
     """Where it is published; for a dead letter the dead-letter topic."""
+    destination: str | None
+    """Where the route's sink sends it, having read it there; None without a sink."""
     headers: tuple[tuple[str, bytes | None], ...]
     """As published; empty unless it is."""
 
@@ -94,14 +100,16 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
         ending = Ending.DEAD_LETTER if dead else Ending.COUNTED
         return _ended(message, ending, "unmatched", steps, config.routing.dead_letter_topic if dead else None)
     route = steps[-1].route
-    name = route.key or "JMSMessageID"
-    found = message.lookup(name)
-    key = found.text if found is not None and found.text else None
+    name, key = _key(record, message, route)
     failures = _failures(record, message, route, config)
     ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
-    topics = {Ending.PUBLISHED: route.target.address, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
+    topics = {Ending.PUBLISHED: route.target.topic, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
     place = position or f"{config.journal.topic}:?:?"
-    published = published_headers(record, config.routing.headers, config.bridge_id, place)
+    style = HeaderStyle.TEXT if route.target.sink else config.routing.headers
+    published = published_headers(record, style, config.bridge_id, place)
+    destination = _destination(message, route, config)
+    if destination is not None:
+        published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
     return Explanation(
         message,
         ending,
@@ -112,6 +120,7 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
         key,
         failures,
         topics.get(ending),
+        destination if ending is Ending.PUBLISHED else None,
         published if ending is Ending.PUBLISHED else (),
     )
 
@@ -119,7 +128,7 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
 def _ended(
     message: Message, ending: Ending, reason: str, steps: tuple[Step, ...] = (), topic: str | None = None
 ) -> Explanation:
-    return Explanation(message, ending, reason, steps, None, None, None, (), topic, ())
+    return Explanation(message, ending, reason, steps, None, None, None, (), topic, None, ())
 
 
 def _guard(message: Message, config: Config, now_ms: int) -> str:
@@ -146,17 +155,59 @@ def _steps(message: Message, config: Config) -> tuple[Step, ...]:
 
 def _failures(record: Record, message: Message, route: Route, config: Config) -> tuple[Failure, ...]:
     failures = []
-    if (body := record.header(BODY) or BodyType.TEXT) not in (BodyType.TEXT, BodyType.BYTES):
+    if not _convertible(body := record.header(BODY) or BodyType.TEXT, message.body, route.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
-    name = route.key or "JMSMessageID"
+    name, key = _key(record, message, route)
     found = message.lookup(name)
-    if found is None or not found.text:
+    if key is None and (route.key or not route.target.sink):
         failures.append(Failure("key-not-found", f"there is no value under '{name}' to take the key from"))
-    elif route.key and not _key_is_valid(found.text, found.type, config.routing.key_pattern):
+    elif route.key and found and not _key_is_valid(found.text, found.type, config.routing.key_pattern):
         detail = f"the key '{found.text[:100]}' from '{name}' is neither a number nor text that matches"
         failures.append(Failure("key-invalid", f"{detail} routing.key-pattern"))
+    if route.target.sink and _destination(message, route, config) is None:
+        detail = f"the destination {route.target} cannot be made: a header is missing, empty, or none that fits there"
+        failures.append(Failure("destination-unresolved", detail))
     return tuple(failures)
+
+
+def _key(record: Record, message: Message, route: Route) -> tuple[str, str | None]:
+    """Where the key comes from, and the key; None if there is none, an empty one too."""
+    if route.target.sink and not route.key:
+        return "the journal", (record.key or b"").decode("utf-8", "replace") or None
+    name = route.key or "JMSMessageID"
+    found = message.lookup(name)
+    return name, (found.text or None) if found is not None else None
+
+
+def _destination(message: Message, route: Route, config: Config) -> str | None:
+    """Where the route's sink sends the message; None without a sink, or where that cannot be made."""
+    if route.target.address is None:
+        return None
+
+    def text_of(name: str) -> str | None:
+        if name != ADDRESS:
+            found = message.lookup(name)
+            return found.text if found else None
+        value = find(message.lookup, name)
+        return None if value is None else str(value.value)
+
+    filled = route.target.address.fill(text_of)
+    types = {sink.name: sink.type for sink in config.sinks}
+    pattern = ADDRESSES[types[route.target.sink or ""]].pattern
+    return filled if filled is not None and re.fullmatch(pattern, filled) else None
+
+
+def _convertible(kind: str, body: bytes, conversion: BodyConversion) -> bool:
+    if kind in (BodyType.TEXT, BodyType.BYTES):
+        return True
+    if conversion is BodyConversion.AS_IS or kind not in (BodyType.MAP, BodyType.STREAM, BodyType.OBJECT):
+        return False
+    try:
+        json.loads(body)
+    except ValueError:
+        return False
+    return True
 
 
 def _key_is_valid(text: str, declared: JmsType | None, pattern: str) -> bool:

@@ -14,28 +14,31 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
+from engine.router.addresses import address, has_templates, is_unresolved
 from engine.router.headers import appended, header, position
+from engine.router.routes import ROUTES, by_route
 from engine.topology.nodes import ByBranch
 from engine.topology.row import Row
-from routes.model import Config, Route
+from routes.model import BodyConversion, Config, Route
 from routes.properties import NUMBERS, JmsType
 
 __all__ = [
     "CHECKS",
-    "ROUTES",
+    "JOURNAL_KEY",
     "STOP",
     "UNMATCHED",
     "Check",
-    "by_route",
     "checks",
     "dead_letter",
     "key_name",
     "stop_message",
 ]
 
-ROUTES = "routes"
 CHECKS = "checks"
-"""Names of the two splits that a row's branches are read of."""
+"""Name of the split that tells which check a message failed."""
+
+JOURNAL_KEY = ""
+"""In place of a header's name: the key is that of the journal record, and may be missing."""
 
 UNMATCHED = "unmatched"
 """The reason of a message that no route wants."""
@@ -45,6 +48,9 @@ STOP = "jms-bridge:stop:"
 
 FRAMING_BYTES = 4096
 """Room that the bridge's own headers and Kafka's framing may take beside the journal record."""
+
+_STRUCTURED = (BodyType.MAP.value, BodyType.STREAM.value, BodyType.OBJECT.value)
+"""Bodies that are JSON where their source could read them."""
 
 KEPT_BYTES = 64 * 1024
 """What is kept of a body that the dead-letter topic does not take whole."""
@@ -66,8 +72,8 @@ class Check:
 
 
 def key_name(route: Route) -> str:
-    """The JMS field or property that a route takes its key from."""
-    return route.key or "JMSMessageID"
+    """The JMS field or property that a route takes its key from, or `JOURNAL_KEY`."""
+    return route.key or (JOURNAL_KEY if route.target.sink else "JMSMessageID")
 
 
 def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
@@ -75,18 +81,27 @@ def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
 
     `limits` is `max.message.bytes` by topic; no check is made where every record that fits the journal fits the topic.
     """
-    made = [_body(), _key_found(config)]
+    made = [_body(config), _key_found(config)]
     if any(route.key for route in config.routes):
         made.append(_key_valid(config))
-    routes = {route.name: limits[route.target.address] for route in config.routes if route.target.address in limits}
+    if has_templates(config):
+        made.append(_destination(config))
+    routes = {route.name: limits[route.target.topic] for route in config.routes if route.target.topic in limits}
     if any(limit < config.journal.max_message_bytes + FRAMING_BYTES for limit in routes.values()):
         made.append(_size(routes))
     return tuple(made)
 
 
-def _body() -> Check:
+def _body(config: Config) -> Check:
+    json_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.JSON else None)
+
     def fails(row: Row) -> Column:
-        return ~F.coalesce(row.header(BODY), F.lit("text")).isin(BodyType.TEXT.value, BodyType.BYTES.value)
+        kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
+        other = ~kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
+        if not json_routes.values:
+            return other
+        is_json = F.coalesce(F.get_json_object(row.value.cast("string"), "$").isNotNull(), F.lit(False))
+        return other & ~(row.pick(json_routes).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
 
     def says(row: Row) -> Column:
         return F.concat(F.lit("the body is of type "), row.header(BODY), F.lit(", neither text nor bytes"))
@@ -94,8 +109,26 @@ def _body() -> Check:
     return Check("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
 
 
+def _destination(config: Config) -> Check:
+    targets = by_route(config, lambda route: str(route.target))
+
+    def says(row: Row) -> Column:
+        filled = F.substring(F.make_valid_utf8(address(row, config)), 1, 100)
+        found = F.coalesce(F.concat(F.lit(": '"), filled, F.lit("' is none")), F.lit(": a header is missing or empty"))
+        return F.concat(F.lit("the destination "), row.pick(targets), F.lit(" cannot be made"), found)
+
+    def stops(route: Route) -> str:
+        return f"the destination {route.target} cannot be made of its headers"
+
+    return Check("destination-unresolved", "publish", lambda row: is_unresolved(row, config), says, stops)
+
+
 def _key_found(config: Config) -> Check:
     names = by_route(config, key_name)
+
+    def fails(row: Row) -> Column:
+        missing = row.key.isNull()
+        return missing & (row.pick(names) != JOURNAL_KEY) if JOURNAL_KEY in names.values.values() else missing
 
     def says(row: Row) -> Column:
         return F.concat(F.lit("there is no value under '"), row.pick(names), F.lit("' to take the key from"))
@@ -103,7 +136,7 @@ def _key_found(config: Config) -> Check:
     def stops(route: Route) -> str:
         return f"there is no value under '{key_name(route)}' to take the key from"
 
-    return Check("key-not-found", "key", lambda row: row.key.isNull(), says, stops)
+    return Check("key-not-found", "key", fails, says, stops)
 
 
 def _key_valid(config: Config) -> Check:
@@ -170,12 +203,6 @@ def _measured(row: Row) -> Column:
     parts = (F.octet_length(row.source_key), F.octet_length(row.value), each)
     first, *others = (F.coalesce(part, zero) for part in parts)
     return sum(others, first)
-
-
-def by_route(config: Config, value: Callable[[Route], str | None]) -> ByBranch:
-    """A constant of each route; routes for which it is None have none."""
-    values = ((route.name, value(route)) for route in config.routes)
-    return ByBranch(ROUTES, {name: text for name, text in values if text is not None})
 
 
 def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, limit: int | None) -> Row:

@@ -12,19 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.message import ORIGIN
-from engine.router.failures import (
-    CHECKS,
-    ROUTES,
-    UNMATCHED,
-    Check,
-    by_route,
-    checks,
-    dead_letter,
-    key_name,
-    stop_message,
-)
-from engine.router.headers import appended, styled
+from engine.message import DESTINATION, ORIGIN, ROUTE
+from engine.router.addresses import address, to_sink
+from engine.router.failures import CHECKS, JOURNAL_KEY, UNMATCHED, Check, checks, dead_letter, key_name, stop_message
+from engine.router.headers import appended, header, styled
+from engine.router.routes import ROUTES, by_route
 from engine.topology.dsl import Stream, Topology, TopologyBuilder
 from engine.topology.nodes import ByBranch
 from engine.topology.row import Row
@@ -92,21 +84,37 @@ def _published(wanted: Sequence[Stream], config: Config, made: Sequence[Check]) 
 
     def key(row: Row) -> Column:
         *others, last = dict.fromkeys(names.values.values())
-        chosen = row.property(last)
+        chosen = _key(row, last)
         for name in others:
-            chosen = F.when(row.pick(names) == name, row.property(name)).otherwise(chosen)
+            chosen = F.when(row.pick(names) == name, _key(row, name)).otherwise(chosen)
         return F.nullif(chosen, F.lit(""))
-
-    def headers(row: Row) -> Row:
-        return row.replace(headers=appended(styled(row.headers, config.routing.headers), row, config.bridge_id))
 
     matched = wanted[0].merge(*wanted[1:], name="matched")
     split = matched.select_key(key, name="key").split(CHECKS)
     for check in made:
         split.branch(check.fails, name=check.reason)
     *failed, passed = split.default_branch("passed")
-    passed.map(headers, name="headers").to(by_route(config, lambda route: route.target.address), name=PUBLISHED)
+    published = passed.map(lambda row: row.replace(headers=_headers(row, config)), name="headers")
+    published.to(by_route(config, lambda route: route.target.topic), name=PUBLISHED)
     return failed
+
+
+def _key(row: Row, name: str) -> Column:
+    return row.source_key.cast("string") if name == JOURNAL_KEY else row.property(name)
+
+
+def _headers(row: Row, config: Config) -> Column:
+    """Those of the journal in the wanted style, and this bridge's own. A sink wants them as the journal has them."""
+    style = styled(row.headers, config.routing.headers)
+    if all(route.target.sink is None for route in config.routes):
+        return appended(style, row, config.bridge_id)
+    given = to_sink(row, config)
+    route = row.pick(by_route(config, lambda route: route.name))
+    more = F.array(header(DESTINATION, address(row, config)), header(ROUTE, route))
+    if style is not row.headers:
+        style = F.when(given, row.headers).otherwise(style)
+    own = appended(style, row, config.bridge_id)
+    return F.when(given, F.concat(own, more)).otherwise(own)
 
 
 def _after_policy(failed: Sequence[Stream], config: Config, made: tuple[Check, ...]) -> list[Stream]:

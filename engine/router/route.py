@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from engine.router.failures import CHECKS, ROUTES, UNMATCHED, checks
+from engine.router.failures import CHECKS, UNMATCHED, checks
 from engine.router.plan import DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, topology
+from engine.router.routes import ROUTES
 from engine.topology.compile import Compiled, compile_topology
 from routes.model import Config, Policy
 

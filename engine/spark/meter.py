@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.spark.failures import StoppedByPolicyError
     from engine.spark.lag import Lag
     from engine.spark.tally import Note, Reading
-    from engine.telemetry.metrics import RouterMetrics
+    from engine.telemetry.meters import RouterMetrics
     from routes.model import Config
 
 __all__ = ["RETENTION", "Meter"]
@@ -101,7 +101,7 @@ class Meter:
                 if outcome.kind == "unrouted":
                     series["unrouted", outcome.reason] += count
                 elif outcome.kind == "routed" and route is not None:
-                    series["routed", route.name, route.target.address] += count
+                    series["routed", route.name, route.target.topic] += count
                 else:
                     series["failed", route.name if route else NO_ROUTE, outcome.reason, outcome.kind] += count
         return series

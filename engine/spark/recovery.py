@@ -14,6 +14,7 @@ behind them. A run that dies in here is repeated by the next one with the same r
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recovery", "outputs", "routes_text"]
 
-_ROUTING = ("bridge.", "routing.", "routes.")
+_ROUTING = re.compile(r"(?:bridge|routing|routes)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _MARGIN_MS = 60_000
 """How far the clocks of this machine and of Kafka may be apart."""
 _STILL_SECONDS, _STILL_TIMES = 0.25, 3
@@ -167,7 +168,9 @@ class Recovery:
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
-        return replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes)
+        return replace(
+            self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks
+        )
 
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
         """The parts of the outputs that the last run may have written, its topics as far as they still exist."""
@@ -219,7 +222,7 @@ class Recovery:
 
 def outputs(config: Config) -> list[str]:
     """The topics that a configuration publishes to."""
-    topics = {route.target.address for route in config.routes}
+    topics = {route.target.topic for route in config.routes}
     if config.routing.dead_letter_topic:
         topics.add(config.routing.dead_letter_topic)
     return sorted(topics)
@@ -227,5 +230,5 @@ def outputs(config: Config) -> list[str]:
 
 def routes_text(config: Config) -> str:
     """The lines of the properties file that decide what is routed where; those with passwords are not among them."""
-    entries = (entry for entry in read(config.path).entries if entry.key.startswith(_ROUTING))
+    entries = (entry for entry in read(config.path).entries if _ROUTING.fullmatch(entry.key))
     return "".join("\n".join(entry.source).rstrip("\n") + "\n" for entry in entries)

@@ -30,7 +30,7 @@ from engine.spark.recovery import Recovery, outputs
 from engine.spark.run import Run
 from engine.spark.tally import Tally
 from engine.spark.topics import check_topics, limits
-from engine.telemetry.metrics import RouterMetrics
+from engine.telemetry.meters import RouterMetrics
 from engine.telemetry.status import State
 from engine.topics import ensure_journal
 from routes.model import RouterMode

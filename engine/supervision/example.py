@@ -27,8 +27,8 @@ def try_out(config: Config) -> list[str]:
         values = dict(_equalities(route.include.root))
         for destination in destinations:
             if _winner(config.routes, _message(destination, values)) is route:
-                return [_send(destination, values, flag), f"jms-bridge receive kafka:{route.target.address}{flag}"]
-    return [f"jms-bridge receive kafka:{route.target.address}{flag}" for route in config.routes[:1]]
+                return [_send(destination, values, flag), f"jms-bridge receive kafka:{route.target.topic}{flag}"]
+    return [f"jms-bridge receive kafka:{route.target.topic}{flag}" for route in config.routes[:1]]
 
 
 def _equalities(node: Node) -> Iterator[tuple[str, str]]:

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
-from engine.telemetry.status import component_name
+from engine.telemetry.status import component_name, sink_component
+from routes.model import System
 
 if TYPE_CHECKING:
-    from routes.model import Config, SourceConfig
+    from collections.abc import Callable
 
-__all__ = ["ARTEMIS", "KAFKA", "ROUTER", "Part", "Stage", "parts"]
+    from routes.model import BrokerConfig, Config
+
+__all__ = ["ARTEMIS", "KAFKA", "NATS", "ROUTER", "SERVERS", "Part", "Stage", "parts"]
 
 KAFKA = "kafka"
 ARTEMIS = "artemis"
+NATS = "nats"
+SERVERS: Mapping[System, str] = {System.STOMP: ARTEMIS, System.NATS: NATS}
+"""The embedded broker of each type of source and sink."""
 ROUTER = "router"
 
 
 class Stage(IntEnum):
-    """The order in which parts stop: first nothing more comes in, then all is routed, then the brokers go."""
+    """The order in which parts stop: first nothing more comes in, then all is routed, goes out, and the brokers go."""
 
     SOURCE = 1
     ROUTER = 2
-    BROKER = 3
+    SINK = 3
+    BROKER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +45,25 @@ class Part:
     """For `run --only`: what the process is started with."""
     stage: Stage
     worker: int = 1
-    """From 1; above it only for sources with several workers."""
+    """From 1; above it only for sources and sinks with several workers."""
     needs: tuple[str, ...] = ()
     """Parts that have to be ready before this one begins its work."""
+
+
+_GROUPS = {"sources": Stage.SOURCE, "sinks": Stage.SINK}
 
 
 def parts(config: Config, only: str | None = None) -> tuple[Part, ...]:
     """The parts in the order of their start.
 
-    `only` restricts them: `router`, `sources`, `source:NAME`, or an embedded `kafka` or `artemis`; what they need and
-    is left out is taken to run elsewhere. UsageError for anything else.
+    `only` restricts them: `router`, `sources`, `source:NAME`, `sinks`, `sink:NAME`, or an embedded `kafka`, `artemis`
+    or `nats`; what they need and is left out is taken to run elsewhere. UsageError for anything else.
     """
     chosen = [part for part in _all(config) if only is None or _wanted(part, only)]
     if not chosen:
-        known = ", ".join(dict.fromkeys([part.only for part in _all(config)] + ["sources"]))
+        stages = {part.stage for part in _all(config)}
+        groups = [group for group, stage in _GROUPS.items() if stage in stages]
+        known = ", ".join(dict.fromkeys([part.only for part in _all(config)] + groups))
         message = f"--only {only}: there is no such part; expected one of {known}"
         raise UsageError(message)
     names = {part.name for part in chosen}
@@ -63,16 +76,23 @@ def _all(config: Config) -> list[Part]:
         found.append(Part(KAFKA, KAFKA, Stage.BROKER))
     if config.embedded_artemis:
         found.append(Part(ARTEMIS, ARTEMIS, Stage.BROKER))
+    if config.embedded_nats:
+        found.append(Part(NATS, NATS, Stage.BROKER))
     found.append(Part(ROUTER, ROUTER, Stage.ROUTER, needs=(KAFKA,)))
     for source in config.sources:
-        found += [_worker(source, number) for number in range(1, source.workers + 1)]
+        found += _workers(source, Stage.SOURCE, component_name)
+    for sink in config.sinks:
+        found += _workers(sink, Stage.SINK, sink_component)
     return found
 
 
-def _worker(source: SourceConfig, number: int) -> Part:
-    needs = (KAFKA,) if source.url else (KAFKA, ARTEMIS)
-    return Part(component_name(source.name, number), component_name(source.name), Stage.SOURCE, number, needs)
+def _workers(broker: BrokerConfig, stage: Stage, named: Callable[[str, int], str]) -> list[Part]:
+    needs = (KAFKA,) if broker.url else (KAFKA, SERVERS[broker.type])
+    return [
+        Part(named(broker.name, number), named(broker.name, 1), stage, number, needs)
+        for number in range(1, broker.workers + 1)
+    ]
 
 
 def _wanted(part: Part, only: str) -> bool:
-    return part.only == only or (only == "sources" and part.stage is Stage.SOURCE)
+    return part.only == only or _GROUPS.get(only) is part.stage

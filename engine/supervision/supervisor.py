@@ -22,10 +22,10 @@ from engine.embedded.java import find_java
 from engine.errors import HardFailureError, SetupError, SoftFailureError, UnreachableError, UsageError
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
-from engine.supervision.parts import Stage, parts
+from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts
 from engine.telemetry import logging
 from engine.telemetry.exposition import Merged
-from engine.telemetry.metrics import BridgeMetrics
+from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
 from routes import config as configuration
 from routes.errors import BridgeError
@@ -51,7 +51,7 @@ _STEADY_SECONDS = 60.0
 """A part that was ready for so long has no past."""
 _HOPELESS = 5
 """So many deaths without being ready once end the bridge."""
-_PATIENCE_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.BROKER: 25.0}
+_PATIENCE_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
 """How long each stage may take to stop before it is killed."""
 _KNOWN = {
     error.exit_code: error
@@ -73,7 +73,7 @@ def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: 
     config = configuration.load(config_path)
     logging.setup(config)
     wanted = parts(config, only)
-    if any(part.stage is not Stage.SOURCE for part in wanted):
+    if any(part.name in (KAFKA, ARTEMIS, ROUTER) for part in wanted):
         find_java()
     return _supervise(config, wanted)
 

@@ -21,9 +21,9 @@ from prometheus_client import CollectorRegistry
 from engine.errors import UnreachableError
 from engine.jars import jars
 from engine.supervision.child import GO
-from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER
+from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER
 from engine.telemetry import logging
-from engine.telemetry.status import Reporter, State, component_name
+from engine.telemetry.status import Reporter, State
 from routes import config as configuration
 from routes.errors import BridgeError
 
@@ -60,8 +60,7 @@ class Orders:
 
 def run(config_path: Path, only: str, worker: int, status_fd: int) -> int:
     """Runs the part `only` of a configuration as a child of a supervisor; returns the exit status of this process."""
-    source = only.removeprefix("source:")
-    name = only if source == only else component_name(source, worker)
+    name = only if worker == 1 else f"{only}/{worker}"
 
     def work(status: Reporter, orders: Orders) -> None:
         config = configuration.load(config_path)
@@ -109,10 +108,15 @@ def _part(config: Config, only: str, worker: int, status: Reporter, orders: Orde
         artemis = EmbeddedArtemis(embedded.data, *ports, jars())
         where = f"{artemis.stomp_url}, {artemis.amqp_url}, {artemis.core_url}, data in {artemis.folder}"
         _serve(artemis, where, status, orders.stop)
+    elif only == NATS:
+        from engine.embedded import EmbeddedNats
+
+        nats = EmbeddedNats(config.embedded.data, config.embedded.nats_port)
+        _serve(nats, f"{nats.url}, data in {nats.folder}", status, orders.stop)
     elif only == ROUTER:
         _route(config, status, orders)
     else:
-        _source(config, only.removeprefix("source:"), worker, status, orders)
+        _connector(config, only, worker, status, orders)
 
 
 def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) -> None:
@@ -139,19 +143,26 @@ def _route(config: Config, status: Reporter, orders: Orders) -> None:
         session.start(config)
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     orders.go.wait()
-    steps = topics.ensure_journal, topics.create_missing, topics.check_topics
+    steps = topics.ensure_journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
     if _prepared(steps, config, status, orders.stop):
         runtime.run_router(config, status, orders.stop)
 
 
-def _source(config: Config, name: str, worker: int, status: Reporter, orders: Orders) -> None:
+def _connector(config: Config, only: str, worker: int, status: Reporter, orders: Orders) -> None:
     from engine import topics
-    from engine.connectors.loop import run_source
 
+    kind, _, name = only.partition(":")
     status.state(State.STARTING, "waiting for its brokers")
     orders.go.wait()
-    if _prepared((topics.ensure_journal,), config, status, orders.stop):
-        run_source(config, name, worker, status, orders.stop)
+    if kind == "source":
+        from engine.connectors.source_loop import run_source
+
+        if _prepared((topics.ensure_journal,), config, status, orders.stop):
+            run_source(config, name, worker, status, orders.stop)
+    elif _prepared((topics.ensure_journal, topics.ensure_sink_topics), config, status, orders.stop):
+        from engine.connectors.sink_loop import run_sink
+
+        run_sink(config, name, worker, status, orders.stop)
 
 
 def _prepared(

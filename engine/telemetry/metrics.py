@@ -1,47 +1,54 @@
-"""Every metric of the bridge: one table of names, labels and help texts, and the objects that fill it in.
+"""Every metric of the bridge: one table of names, labels and help texts; `docs/metrics.md` is made from it.
 
-Each process has its own registry, passed in; nothing is made at import. The router counts in its JVM and reports
-*totals* since that process started; a source reports *increments* as things happen. Either way a counter starts at 0
-with its process, which is what Prometheus expects of a restart. `engine.telemetry.exposition` merges the processes'
-figures, `engine.telemetry.http` serves them. Label values come from the configuration or from the lists here, never
-from messages.
+`engine.telemetry.meters` fills the metrics in, `exposition` merges the processes' figures, `http` serves them. Label
+values come from the configuration or from the lists here, never from messages.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections import deque
-from typing import TYPE_CHECKING
-
-from engine.telemetry.figures import Figures, Kind, Metric
-from routes.model import Unmatched
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from prometheus_client.registry import CollectorRegistry
-
-    from routes.model import Config
+from engine.telemetry.figures import Kind, Metric
 
 __all__ = [
+    "ACKNOWLEDGED",
+    "BUILD_INFO",
+    "COMPONENT_UP",
+    "CONNECTION_UP",
+    "DELIVERED",
+    "FAILED",
     "FAILURE_REASONS",
+    "JOURNALED",
+    "LAG_RECORDS",
+    "LAG_SECONDS",
+    "LATENCY",
+    "LATENCY_AVERAGE",
     "LATENCY_BUCKETS_SECONDS",
     "METRICS",
     "NO_ROUTE",
+    "RECEIVED",
+    "RECONNECTS",
+    "REJECTED",
     "REJECTION_REASONS",
+    "REPLIES",
+    "REQUESTS",
+    "REQUEST_TIMEOUTS",
+    "RESTARTS",
+    "ROUTED",
+    "SINK_LAG",
+    "SINK_RECONNECTS",
+    "SINK_REJECTED",
+    "SINK_REJECTION_REASONS",
+    "UNROUTED",
     "UNROUTED_REASONS",
-    "BridgeMetrics",
-    "RouterMetrics",
-    "SourceMetrics",
     "reference",
 ]
 
-FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "too-large")
+FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "destination-unresolved", "too-large")
 """Why a route can fail on a message."""
 UNROUTED_REASONS = ("unmatched", "expired", "own-origin", "non-durable", "retention")
 """Why a message is passed over without being a failure."""
-REJECTION_REASONS = ("too-large",)
+SINK_REJECTION_REASONS = ("refused",)
+"""Why a sink cannot give a message away; `on-soft-failure` of its route says what happens to it."""
+REJECTION_REASONS = ("too-large", "unreadable")
 """Why a message cannot enter the journal as it is; `routing.on-soft-failure` says what happens to it."""
 NO_ROUTE = "-"
 """Label `route` of a dead letter that no route wanted."""
@@ -50,8 +57,6 @@ LATENCY_BUCKETS_SECONDS = (
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
 """Upper bounds, +Inf left out: from real-time mode (milliseconds) over batches (seconds) to a stuck interval."""
-
-_AVERAGE_OVER_SECONDS = 60.0
 
 
 LATENCY = Metric(
@@ -102,7 +107,7 @@ RECEIVED = Metric(
     "jmsbridge_source_received_messages_total",
     Kind.COUNTER,
     ("source",),
-    "Messages delivered by the JMS broker, redeliveries included.",
+    "Messages delivered by the broker, redeliveries included.",
 )
 JOURNALED = Metric(
     "jmsbridge_source_journaled_messages_total",
@@ -114,7 +119,7 @@ ACKNOWLEDGED = Metric(
     "jmsbridge_source_acknowledged_messages_total",
     Kind.COUNTER,
     ("source",),
-    "Messages acknowledged to the JMS broker, after the journal had them.",
+    "Messages acknowledged to the broker, after the journal had them.",
 )
 REJECTED = Metric(
     "jmsbridge_source_rejected_messages_total",
@@ -126,13 +131,55 @@ RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
     Kind.COUNTER,
     ("source",),
-    "Connections to the JMS broker made after the first one.",
+    "Connections of a source made after its first one.",
+)
+DELIVERED = Metric(
+    "jmsbridge_sink_delivered_messages_total",
+    Kind.COUNTER,
+    ("sink",),
+    "Messages that the system behind a sink has confirmed.",
+)
+SINK_REJECTED = Metric(
+    "jmsbridge_sink_rejected_messages_total",
+    Kind.COUNTER,
+    ("sink", "reason", "policy"),
+    "Messages that the system behind a sink will never take, by what was done with them (skip or dead-letter).",
+)
+SINK_LAG = Metric(
+    "jmsbridge_sink_lag_records",
+    Kind.GAUGE,
+    ("component",),
+    "Routed messages that the system behind a sink has not confirmed yet.",
+)
+SINK_RECONNECTS = Metric(
+    "jmsbridge_sink_reconnects_total",
+    Kind.COUNTER,
+    ("sink",),
+    "Connections of a sink made after its first one.",
+)
+REQUESTS = Metric(
+    "jmsbridge_sink_requests_total",
+    Kind.COUNTER,
+    ("sink",),
+    "Messages sent with an address for a reply that the bridge takes back.",
+)
+REPLIES = Metric(
+    "jmsbridge_sink_replies_total",
+    Kind.COUNTER,
+    ("sink",),
+    "Replies to them, late ones and repeated ones included.",
+)
+REQUEST_TIMEOUTS = Metric(
+    "jmsbridge_sink_request_timeouts_total",
+    Kind.COUNTER,
+    ("sink",),
+    "Requests that had no reply after `sink.NAME.reply-timeout`.",
 )
 CONNECTION_UP = Metric(
     "jmsbridge_connection_up",
     Kind.GAUGE,
     ("component",),
-    "1 while a component is connected to its broker: a source to the JMS broker, the router to Kafka.",
+    "1 while a component is connected to its broker: sources and sinks to theirs, the router to Kafka.",
 )
 COMPONENT_UP = Metric(
     "jmsbridge_component_up",
@@ -156,133 +203,10 @@ BUILD_INFO = Metric(
 METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, LAG_RECORDS, LAG_SECONDS),
     *(RECEIVED, JOURNALED, ACKNOWLEDGED, REJECTED, RECONNECTS),
+    *(DELIVERED, SINK_REJECTED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, BUILD_INFO),
 )
 """All of them, in the order of the documentation."""
-
-
-class RouterMetrics:
-    """The router's figures: totals since its process started, as the JVM keeps them; a repeated call replaces."""
-
-    def __init__(
-        self, registry: CollectorRegistry, config: Config, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._figures = Figures()
-        self._clock = clock
-        self._past: deque[tuple[float, float, int]] = deque([(clock(), 0.0, 0)])
-        self._prepare(config)
-        registry.register(self._figures)
-
-    def routed(self, route: str, topic: str, total: int) -> None:
-        """Messages a route has sent to its topic."""
-        self._figures.set(ROUTED, total, route, topic)
-
-    def failed(self, route: str, reason: str, policy: str, total: int) -> None:
-        """Messages that failed under a route; `route` is `NO_ROUTE` for an unmatched dead letter."""
-        self._figures.set(FAILED, total, route, reason, policy)
-
-    def unrouted(self, reason: str, total: int) -> None:
-        """Messages passed over for one of `UNROUTED_REASONS`."""
-        self._figures.set(UNROUTED, total, reason)
-
-    def latency(self, cumulative: Sequence[int], sum_seconds: float, count: int) -> None:
-        """How long routing took: for each of `LATENCY_BUCKETS_SECONDS` the messages up to it, then all of them."""
-        self._figures.set_histogram(LATENCY, LATENCY_BUCKETS_SECONDS, cumulative, sum_seconds, count)
-        now = self._clock()
-        self._past.append((now, sum_seconds, count))
-        while len(self._past) > 2 and self._past[1][0] <= now - _AVERAGE_OVER_SECONDS:
-            self._past.popleft()
-        _, past_sum, past_count = self._past[0]
-        average = (sum_seconds - past_sum) / (count - past_count) if count > past_count else math.nan
-        self._figures.set(LATENCY_AVERAGE, average)
-
-    def lag(self, partition: int, records: int) -> None:
-        """Journal records of a partition still to be routed, at this moment."""
-        self._figures.set(LAG_RECORDS, records, str(partition))
-
-    def lag_seconds(self, seconds: float) -> None:
-        """Age of the oldest record still to be routed, at this moment."""
-        self._figures.set(LAG_SECONDS, seconds)
-
-    def connection(self, up: bool) -> None:
-        """Whether Kafka answers the router, at this moment."""
-        self._figures.set(CONNECTION_UP, up, "router")
-
-    def _prepare(self, config: Config) -> None:
-        # Every series a rule may ask for exists from the start, else rate() misses the first increase.
-        for route in config.routes:
-            self.routed(route.name, route.target.address, 0)
-            for reason in FAILURE_REASONS:
-                self.failed(route.name, reason, route.on_soft_failure, 0)
-        if config.routing.on_unmatched is Unmatched.DEAD_LETTER:
-            self.failed(NO_ROUTE, "unmatched", Unmatched.DEAD_LETTER, 0)
-        for reason in UNROUTED_REASONS:
-            self.unrouted(reason, 0)
-        for partition in range(config.journal.partitions):
-            self.lag(partition, 0)
-        self.lag_seconds(0)
-        self.connection(up=False)
-        self.latency([0] * len(LATENCY_BUCKETS_SECONDS), 0.0, 0)
-
-
-class SourceMetrics:
-    """One source worker's figures: each call adds what just happened. Safe from any thread."""
-
-    def __init__(self, registry: CollectorRegistry, source: str, component: str) -> None:
-        """`source` is the configured name, which all its workers share; `component` is this worker's own."""
-        self._source = source
-        self._component = component
-        self._figures = Figures()
-        for metric in (RECEIVED, JOURNALED, ACKNOWLEDGED, RECONNECTS):
-            self._figures.add(metric, 0, source)
-        for reason in REJECTION_REASONS:
-            self._figures.add(REJECTED, 0, source, reason)
-        self.connection(up=False)
-        registry.register(self._figures)
-
-    def received(self, n: int = 1) -> None:
-        """Messages came from the JMS broker."""
-        self._figures.add(RECEIVED, n, self._source)
-
-    def journaled(self, n: int = 1) -> None:
-        """The journal confirmed messages."""
-        self._figures.add(JOURNALED, n, self._source)
-
-    def acknowledged(self, n: int = 1) -> None:
-        """Messages were acknowledged to the JMS broker."""
-        self._figures.add(ACKNOWLEDGED, n, self._source)
-
-    def rejected(self, reason: str, n: int = 1) -> None:
-        """Messages could not enter the journal, for one of `REJECTION_REASONS`."""
-        self._figures.add(REJECTED, n, self._source, reason)
-
-    def reconnected(self) -> None:
-        """A connection was made that is not the worker's first."""
-        self._figures.add(RECONNECTS, 1, self._source)
-
-    def connection(self, up: bool) -> None:
-        """Whether the JMS broker is connected, at this moment."""
-        self._figures.set(CONNECTION_UP, up, self._component)
-
-
-class BridgeMetrics:
-    """The supervisor's own figures: which components are up, how often they died, what runs."""
-
-    def __init__(self, registry: CollectorRegistry, components: Sequence[str], version: str, spark: str) -> None:
-        self._figures = Figures()
-        for component in components:
-            self.component(component, up=False)
-            self._figures.add(RESTARTS, 0, component)
-        self._figures.set(BUILD_INFO, 1, version, spark)
-        registry.register(self._figures)
-
-    def component(self, component: str, up: bool) -> None:
-        """Whether a component is ready, at this moment."""
-        self._figures.set(COMPONENT_UP, up, component)
-
-    def restarted(self, component: str) -> None:
-        """A component was started again after it had died."""
-        self._figures.add(RESTARTS, 1, component)
 
 
 def reference() -> str:
@@ -300,8 +224,8 @@ current.
 
 `/metrics` on `http.address` serves the figures of all processes of the bridge, at most a few seconds old, in
 Prometheus' text format or in OpenMetrics. Counters start at 0 with their process: use `rate()` and `increase()`, which
-know that. Components are `router`, `source:NAME` (`source:NAME/2` for its second worker), and the embedded `kafka` and
-`artemis`.
+know that. Components are `router`, `source:NAME` (`source:NAME/2` for its second worker), `sink:NAME`, and the
+embedded `kafka`, `artemis` and `nats`. What a sink takes in as replies counts under the source `NAME.replies`.
 
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|

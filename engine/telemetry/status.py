@@ -16,8 +16,8 @@ import os
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import partial
-from threading import Condition, Thread
-from typing import TYPE_CHECKING, Any
+from threading import Condition, Lock, Thread
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 from prometheus_client import generate_latest
@@ -66,6 +66,53 @@ class Status:
 def component_name(source: str, worker: int = 1) -> str:
     """How a worker of a source is called: `source:orders`, `source:orders/2` from the second on."""
     return f"source:{source}" if worker == 1 else f"source:{source}/{worker}"
+
+
+def sink_component(sink: str, worker: int = 1) -> str:
+    """The same for a worker of a sink: `sink:orders`, `sink:orders/2`."""
+    return component_name(sink, worker).replace("source:", "sink:", 1)
+
+
+class Speaker(Protocol):
+    """Whoever can say how things are."""
+
+    def state(self, state: State | str, detail: str = "") -> None:
+        """From now on it is in that state; see `Reporter.state`."""
+
+
+class Voices:
+    """Several parts of one process that say how they are: it is ready when all of them are."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        self._speaker = speaker
+        self._lock = Lock()
+        self._said: list[tuple[State, str]] = []
+
+    def voice(self) -> Voice:
+        """For one more part, which is starting."""
+        with self._lock:
+            self._said.append((State.STARTING, ""))
+            return Voice(self, len(self._said) - 1)
+
+    def say(self, number: int, state: State, detail: str) -> None:
+        """What part `number` says; the first one that is not ready is heard."""
+        with self._lock:
+            self._said[number] = state, detail
+            worst = next((said for said in self._said if said[0] is not State.READY), None)
+            details = ", ".join(detail for _, detail in self._said if detail)
+        self._speaker.state(*(worst or (State.READY, details)))
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One part's; safe from any thread."""
+
+    voices: Voices
+    number: int
+
+    def state(self, state: State | str, detail: str = "") -> None:
+        """See `Speaker`."""
+        self.voices.say(self.number, State(state), detail)
 
 
 class Reporter:

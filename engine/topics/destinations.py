@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AclOperation, NewTopic
 
 from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
+from engine.topics.journal import GROWTH_BYTES
 from engine.topics.problems import is_missing, problems_of_access, refused
 
 if TYPE_CHECKING:
     from routes.model import Config
 
 __all__ = ["check_topics", "create_missing", "limits"]
-
-_GROWTH_BYTES = 64 * 1024
-"""What a record may be larger by than in the journal: a dead letter says what happened."""
 
 
 def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
@@ -34,7 +32,7 @@ def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
     cluster, users = Cluster(config, timeout_seconds), _users(config)
     missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
     journal = config.journal
-    settings = {"max.message.bytes": str(journal.max_message_bytes + _GROWTH_BYTES)}
+    settings = {"max.message.bytes": str(journal.max_message_bytes + GROWTH_BYTES)}
     cluster.create([NewTopic(t, journal.partitions, journal.replication, config=settings) for t in missing], users)
     return missing
 
@@ -72,7 +70,7 @@ def _users(config: Config) -> dict[str, str]:
     """Every topic the router writes, with who wants it."""
     routes: dict[str, list[str]] = {}
     for route in config.routes:
-        routes.setdefault(route.target.address, []).append(f"'{route.name}'")
+        routes.setdefault(route.target.topic, []).append(f"'{route.name}'")
     users = {topic: f"route{'s' if len(names) > 1 else ''} {', '.join(names)}" for topic, names in routes.items()}
     if dead_letters := config.routing.dead_letter_topic:
         users[dead_letters] = "routing.dead-letter-topic"

@@ -1,4 +1,4 @@
-"""The journal topic: made as configured when missing, checked when there."""
+"""The journal, made as configured when missing, checked when there; and the topics of sinks, which are made like it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["ensure_journal"]
+__all__ = ["GROWTH_BYTES", "ensure_journal", "ensure_sink_topics"]
+
+GROWTH_BYTES = 64 * 1024
+"""What a record may be larger by than in the journal: a dead letter says what happened."""
 
 _USERS = "the journal"
 _log = structlog.get_logger(__name__)
@@ -36,14 +39,7 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
     journal, topic = config.journal, config.journal.topic
     found = cluster.describe([topic])[topic]
     if is_missing(found):
-        settings = {
-            "cleanup.policy": "delete",
-            # The source's time: latency counts from there.
-            "message.timestamp.type": "CreateTime",
-            "retention.ms": str(journal.retention_ms),
-            "max.message.bytes": str(_largest(config)),
-        }
-        cluster.create([NewTopic(topic, journal.partitions, journal.replication, config=settings)], {topic: _USERS})
+        cluster.create([_new(topic, config, _largest(config))], {topic: _USERS})
         found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
     if isinstance(found, KafkaError):
         raise refused(config.bootstrap_servers, [problem_of_error(topic, _USERS, found)])
@@ -56,6 +52,32 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
     _log_difference(topic, "journal.partitions", str(journal.partitions), str(partitions))
     _log_difference(topic, "journal.retention", str(journal.retention_ms), actual.get("retention.ms"))
     return partitions
+
+
+def ensure_sink_topics(config: Config, timeout_seconds: float = 30.0) -> None:
+    """Create the topics between the router and its sinks that are missing, as the journal is made.
+
+    Raises:
+        HardFailureError: Kafka refuses to create some.
+        UnreachableError: no broker answers in time.
+    """
+    users = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
+    if not users:
+        return
+    cluster = Cluster(config, timeout_seconds)
+    missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
+    cluster.create([_new(topic, config, _largest(config) + GROWTH_BYTES) for topic in missing], users)
+
+
+def _new(topic: str, config: Config, max_message_bytes: int) -> NewTopic:
+    settings = {
+        "cleanup.policy": "delete",
+        # The source's time: latency counts from there.
+        "message.timestamp.type": "CreateTime",
+        "retention.ms": str(config.journal.retention_ms),
+        "max.message.bytes": str(max_message_bytes),
+    }
+    return NewTopic(topic, config.journal.partitions, config.journal.replication, config=settings)
 
 
 def _largest(config: Config) -> int:

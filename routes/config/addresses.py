@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from difflib import get_close_matches
 
+from routes.config.language import parse_header
 from routes.config.values import BadValueError, Kind, one_of, parse_text
-from routes.model import Target
+from routes.predicate.nodes import ADDRESS
+from routes.targets import Reference, Template
 
-__all__ = ["DESTINATIONS", "HOST_PORT", "HOST_PORTS", "TARGET", "TOPIC", "url"]
+__all__ = ["DESTINATIONS", "HOST_PORT", "HOST_PORTS", "KAFKA", "REPLY_TO", "TARGET", "TOPIC", "Destination", "url"]
+
+KAFKA = "kafka"
+"""The scheme of destinations that is left out most of the time."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_LATER_SCHEMES = ("amqp", "dropbox", "file", "nats", "stomp")
+_LATER_SCHEMES = ("amqp", "dropbox", "file")
+_REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """`scheme:address` as a route names it; which sink is meant, only the whole configuration tells."""
+
+    scheme: str
+    """`kafka`, or the name or type of a sink."""
+    address: Template
 
 
 def url(*schemes: str) -> Kind:
@@ -49,26 +65,43 @@ def _parse_topic(text: str) -> str:
     return text
 
 
-def _parse_target(text: str) -> Target:
+def _parse_target(text: str) -> Destination:
     parse_text(text)
-    if "${" in text:
-        raise BadValueError("templates in destinations are not supported yet", "name one topic", text.index("${"))
-    scheme, found, rest = text.partition(":")
-    if not found:
-        return Target("kafka", _parse_topic(text))
+    scheme, found, rest = text.partition(":") if re.match(r"[A-Za-z0-9_-]+:", text) else (KAFKA, "", text)
+    offset = len(scheme) + 1 if found else 0
     if scheme in _LATER_SCHEMES:
-        raise BadValueError(
-            f"destinations of scheme '{scheme}' are not supported yet", "write a Kafka topic, as in kafka:orders"
-        )
-    if scheme != "kafka":
-        raise BadValueError(f"'{scheme}' is no known kind of destination", "write a Kafka topic, as in kafka:orders")
+        hint = "write a Kafka topic, as in kafka:orders"
+        raise BadValueError(f"destinations of scheme '{scheme}' are not supported yet", hint)
+    if not rest:
+        raise BadValueError(f"'{text}' names no destination", "as in kafka:orders, nats:orders.eu, stomp:queue/orders")
+    if scheme == KAFKA and "${" in rest:
+        hint = "name one topic; sinks know templates"
+        raise BadValueError("a Kafka topic cannot be a template", hint, text.index("${"))
     try:
-        return Target("kafka", _parse_topic(rest))
+        address = Template((_parse_topic(rest),)) if scheme == KAFKA else _parse_template(rest)
     except BadValueError as error:
-        raise BadValueError(str(error), error.hint, error.offset + len("kafka:")) from None
+        raise BadValueError(str(error), error.hint, error.offset + offset) from None
+    return Destination(scheme, address)
 
 
-def _parse_destinations(text: str) -> tuple[str, ...]:
+def _parse_template(text: str) -> Template:
+    """Text with `${msg.header.NAME}`, in any spelling of the routing language, or `${msg.address}` in it."""
+    parts: list[str | Reference] = []
+    end = 0
+    for found in _REFERENCE.finditer(text):
+        parts += [text[end : found.start()]] if found.start() > end else []
+        end = found.end()
+        if not found[2]:
+            raise BadValueError("'${' without its '}'", "as in orders.${msg.header.region}", found.start())
+        try:
+            parts.append(Reference(ADDRESS if found[1] == ADDRESS else parse_header(found[1])))
+        except BadValueError as error:
+            raise BadValueError(str(error), "as in ${msg.header.region}", found.start(1)) from None
+    return Template((*parts, text[end:]) if end < len(text) else tuple(parts))
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    """Parts between commas; what each has to be, the type of the source decides (`checks`)."""
     parse_text(text)
     found: list[str] = []
     offset = 0
@@ -76,12 +109,8 @@ def _parse_destinations(text: str) -> tuple[str, ...]:
         at = offset + len(part) - len(part.lstrip())
         offset += len(part) + 1
         destination = part.strip()
-        kind, colon, name = destination.partition(":")
         if not destination:
             raise BadValueError("a destination is missing between commas", "as in queue:orders, topic:prices", at)
-        if not colon or kind not in ("queue", "topic") or not name.strip():
-            meant = destination.rpartition(":")[2].strip() or "orders"
-            raise BadValueError(f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}", at)
         if destination in found:
             raise BadValueError(f"'{destination}' is listed twice", "name each destination once", at)
         found.append(destination)
@@ -115,8 +144,9 @@ def _without_login(text: str) -> str:
     return re.sub(r"(://|^)[^/]*@", r"\1…@", text)
 
 
-DESTINATIONS = Kind("list of destinations", "destinations such as queue:orders, topic:prices", _parse_destinations)
+DESTINATIONS = Kind("list of destinations", "destinations such as queue:orders, topic:prices", _parse_list)
 HOST_PORT = Kind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
 HOST_PORTS = Kind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
-TARGET = Kind("destination", "a Kafka topic, as in kafka:orders", _parse_target)
+REPLY_TO = Kind("destination", "a destination, as in queue:replies, or a subject", parse_text)
+TARGET = Kind("destination", "a destination, as in kafka:orders, nats:orders.eu or stomp:queue/orders", _parse_target)
 TOPIC = Kind("topic", "a Kafka topic name", _parse_topic)

@@ -140,7 +140,7 @@ def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Setting
     """The text with references replaced, and what it means; None with a fault if it means nothing."""
     row = match.field
     try:
-        resolved = resolve(entry.value, env, settings.base, strict=not row.open)
+        resolved = resolve(entry.value, env, settings.base, strict=not (row.open or row.template))
     except UnresolvedError as error:
         settings.faults.append(entry.move(Fault(str(error), error.hint), error.offset))
         return "", None

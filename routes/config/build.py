@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from routes.config.addresses import KAFKA
 from routes.model import (
     Config,
     EmbeddedConfig,
@@ -15,14 +17,20 @@ from routes.model import (
     RouterConfig,
     RouterMode,
     RoutingConfig,
+    SinkConfig,
     SourceConfig,
+    Target,
 )
+from routes.predicate import parse
+from routes.targets import REPLY_SINK, REPLY_TO, Reference, Template, reply_route, sink_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from routes.config.addresses import Destination
     from routes.config.binding import Settings
+    from routes.model import Policy
 
 __all__ = ["build"]
 
@@ -33,6 +41,7 @@ _REALTIME_INTERVAL_SECONDS = 120.0
 def build(settings: Settings, path: Path) -> Config:
     """The configuration. To be called only when lint found no error."""
     host, port = settings.get("http.address")
+    sinks = tuple(_sink(settings, name) for name in settings.names("sink"))
     return Config(
         path=path,
         bridge_id=settings.get("bridge.id"),
@@ -45,24 +54,48 @@ def build(settings: Settings, path: Path) -> Config:
         journal=_journal(settings),
         router=_router(settings),
         routing=_routing(settings),
-        routes=tuple(_route(settings, name) for name in settings.names("routes")),
+        routes=_routes(settings, sinks),
         sources=tuple(_source(settings, name) for name in settings.names("source")),
+        sinks=sinks,
         http=HttpConfig(host, port),
         embedded=_embedded(settings),
         spark=MappingProxyType({s.entry.key: s.value for s in settings.open("spark.*")}),
     )
 
 
-def _route(settings: Settings, name: str) -> Route:
+def _routes(settings: Settings, sinks: Sequence[SinkConfig]) -> tuple[Route, ...]:
+    """Those of the file, behind what takes replies back to who asked."""
+    own = (_route(settings, name, sinks) for name in settings.names("routes"))
+    replies = (_reply_route(sink, settings.get("routing.on-soft-failure")) for sink in sinks)
+    return (*(replies if any(sink.reply_to for sink in sinks) else ()), *own)
+
+
+def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
     policy = settings.get("routes.NAME.on-soft-failure", name)
     return Route(
         name=settings.get("routes.NAME.name", name) or name,
         include=settings.get("routes.NAME.in.include", name),
-        target=settings.get("routes.NAME.out.topic", name),
+        target=_target(settings.get("routes.NAME.out.topic", name), sinks),
         exclude=settings.get("routes.NAME.in.exclude", name),
         key=settings.get("routes.NAME.conv.key", name),
         on_soft_failure=policy or settings.get("routing.on-soft-failure"),
+        conversion=settings.get("routes.NAME.conv.body", name),
     )
+
+
+def _reply_route(sink: SinkConfig, policy: Policy) -> Route:
+    """Takes the replies for those who asked on the broker of this sink."""
+    include = parse(f"{REPLY_SINK} = '{sink.name}'")
+    target = Target(sink.topic, sink.name, Template((Reference(REPLY_TO),)))
+    return Route(reply_route(sink.name), include, target, on_soft_failure=policy)
+
+
+def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
+    if destination.scheme == KAFKA:
+        return Target(str(destination.address))
+    by_name = [sink for sink in sinks if sink.name == destination.scheme]
+    sink = (by_name or [sink for sink in sinks if sink.type == destination.scheme])[0]
+    return Target(sink.topic, sink.name, destination.address)
 
 
 def _routing(settings: Settings) -> RoutingConfig:
@@ -100,30 +133,57 @@ def _router(settings: Settings) -> RouterConfig:
 
 
 def _source(settings: Settings, name: str) -> SourceConfig:
-    def get(key: str) -> Any:
-        return settings.get(f"source.NAME.{key}", name)
+    get = partial(_get, settings, "source", name)
+    return SourceConfig(
+        **_broker(settings, "source", name),
+        destinations=get("destinations"),
+        selector=get("selector"),
+        subscription=get("subscription"),
+        format=get("format"),
+        stream=get("stream"),
+        consumer=get("consumer"),
+    )
+
+
+def _sink(settings: Settings, name: str) -> SinkConfig:
+    get = partial(_get, settings, "sink", name)
+    return SinkConfig(
+        **_broker(settings, "sink", name),
+        topic=get("topic") or sink_topic(name),
+        format=get("format"),
+        stream=get("stream"),
+        reply_to=get("reply-to"),
+        reply_timeout_seconds=get("reply-timeout"),
+    )
+
+
+def _broker(settings: Settings, section: str, name: str) -> dict[str, Any]:
+    get = partial(_get, settings, section, name)
 
     def file(key: str) -> Path | None:
         path = get(key)
         return None if path is None else settings.base / path
 
-    return SourceConfig(
-        name=name,
-        type=get("type"),
-        url=get("url"),
-        destinations=get("destinations"),
-        workers=get("workers"),
-        username=get("username"),
-        password=get("password"),
-        selector=get("selector"),
-        subscription=get("subscription"),
-        client_id=get("client-id"),
-        heartbeat_seconds=get("heartbeat"),
-        tls_ca=file("tls.ca"),
-        tls_certificate=file("tls.certificate"),
-        tls_key=file("tls.key"),
-        tls_verify=get("tls.verify"),
-    )
+    return {
+        "name": name,
+        "type": get("type"),
+        "url": get("url"),
+        "workers": get("workers"),
+        "username": get("username"),
+        "password": get("password"),
+        "token": get("token"),
+        "credentials": file("credentials"),
+        "client_id": get("client-id"),
+        "heartbeat_seconds": get("heartbeat"),
+        "tls_ca": file("tls.ca"),
+        "tls_certificate": file("tls.certificate"),
+        "tls_key": file("tls.key"),
+        "tls_verify": get("tls.verify"),
+    }
+
+
+def _get(settings: Settings, section: str, name: str, key: str) -> Any:
+    return settings.get(f"{section}.NAME.{key}", name)
 
 
 def _embedded(settings: Settings) -> EmbeddedConfig:
@@ -133,6 +193,7 @@ def _embedded(settings: Settings) -> EmbeddedConfig:
         artemis_port=settings.get("embedded.artemis.port"),
         stomp_port=settings.get("embedded.stomp.port"),
         amqp_port=settings.get("embedded.amqp.port"),
+        nats_port=settings.get("embedded.nats.port"),
         data=settings.base / settings.get("embedded.data"),
     )
 

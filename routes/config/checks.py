@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from routes.config.addresses import KAFKA
+from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.kafka_checks import KAFKA_CHECKS
 from routes.errors import Fault, Level
-from routes.model import Embedded, Policy, RouterMode, Target, Unmatched
+from routes.model import Embedded, Policy, RouterMode, Unmatched
+from routes.targets import sink_topic
 
 if TYPE_CHECKING:
     from routes.config.binding import Settings
@@ -20,7 +22,7 @@ _SHORTEST_REALTIME_INTERVAL = 5.0
 
 def check(settings: Settings) -> None:
     """Add the faults of every check."""
-    for rule in (*_CHECKS, *KAFKA_CHECKS):
+    for rule in (*_CHECKS, *BROKER_CHECKS, *KAFKA_CHECKS):
         rule(settings)
 
 
@@ -102,17 +104,21 @@ def dead_letter_topic_for_policy(settings: Settings) -> None:
 
 
 def separate_topics(settings: Settings) -> None:
-    """Journal, dead letters and destinations are different topics: else the bridge would read its own output."""
+    """Journal, dead letters, sinks and destinations are different topics: else the bridge would read its own output."""
     journal, dead_letters = settings.get("journal.topic"), settings.get("routing.dead-letter-topic")
     if journal is not None and journal == dead_letters:
         settings.fault("routing.dead-letter-topic", "", f"'{journal}' is the journal", "name another topic")
+    taken = {journal: "the journal", dead_letters: "the dead-letter topic"}
+    for name in settings.names("sink"):
+        topic = settings.get("sink.NAME.topic", name) or sink_topic(name)
+        if topic in taken:
+            settings.fault("sink.NAME.topic", name, f"'{topic}' is {taken[topic]}", "name another topic")
+        taken.setdefault(topic, f"the topic of sink '{name}'")
     for name in settings.names("routes"):
         target = settings.get("routes.NAME.out.topic", name)
-        if not isinstance(target, Target):
-            continue
-        for topic, what in ((journal, "journal"), (dead_letters, "dead-letter topic")):
-            if target.address == topic:
-                settings.fault("routes.NAME.out.topic", name, f"'{topic}' is the {what}", "name another topic")
+        if target is not None and target.scheme == KAFKA and str(target.address) in taken:
+            message = f"'{target.address}' is {taken[str(target.address)]}"
+            settings.fault("routes.NAME.out.topic", name, message, "name another topic")
 
 
 def sources_configured(settings: Settings) -> None:
@@ -120,49 +126,6 @@ def sources_configured(settings: Settings) -> None:
     if settings.names("routes") and not settings.names("source"):
         message, hint = "no source is configured", "only messages already in the journal are routed"
         settings.faults.append(Fault(message, hint, settings.file, level=Level.WARNING))
-
-
-def source_login(settings: Settings) -> None:
-    """A password belongs to somebody."""
-    for name in settings.names("source"):
-        if settings.is_set("source.NAME.password", name) and not settings.is_set("source.NAME.username", name):
-            settings.fault(
-                "source.NAME.password", name, "a password without a user name", f"set source.{name}.username"
-            )
-
-
-def source_tls(settings: Settings) -> None:
-    """TLS settings are for TLS URLs, name files that are there, and a private key has its certificate."""
-    for name in settings.names("source"):
-        for part in ("ca", "certificate", "key", "verify"):
-            key = f"source.NAME.tls.{part}"
-            entry, value = settings.entry(key, name), settings.get(key, name)
-            if entry is None:
-                continue
-            if _is_plain(settings, name):
-                hint = f"write source.{name}.url=stomp+ssl://…"
-                settings.faults.append(entry.key_fault(f"'{entry.key}' has no effect without TLS", hint))
-            if isinstance(value, Path) and not settings.has_file(value):
-                settings.faults.append(
-                    entry.fault(f"there is no file '{value}'", f"looked for {settings.base / value}")
-                )
-        if settings.is_set("source.NAME.tls.key", name) and not settings.is_set("source.NAME.tls.certificate", name):
-            hint = f"set source.{name}.tls.certificate"
-            settings.fault("source.NAME.tls.key", name, "a private key without its certificate", hint)
-
-
-def durable_subscriptions(settings: Settings) -> None:
-    """A durable subscription is one of topics."""
-    for name in settings.names("source"):
-        destinations = settings.get("source.NAME.destinations", name)
-        if destinations is None or not settings.is_set("source.NAME.subscription", name):
-            continue
-        if not any(destination.startswith("topic:") for destination in destinations):
-            message, hint = (
-                "a durable subscription of no topic",
-                f"source.{name}.destinations has queues only, which keep their messages anyway",
-            )
-            settings.fault("source.NAME.subscription", name, message, hint)
 
 
 def realtime_interval(settings: Settings) -> None:
@@ -190,9 +153,11 @@ def brokers_named_or_embedded(settings: Settings) -> None:
         return
     if not kafka:
         settings.fault("embedded", "", "'off' leaves no Kafka", "set kafka.bootstrap.servers")
-    for name in settings.names("source"):
-        if not settings.is_set("source.NAME.url", name):
-            settings.fault("embedded", "", f"'off' leaves no broker for source '{name}'", f"set source.{name}.url")
+    for section in ("source", "sink"):
+        for name in settings.names(section):
+            if not settings.is_set(f"{section}.NAME.url", name):
+                message = f"'off' leaves no broker for {section} '{name}'"
+                settings.fault("embedded", "", message, f"set {section}.{name}.url")
 
 
 def distinct_ports(settings: Settings) -> None:
@@ -200,7 +165,7 @@ def distinct_ports(settings: Settings) -> None:
     taken: dict[int, str] = {}
     address = settings.get("http.address")
     ports = [("http.address", address[1])] if address else []
-    keys = [f"embedded.{part}.port" for part in ("kafka", "artemis", "stomp", "amqp")]
+    keys = [f"embedded.{part}.port" for part in ("kafka", "artemis", "stomp", "amqp", "nats")]
     ports += [(key, settings.get(key)) for key in keys if settings.get(key) is not None]
     for key, port in ports:
         if port and port in taken:
@@ -208,12 +173,6 @@ def distinct_ports(settings: Settings) -> None:
             other = taken[port] if owner == key else key
             settings.fault(owner, "", f"port {port} is also the one of '{other}'", "choose another")
         taken.setdefault(port, key)
-
-
-def _is_plain(settings: Settings, name: str) -> bool:
-    """Whether a source speaks without TLS; a URL with a fault in it may be meant either way."""
-    url = settings.get("source.NAME.url", name)
-    return not settings.is_set("source.NAME.url", name) or (url is not None and not url.startswith("stomp+ssl:"))
 
 
 def _route_name(settings: Settings, name: str) -> str:
@@ -232,9 +191,6 @@ _CHECKS = (
     dead_letter_topic_for_policy,
     separate_topics,
     sources_configured,
-    source_login,
-    source_tls,
-    durable_subscriptions,
     realtime_interval,
     brokers_named_or_embedded,
     distinct_ports,

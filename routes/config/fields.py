@@ -5,7 +5,7 @@ To add a key, add a row, and a field to `routes.model` that `build` fills.
 
 from __future__ import annotations
 
-from routes.config.addresses import DESTINATIONS, HOST_PORT, HOST_PORTS, TARGET, TOPIC, url
+from routes.config.addresses import DESTINATIONS, HOST_PORT, HOST_PORTS, REPLY_TO, TARGET, TOPIC, url
 from routes.config.language import KEY_HEADER, PREDICATE, SELECTOR
 from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
 from routes.config.table import Field, Table
@@ -17,14 +17,24 @@ from routes.config.values import (
     PATH,
     REPLICATION,
     RETENTION,
-    SOURCE_TYPE,
+    SYSTEM,
     TEXT,
     choice,
     duration,
     size,
     whole,
 )
-from routes.model import Embedded, HeaderStyle, NonDurable, Policy, RouterMode, Unmatched
+from routes.model import (
+    BodyConversion,
+    Embedded,
+    HeaderStyle,
+    NonDurable,
+    Policy,
+    RouterMode,
+    System,
+    Unmatched,
+    WireFormat,
+)
 
 __all__ = ["FIELDS", "SECTIONS"]
 
@@ -35,6 +45,8 @@ SECTIONS = {
     "its value, not the place of its route.",
     "routing": "What holds for all routes.",
     "source": "Where messages come from. NAME is yours to choose; each source is a connection of its own.",
+    "sink": "Where messages go beside Kafka. NAME is yours to choose; `out.topic` names a sink by it, or by its type "
+    "if there is one of that type. The router writes its messages into a topic of its own, from where it takes them.",
     "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
     "client, librdkafka, calls differently is translated; what it does not have is left out there.",
     "journal": "The topic that keeps every message before its source is told that the bridge has it.",
@@ -46,6 +58,57 @@ SECTIONS = {
 """The first segments of keys in the order of the documentation, with what each is about."""
 
 _PORT = whole(1, 65535)
+
+
+def _broker(section: str) -> tuple[Field, ...]:
+    """The keys of a connection, which sources and sinks have in common."""
+    name = f"{section}.NAME"
+    return (
+        Field(f"{name}.type", SYSTEM, "The kind of system.", example="stomp", required=True),
+        Field(
+            f"{name}.url",
+            url("stomp", "stomp+ssl", "nats", "tls"),
+            "Where it listens; `stomp+ssl` is STOMP over TLS, `tls` is NATS over TLS.",
+            default_note="the embedded Artemis, or NATS server",
+            example="stomp://127.0.0.1:61613",
+        ),
+        Field(f"{name}.workers", whole(1, 64), "Connections that share the work, each a process.", default="1"),
+        Field(f"{name}.username", TEXT, "Login.", example="bridge"),
+        Field(f"{name}.password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}"),
+        Field(
+            f"{name}.token",
+            TEXT,
+            "Login by a token alone.",
+            example="${env:NATS_TOKEN}",
+            systems=(System.NATS,),
+        ),
+        Field(
+            f"{name}.credentials",
+            PATH,
+            "Login by a credentials file (JWT and seed).",
+            example="nats.creds",
+            systems=(System.NATS,),
+        ),
+        Field(f"{name}.client-id", NAME, "Client id of the connection.", example="bridge-1"),
+        Field(
+            f"{name}.heartbeat",
+            duration("100ms", "10m"),
+            "How often both sides show that they are alive.",
+            default="10s",
+        ),
+        Field(
+            f"{name}.tls.ca", PATH, "Certificates (PEM) to trust.", default_note="the system's", example="tls/ca.pem"
+        ),
+        Field(f"{name}.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"),
+        Field(f"{name}.tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key"),
+        Field(
+            f"{name}.tls.verify",
+            FLAG,
+            "Whether the broker has to prove who it is. `false` is for tests.",
+            default="true",
+        ),
+    )
+
 
 FIELDS = Table(
     (
@@ -80,9 +143,12 @@ FIELDS = Table(
         Field(
             "routes.NAME.out.topic",
             TARGET,
-            "Where they go: a Kafka topic, which has to exist. `kafka:orders` and `orders` are the same.",
-            example="kafka:orders",
+            "Where they go: a Kafka topic, which has to exist (`kafka:orders` and `orders` are the same), or a "
+            "destination of a sink, `SINK:ADDRESS`. In the address of a sink `${msg.header.NAME}` is the text of a "
+            "header and `${msg.address}` the name of the queue or topic; a message without it fails softly.",
+            example="nats:orders.${msg.header.region}",
             required=True,
+            template=True,
         ),
         Field(
             "routes.NAME.conv.key",
@@ -92,6 +158,13 @@ FIELDS = Table(
             default_note="the message id",
             example="msg.header.CorrelationId",
             aliases=("routes.NAME.map.key",),
+        ),
+        Field(
+            "routes.NAME.conv.body",
+            choice(BodyConversion),
+            "Bodies: `as-is` takes text and bytes and lets others fail softly, `json` also takes maps, streams and "
+            "objects that the source could read, as JSON.",
+            default="as-is",
         ),
         Field(
             "routes.NAME.on-soft-failure",
@@ -147,35 +220,20 @@ FIELDS = Table(
             "Whether missing destination topics are created; `auto`: only on the embedded Kafka.",
             default="auto",
         ),
-        Field(
-            "source.NAME.type",
-            SOURCE_TYPE,
-            "The kind of system.",
-            example="stomp",
-            required=True,
-        ),
-        Field(
-            "source.NAME.url",
-            url("stomp", "stomp+ssl"),
-            "Where it listens; `stomp+ssl` is STOMP over TLS.",
-            default_note="the embedded Artemis",
-            example="stomp://127.0.0.1:61613",
-        ),
+        *_broker("source"),
         Field(
             "source.NAME.destinations",
             DESTINATIONS,
-            "Queues and topics to take messages from.",
+            "What to take messages from. STOMP: queues and topics. NATS: subjects, with the wildcards `*` and `>`.",
             example="queue:orders, topic:prices",
             required=True,
         ),
-        Field("source.NAME.workers", whole(1, 64), "Connections that share the work, each a process.", default="1"),
-        Field("source.NAME.username", TEXT, "Login.", example="bridge"),
-        Field("source.NAME.password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}"),
         Field(
             "source.NAME.selector",
             SELECTOR,
             "JMS selector that the broker applies, so that other messages never reach the bridge.",
             example="region = 'emea'",
+            systems=(System.STOMP,),
         ),
         Field(
             "source.NAME.subscription",
@@ -183,28 +241,69 @@ FIELDS = Table(
             "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
             default_note="not durable",
             example="prices-to-kafka",
-        ),
-        Field("source.NAME.client-id", NAME, "JMS client id of the connection.", example="bridge-1"),
-        Field(
-            "source.NAME.heartbeat",
-            duration("100ms", "10m"),
-            "How often both sides show that they are alive.",
-            default="10s",
+            systems=(System.STOMP,),
         ),
         Field(
-            "source.NAME.tls.ca",
-            PATH,
-            "Certificates (PEM) to trust.",
-            default_note="the system's",
-            example="tls/ca.pem",
+            "source.NAME.stream",
+            NAME,
+            "JetStream stream to read the subjects from; it keeps what comes while the bridge is down. Without one, "
+            "messages are taken from a plain subscription, which has only what is published while it is there.",
+            default_note="a plain subscription",
+            example="ORDERS",
+            systems=(System.NATS,),
         ),
-        Field("source.NAME.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"),
-        Field("source.NAME.tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key"),
         Field(
-            "source.NAME.tls.verify",
+            "source.NAME.consumer",
+            NAME,
+            "Name of the durable consumer of the stream, or of the queue group of a plain subscription.",
+            default_note="`bridge.id` and NAME",
+            example="orders-to-kafka",
+            systems=(System.NATS,),
+        ),
+        Field(
+            "source.NAME.format",
+            choice(WireFormat),
+            "How messages carry headers: as NATS' own (`headers`), in a frame (`json`, `typed`), or not at all "
+            "(`raw`). `auto`: in a frame where the payload begins like one, else as NATS' own.",
+            default="auto",
+            systems=(System.NATS,),
+        ),
+        *_broker("sink"),
+        Field(
+            "sink.NAME.topic",
+            TOPIC,
+            "Kafka topic between the router and the sink; created when missing, as the journal is.",
+            default_note="`jms-bridge.sink.NAME`",
+            example="jms-bridge.sink.nats",
+        ),
+        Field(
+            "sink.NAME.format",
+            choice(WireFormat),
+            "How messages carry headers: as NATS' own (`headers`), in a frame (`json`, `typed`), or not at all "
+            "(`raw`).",
+            default="headers",
+            systems=(System.NATS,),
+        ),
+        Field(
+            "sink.NAME.stream",
             FLAG,
-            "Whether the broker has to prove who it is. `false` is for tests.",
-            default="true",
+            "Whether a JetStream stream has to take each message, and to leave out the ones it has already.",
+            default="false",
+            systems=(System.NATS,),
+        ),
+        Field(
+            "sink.NAME.reply-to",
+            REPLY_TO,
+            "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, a subject for NATS. "
+            "The bridge takes them from there to whoever asked.",
+            default_note="requests go out without a reply address",
+            example="queue:bridge-1.replies",
+        ),
+        Field(
+            "sink.NAME.reply-timeout",
+            duration("10ms", "1d"),
+            "After how long a request without a reply is counted as timed out. A later reply is still delivered.",
+            default="30s",
         ),
         Field(
             "kafka.bootstrap.servers",
@@ -279,13 +378,15 @@ FIELDS = Table(
         Field(
             "embedded",
             choice(Embedded),
-            "`auto`: Kafka is started without `kafka.bootstrap.servers`, Artemis for a source without `url`.",
+            "`auto`: Kafka is started without `kafka.bootstrap.servers`, Artemis and NATS for sources and sinks of "
+            "their type without `url`.",
             default="auto",
         ),
         Field("embedded.kafka.port", _PORT, "Port of the embedded Kafka.", default="9092"),
         Field("embedded.artemis.port", _PORT, "Port of the embedded Artemis for JMS clients (core).", default="61616"),
         Field("embedded.stomp.port", _PORT, "Port of the embedded Artemis for STOMP.", default="61613"),
         Field("embedded.amqp.port", _PORT, "Port of the embedded Artemis for AMQP.", default="5672"),
+        Field("embedded.nats.port", _PORT, "Port of the embedded NATS server.", default="4222"),
         Field("embedded.data", PATH, "Directory of what they store.", default="var"),
     )
 )

@@ -12,7 +12,7 @@ from routes.predicate.parser import parse
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
 
-__all__ = ["KEY_HEADER", "PREDICATE", "SELECTOR"]
+__all__ = ["KEY_HEADER", "PREDICATE", "SELECTOR", "parse_header"]
 
 _KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType or region'
 
@@ -30,10 +30,10 @@ def _parse_selector(text: str) -> str:
     return text
 
 
-def _parse_key(text: str) -> str:
-    """The JMS name of the header that a key is taken from.
+def parse_header(text: str) -> str:
+    """The JMS name of the header that a key, or part of a destination, is taken from; BadValueError for anything else.
 
-    An operand of IS NULL is exactly what a key may be: one identifier in any spelling of the language.
+    An operand of IS NULL is exactly what it may be: one identifier in any spelling of the language.
     """
     name = text.removeprefix("msg.header.")
     hint = _KEY_HINT if name == text or '"' in name else f'write msg.header."{name}"'
@@ -48,4 +48,4 @@ def _parse_key(text: str) -> str:
 
 PREDICATE = Kind("predicate", "a predicate, see docs/routing-language.md", _parse_predicate)
 SELECTOR = Kind("JMS selector", "a JMS selector", _parse_selector)
-KEY_HEADER = Kind("header", "the name of a header", _parse_key)
+KEY_HEADER = Kind("header", "the name of a header", parse_header)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from routes.config.values import Kind
+    from routes.model import System
 
 __all__ = ["Field", "Match", "Table"]
 
@@ -37,6 +38,10 @@ class Field:
     aliases: tuple[str, ...] = ()
     """Other spellings of the key."""
     required: bool = False
+    systems: tuple[System, ...] = ()
+    """The types of sources and sinks that the key is for; empty: all."""
+    template: bool = False
+    """The value may hold `${msg.header.NAME}`."""
     secret: bool = False
     """The value is masked wherever it is shown; a key whose name says so need not be marked."""
 

@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from routes.model import System
+
 __all__ = [
     "ANY_TEXT",
     "CREATE_TOPICS",
@@ -22,7 +24,7 @@ __all__ = [
     "PATH",
     "REPLICATION",
     "RETENTION",
-    "SOURCE_TYPE",
+    "SYSTEM",
     "TEXT",
     "BadValueError",
     "Kind",
@@ -34,6 +36,8 @@ __all__ = [
     "whole",
 ]
 
+_SYSTEMS = [system.value for system in System]
+_LATER_SYSTEMS = ("amqp", "dropbox", "kafka")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
@@ -168,12 +172,14 @@ def _parse_retention(text: str) -> float:
     return -0.001 if text == "forever" else float(duration("1s", "36500d").parse(text))
 
 
-def _parse_source_type(text: str) -> str:
-    if text in ("amqp", "dropbox", "kafka", "nats"):
-        raise BadValueError(f"sources of type '{text}' are not supported yet", "write stomp")
-    if text != "stomp":
-        raise BadValueError(f"'{text}' is no known type of source", "write stomp")
-    return text
+def _parse_system(text: str) -> System:
+    if text in _LATER_SYSTEMS:
+        raise BadValueError(f"type '{text}' is not supported yet", f"write {one_of(_SYSTEMS)}")
+    if text not in _SYSTEMS:
+        near = get_close_matches(text.lower(), _SYSTEMS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"write {one_of(_SYSTEMS)}"
+        raise BadValueError(f"'{text}' is no known type", hint)
+    return System(text)
 
 
 def _parse_path(text: str) -> Path:
@@ -193,5 +199,5 @@ NAME = Kind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
 CREATE_TOPICS = Kind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)
 REPLICATION = Kind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, or broker", _parse_replication)
 RETENTION = Kind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
-SOURCE_TYPE = Kind("`stomp`", "stomp", _parse_source_type)
+SYSTEM = Kind(" \\| ".join(f"`{name}`" for name in _SYSTEMS), one_of(_SYSTEMS), _parse_system)
 PATH = Kind("path", "a path", _parse_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.errors import HardFailureError
 from engine.supervision.worker import Orders, serve
-from engine.telemetry.metrics import SourceMetrics
+from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import Reporter
 
 

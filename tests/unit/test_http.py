@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from engine.errors import SetupError
 from engine.telemetry.exposition import Merged
 from engine.telemetry.http import HttpServer, application
-from engine.telemetry.metrics import BridgeMetrics
+from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.model import HttpConfig
 

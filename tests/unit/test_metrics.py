@@ -11,16 +11,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.telemetry.exposition import Merged
-from engine.telemetry.metrics import (
-    FAILURE_REASONS,
-    LATENCY_BUCKETS_SECONDS,
-    METRICS,
-    UNROUTED_REASONS,
-    BridgeMetrics,
-    RouterMetrics,
-    SourceMetrics,
-    reference,
-)
+from engine.telemetry.meters import BridgeMetrics, RouterMetrics, SinkMetrics, SourceMetrics
+from engine.telemetry.metrics import FAILURE_REASONS, LATENCY_BUCKETS_SECONDS, METRICS, UNROUTED_REASONS, reference
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config import loads
 from routes.model import Config
@@ -64,13 +56,15 @@ class Clock:
 
 def everything(config: Config) -> CollectorRegistry:
     """What `/metrics` shows of a bridge: each process has figures of its own."""
-    router, source, bridge = CollectorRegistry(), CollectorRegistry(), CollectorRegistry()
+    router, source, sink, bridge = (CollectorRegistry() for _ in range(4))
     RouterMetrics(router, config).connection(up=True)
     SourceMetrics(source, "jms", "source:jms")
+    SinkMetrics(sink, "nats", "sink:nats")
     BridgeMetrics(bridge, ["router"], "0.1", "4.2")
-    board = StatusBoard(["router", "source:jms"])
+    board = StatusBoard(["router", "source:jms", "sink:nats"])
     board.put(Status("router", State.READY, metrics=text(router)))
     board.put(Status("source:jms", State.READY, metrics=text(source)))
+    board.put(Status("sink:nats", State.READY, metrics=text(sink)))
     bridge.register(Merged(board))
     return bridge
 

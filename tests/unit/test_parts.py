@@ -42,6 +42,19 @@ def test_existing_servers_leave_nothing_to_start_and_nothing_to_wait_for() -> No
     ]
 
 
+def test_sinks_stop_after_the_router_and_start_the_broker_they_need() -> None:
+    sinks = "sink.nats.type=nats\nsink.nats.workers=2\nsink.other.type=nats\nsink.other.url=nats://127.0.0.1:3\n"
+    chosen = parts(loads(ROUTE + sinks))
+    assert Part("nats", "nats", Stage.BROKER) in chosen
+    assert chosen[-3:] == (
+        Part("sink:nats", "sink:nats", Stage.SINK, needs=("kafka", "nats")),
+        Part("sink:nats/2", "sink:nats", Stage.SINK, worker=2, needs=("kafka", "nats")),
+        Part("sink:other", "sink:other", Stage.SINK, needs=("kafka",)),
+    )
+    assert sorted(Stage) == [Stage.SOURCE, Stage.ROUTER, Stage.SINK, Stage.BROKER]
+    assert [part.name for part in parts(loads(ROUTE + sinks), "sinks")] == ["sink:nats", "sink:nats/2", "sink:other"]
+
+
 @pytest.mark.parametrize(
     ("only", "names"),
     [

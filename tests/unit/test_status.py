@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.errors import HardFailureError
-from engine.telemetry.metrics import SourceMetrics
+from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import Reporter, State, Status, StatusBoard, component_name
 
 SECONDS = 10

@@ -18,7 +18,7 @@ from engine.supervision import supervisor as supervision
 from engine.supervision.child import Child
 from engine.supervision.parts import Part, Stage
 from engine.supervision.supervisor import Supervisor
-from engine.telemetry.metrics import BridgeMetrics
+from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
 from routes.errors import BridgeError
 from tests.processes import gone

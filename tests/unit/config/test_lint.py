@@ -176,7 +176,7 @@ def test_missing_keys_are_named_at_the_first_line_of_their_route_or_source() -> 
     assert found == [
         "error: 'bridge.id' is missing (as in bridge.id=bridge-1)",
         "1:1: error: route 'a' has no 'routes.a.in.include' (as in routes.a.in.include=msg.address==orders)",
-        "1:1: error: route 'a' has no 'routes.a.out.topic' (as in routes.a.out.topic=kafka:orders)",
+        "1:1: error: route 'a' has no 'routes.a.out.topic' (as in routes.a.out.topic=nats:orders.${msg.header.region})",
         "2:1: error: source 'b' has no 'source.b.type' (as in source.b.type=stomp)",
         "2:1: error: source 'b' has no 'source.b.destinations' "
         "(as in source.b.destinations=queue:orders, topic:prices)",

@@ -34,7 +34,7 @@ def test_the_example_of_the_specification_is_read_as_it_stands() -> None:
     config = loads(SEED)
     assert config.routing.dead_letter_topic == "jms-bridge-to-kafka-dead-letter-topic"
     assert config.routes == tuple(
-        Route(name, parse(f"msg.address=={address}"), Target("kafka", "foobar-topic"), key="JMSCorrelationID")
+        Route(name, parse(f"msg.address=={address}"), Target("foobar-topic"), key="JMSCorrelationID")
         for name, address in (("fooRoute", "foo-topic"), ("barRoute", "bar-topic"))
     )
 
@@ -113,7 +113,7 @@ def test_routes_keep_the_order_of_their_first_lines() -> None:
         "bridge.id=b\nroutes.z.out.topic=t\nroutes.a.out.topic=t\nroutes.a.in.include=x=1\nroutes.m.out.topic=t\n"
         "routes.m.in.include=x=2\nroutes.z.in.include=x=3\nroutes.a.out.topic=other\n"
     )
-    assert [(route.name, route.target.address) for route in config.routes] == [("z", "t"), ("a", "other"), ("m", "t")]
+    assert [(route.name, route.target.topic) for route in config.routes] == [("z", "t"), ("a", "other"), ("m", "t")]
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_the_shipped_routes_do_what_their_comments_say(
         properties={name: Property(text) for name, text in properties.items()},
     )
     matching = [
-        route.target.address
+        route.target.topic
         for route in shipped.routes
         if evaluate(route.include, message.lookup) and not (route.exclude and evaluate(route.exclude, message.lookup))
     ]

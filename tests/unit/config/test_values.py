@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from routes.config import addresses, values
+from routes.config.addresses import Destination
 from routes.config.language import KEY_HEADER
 from routes.config.values import BadValueError, Kind
-from routes.model import Policy, Target
+from routes.model import Policy
+from routes.targets import Reference, Template
 
 URL = addresses.url("stomp", "stomp+ssl")
 TIME = values.duration("100ms", "1h")
@@ -35,8 +37,20 @@ SIZE = values.size("1KiB", "1GiB")
         (addresses.HOST_PORT, "[::1]:0", ("::1", 0)),
         (addresses.HOST_PORTS, "a:1, b:2", "a:1,b:2"),
         (addresses.DESTINATIONS, "queue:a.b/c , topic:d e", ("queue:a.b/c", "topic:d e")),
-        (addresses.TARGET, "orders", Target("kafka", "orders")),
-        (addresses.TARGET, "kafka:orders", Target("kafka", "orders")),
+        (addresses.TARGET, "orders", Destination("kafka", Template(("orders",)))),
+        (addresses.TARGET, "kafka:orders", Destination("kafka", Template(("orders",)))),
+        (addresses.TARGET, "nats:orders.eu", Destination("nats", Template(("orders.eu",)))),
+        (addresses.TARGET, "stomp:queue:a", Destination("stomp", Template(("queue:a",)))),
+        (
+            addresses.TARGET,
+            "nats:orders.${msg.header.region}.x",
+            Destination("nats", Template(("orders.", Reference("region"), ".x"))),
+        ),
+        (
+            addresses.TARGET,
+            "s-1:${msg.address}${msg.header.Type}",
+            Destination("s-1", Template((Reference("msg.address"), Reference("JMSType")))),
+        ),
         (addresses.TOPIC, "a" * 249, "a" * 249),
         (values.PATH, "a/b", Path("a/b")),
         (values.FLAG, "false", False),
@@ -90,13 +104,6 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
         ),
         (
             addresses.DESTINATIONS,
-            "queue:a, prices",
-            "'prices' is not a destination",
-            "write queue:prices or topic:prices",
-            9,
-        ),
-        (
-            addresses.DESTINATIONS,
             "queue:a,,",
             "a destination is missing between commas",
             "as in queue:orders, topic:prices",
@@ -105,17 +112,31 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
         (addresses.DESTINATIONS, "queue:a,queue:a", "'queue:a' is listed twice", "name each destination once", 8),
         (
             addresses.TARGET,
-            "nats:orders",
-            "destinations of scheme 'nats' are not supported yet",
+            "amqp:orders",
+            "destinations of scheme 'amqp' are not supported yet",
             "write a Kafka topic, as in kafka:orders",
             0,
         ),
         (
             addresses.TARGET,
-            "kafak:orders",
-            "'kafak' is no known kind of destination",
-            "write a Kafka topic, as in kafka:orders",
+            "nats:",
+            "'nats:' names no destination",
+            "as in kafka:orders, nats:orders.eu, stomp:queue/orders",
             0,
+        ),
+        (
+            addresses.TARGET,
+            "nats:a.${msg.header.x",
+            "'${' without its '}'",
+            "as in orders.${msg.header.region}",
+            7,
+        ),
+        (
+            addresses.TARGET,
+            "nats:a.${env:HOME} b",
+            "'env:HOME' is not the name of a header",
+            "as in ${msg.header.region}",
+            9,
         ),
         (
             addresses.TARGET,
@@ -124,7 +145,13 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
             "letters, digits, '.', '_' and '-', 249 at most",
             8,
         ),
-        (addresses.TARGET, "a.${msg.header.x}", "templates in destinations are not supported yet", "name one topic", 2),
+        (
+            addresses.TARGET,
+            "a.${msg.header.x}",
+            "a Kafka topic cannot be a template",
+            "name one topic; sinks know templates",
+            2,
+        ),
         (
             addresses.TOPIC,
             "..",
@@ -134,7 +161,9 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
         ),
         (addresses.TOPIC, "", "the value is empty", "remove the line if nothing is to be set", 0),
         (values.TEXT, "a\tb", "the value holds a control character, U+0009", "", 1),
-        (values.SOURCE_TYPE, "amqp", "sources of type 'amqp' are not supported yet", "write stomp", 0),
+        (values.SYSTEM, "amqp", "type 'amqp' is not supported yet", "write stomp or nats", 0),
+        (values.SYSTEM, "NATS", "'NATS' is no known type", "did you mean nats?", 0),
+        (values.SYSTEM, "mqtt", "'mqtt' is no known type", "write stomp or nats", 0),
         (values.REPLICATION, "0", "'0' is not a whole number from 1 to 32767, or 'broker'", "", 0),
         (
             KEY_HEADER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.connectors.loop import BackOff
+from engine.connectors.back_off import BackOff
 
 
 class Clock:

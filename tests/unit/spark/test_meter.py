@@ -10,7 +10,7 @@ from engine.router import Outcome
 from engine.spark.failures import StoppedByPolicyError
 from engine.spark.meter import Meter
 from engine.spark.tally import BUCKETS, Note, Reading
-from engine.telemetry.metrics import RouterMetrics
+from engine.telemetry.meters import RouterMetrics
 from routes.config import loads
 
 CONFIG = loads("""

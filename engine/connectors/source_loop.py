@@ -8,33 +8,31 @@ the records on their way (`engine.journal`), not the deliveries waiting for thei
 
 from __future__ import annotations
 
-import random
-import time
 from collections import deque
 from typing import TYPE_CHECKING
 
 import structlog
 
 from engine.connectors import SOURCES
+from engine.connectors.back_off import BackOff
 from engine.connectors.base import NotConnectedError
-from engine.connectors.oversize import dead_letter
+from engine.connectors.rejected import TOO_LARGE, UNREADABLE, unjournaled
 from engine.errors import HardFailureError, SoftFailureError, UnreachableError
 from engine.journal import Journal, JournalError, JournalTooLargeError
-from engine.telemetry.metrics import SourceMetrics
+from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
 from routes.errors import BridgeError
 from routes.model import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from threading import Event
 
     from engine.connectors.base import Delivery, Source
     from engine.message import Message
-    from engine.telemetry.status import Reporter
+    from engine.telemetry.status import Reporter, Speaker
     from routes.model import Config
 
-__all__ = ["BackOff", "SourceLoop", "run_source"]
+__all__ = ["SourceLoop", "run_source"]
 
 _MOST_OUTSTANDING = 20_000
 _ACKNOWLEDGE_AT = 500
@@ -42,9 +40,6 @@ _IDLE_SECONDS = 0.2
 _SOON_SECONDS = 0.01
 _FLUSH_SECONDS = 10.0
 _STALLED_SECONDS = 3.0
-_FIRST_BACK_OFF_SECONDS = 0.5
-_LONGEST_BACK_OFF_SECONDS = 30.0
-_TOO_LARGE = "too-large"
 _log = structlog.get_logger(__name__)
 
 
@@ -62,7 +57,7 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
 class SourceLoop:
     """One source and its journal, for one thread."""
 
-    def __init__(self, config: Config, source: Source, metrics: SourceMetrics, status: Reporter) -> None:
+    def __init__(self, config: Config, source: Source, metrics: SourceMetrics, status: Speaker) -> None:
         self._config = config
         self._source = source
         self._metrics = metrics
@@ -190,30 +185,35 @@ class _Flow:
         waiting = _Waiting(self, delivery.token)
         self._waiting.append(waiting)
         try:
-            if delivery.size is not None:
+            if delivery.fault is not None:
+                taken = self._reject(delivery.message, UNREADABLE, delivery.fault, None, waiting)
+            elif delivery.size is not None:
                 raise JournalTooLargeError(delivery.size, self._config.journal.max_message_bytes)
-            taken = self._journal.append(delivery.message, waiting.journaled)
+            else:
+                taken = self._journal.append(delivery.message, waiting.journaled)
         except JournalTooLargeError as error:
-            taken = self._reject(delivery.message, error, waiting)
+            why = f"too large for the journal: {error}"
+            taken = self._reject(delivery.message, TOO_LARGE, why, error.size, waiting)
         if not taken:
             # Asked to stop while waiting for room: it stays with the broker.
             self._waiting.pop()
 
-    def _reject(self, message: Message, error: JournalTooLargeError, waiting: _Waiting) -> bool:
+    def _reject(self, message: Message, reason: str, why: str, size: int | None, waiting: _Waiting) -> bool:
         who = message.headers.get("JMSMessageID", "without id")
         where = message.headers.get("JMSDestination", self._source.address)
         policy, topic = self._config.routing.on_soft_failure, self._config.routing.dead_letter_topic
         if policy is Policy.STOP:
             self._waiting.pop()
+            remedy = "raise journal.max-message-bytes, or " if reason == TOO_LARGE else ""
             msg = (
-                f"message {who} from {where} is too large for the journal: {error}; it stays with the broker. "
-                "Raise journal.max-message-bytes, or set routing.on-soft-failure to dead-letter or skip"
+                f"message {who} from {where} cannot be taken in: {why}; it stays with the broker. Either {remedy}set "
+                "routing.on-soft-failure to dead-letter or skip"
             )
             raise SoftFailureError(msg)
-        self._metrics.rejected(_TOO_LARGE)
-        _log.warning("too large for the journal", message=who, destination=where, size=error.size, policy=policy.value)
+        self._metrics.rejected(reason)
+        _log.warning("not taken in", message=who, destination=where, why=why, policy=policy.value)
         if policy is Policy.DEAD_LETTER and topic is not None:
-            return self._journal.write(topic, dead_letter(message, error, self._config), waiting.settled)
+            return self._journal.write(topic, unjournaled(message, reason, why, size, self._config), waiting.settled)
         waiting.settled(None)
         return True
 
@@ -259,39 +259,3 @@ class _Waiting:
         """The same where it did not go into the journal but was dealt with otherwise."""
         self.confirmed = error is None
         self._flow.settled(error, journaled=False)
-
-
-class BackOff:
-    """Longer and longer waits, with jitter so that many do not come back at once."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._next_seconds = _FIRST_BACK_OFF_SECONDS
-        self._failing_since: float | None = None
-        self._connected_since: float | None = None
-
-    @property
-    def lasting_seconds(self) -> float:
-        """For how long there has been no connection."""
-        return 0.0 if self._failing_since is None else self._clock() - self._failing_since
-
-    def next(self, at_least_seconds: float | None = None) -> float:
-        """How long to wait after another failure: between a half and the whole of twice the time before."""
-        now = self._clock()
-        if self._connected_since is not None and now - self._connected_since > _LONGEST_BACK_OFF_SECONDS:
-            self.reset()
-        self._connected_since = None
-        if self._failing_since is None:
-            self._failing_since = now
-        wait = max(self._next_seconds, at_least_seconds or 0.0)
-        self._next_seconds = min(self._next_seconds * 2, _LONGEST_BACK_OFF_SECONDS)
-        return wait * random.uniform(0.5, 1.0)  # noqa: S311 # no secret depends on it
-
-    def connected(self) -> None:
-        """There is a connection; whether it is any good, only messages or time can tell."""
-        self._failing_since = None
-        self._connected_since = self._clock()
-
-    def reset(self) -> None:
-        """It works again: the next wait is short."""
-        self._next_seconds = _FIRST_BACK_OFF_SECONDS

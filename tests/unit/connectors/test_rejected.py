@@ -1,12 +1,11 @@
-"""The dead letter of a message that is too large for the journal."""
+"""Dead letters that sources and sinks write themselves."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from engine.connectors.oversize import dead_letter
-from engine.journal import JournalTooLargeError
-from engine.message import Message
+from engine.connectors.rejected import TOO_LARGE, dead_letter, unjournaled
+from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message, Record
 from routes import config as configuration
 from routes.model import Config
 from routes.properties import Property
@@ -25,7 +24,7 @@ def config(folder: Path) -> Config:
 def test_it_keeps_key_headers_and_the_beginning_of_the_body_and_says_what_is_missing(tmp_path: Path) -> None:
     message = Message(b"x" * 100_000, headers={"JMSMessageID": "ID:1"}, properties={"region": Property("emea")})
 
-    record = dead_letter(message, JournalTooLargeError(SIZE, 8), config(tmp_path))
+    record = unjournaled(message, TOO_LARGE, "too large for the journal: of 8 bytes", SIZE, config(tmp_path))
 
     assert record.key == b"ID:1"
     assert record.value == b"x" * 65536
@@ -34,10 +33,7 @@ def test_it_keeps_key_headers_and_the_beginning_of_the_body_and_says_what_is_mis
     assert record.header("jmsbridge.truncated") == str(SIZE)
     assert record.header("jmsbridge.origin") == "b1"
     assert record.header("__connect.errors.stage") == "source"
-    assert (
-        record.header("__connect.errors.exception.message")
-        == f"too large for the journal: {SIZE} bytes, the journal takes 8"
-    )
+    assert record.header("__connect.errors.exception.message") == "too large for the journal: of 8 bytes"
     assert (record.header("jmsbridge.time") or "").endswith("Z")
 
 
@@ -45,9 +41,24 @@ def test_headers_that_are_too_many_are_cut_too(tmp_path: Path) -> None:
     properties = {f"p{n}": Property("v" * 10_000) for n in range(2_000)}
     message = Message(b"", headers={"JMSMessageID": "ID:1"}, properties=properties)
 
-    record = dead_letter(message, JournalTooLargeError(SIZE, 8), config(tmp_path))
+    record = unjournaled(message, TOO_LARGE, "too large for the journal: of 8 bytes", SIZE, config(tmp_path))
 
     assert record.size < 100_000
     assert record.header("jms.JMSMessageID") == "ID:1"
     assert record.header("jmsbridge.size") is None
     assert record.header("jmsbridge.reason") == "too-large"
+
+
+def test_that_of_a_sink_keeps_the_message_as_the_journal_had_it_and_says_why_and_where() -> None:
+    routed = ((ORIGIN, b"b1"), (POSITION, b"journal:0:7"), (DESTINATION, b"queue/x"), (ROUTE, b"orders"))
+    record = Record(b"k", b"v", (("jms.region", b"emea"), *routed))
+
+    letter = dead_letter(record, "it has no such address", "orders", "artemis")
+
+    assert (letter.key, letter.value) == (b"k", b"v")
+    assert letter.headers[:3] == (("jms.region", b"emea"), (ORIGIN, b"b1"), (POSITION, b"journal:0:7"))
+    assert letter.header(DESTINATION) is None
+    assert letter.header("jmsbridge.reason") == "refused"
+    assert letter.header(ROUTE) == "orders"
+    assert letter.header("__connect.errors.stage") == "sink artemis"
+    assert letter.header("__connect.errors.exception.message") == "it has no such address"

@@ -1,0 +1,213 @@
+"""The Kafka topic that a sink reads: records in, and how far the other side has confirmed them.
+
+Workers of a sink are a consumer group, so each partition has one reader, and a standby takes over by Kafka's own rules.
+An offset is committed only when everything before it has been dealt with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from engine.errors import HardFailureError, UnreachableError
+from engine.kafka import librdkafka
+from engine.message import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from confluent_kafka import Message as KafkaMessage
+
+    from routes.model import Config, SinkConfig
+
+__all__ = ["Egress", "Positions", "Taken"]
+
+_SESSION_MS = 6_000
+"""The shortest that brokers allow by default: for so long a killed reader's partitions wait for the next one."""
+_FETCHED_KIB = 16 * 1024
+_ASK_SECONDS = 5.0
+_ANSWER_SECONDS = 1.0
+_REFUSED = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "there is no such topic; start the bridge again, which makes it",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "not authorised to read it; grant READ on the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "not authorised to read in this group; grant READ on the group",
+    KafkaError._AUTHENTICATION: "the login is refused; check kafka.sasl.*",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One record, and where it stands."""
+
+    partition: int
+    offset: int
+    record: Record
+
+
+class Positions:
+    """What was taken and is not dealt with yet, by partition. Things may end in any order; offsets follow in theirs."""
+
+    def __init__(self) -> None:
+        self._taken: dict[int, deque[int]] = {}
+        self._done: dict[int, set[int]] = {}
+        self._next: dict[int, int] = {}
+
+    def take(self, partition: int, offset: int) -> None:
+        """A record was taken; those of a partition come in the order of their offsets."""
+        self._taken.setdefault(partition, deque()).append(offset)
+
+    def done(self, partition: int, offset: int) -> None:
+        """It was dealt with. One of a partition that was forgotten meanwhile does not count."""
+        taken, done = self._taken.get(partition), self._done.setdefault(partition, set())
+        if not taken or offset < taken[0]:
+            return
+        done.add(offset)
+        while taken and taken[0] in done:
+            done.remove(taken[0])
+            self._next[partition] = taken.popleft() + 1
+
+    def advanced(self) -> dict[int, int]:
+        """The offsets that moved since the last call: where the next reader would begin, by partition."""
+        moved, self._next = self._next, {}
+        return moved
+
+    def forget(self, partitions: Collection[int]) -> None:
+        """They belong to somebody else now."""
+        for partition in partitions:
+            for each in (self._taken, self._done, self._next):
+                each.pop(partition, None)
+
+
+class Egress:
+    """A reader of one sink's topic. For one thread; `released` is called inside `take` and `rest`."""
+
+    def __init__(self, config: Config, sink: SinkConfig, released: Callable[[Collection[int]], None]) -> None:
+        """`released` is told which partitions are about to go to another reader, while they can still be committed."""
+        self._topic = sink.topic
+        self._servers = config.bootstrap_servers
+        self._outage_seconds = config.router.outage_timeout_seconds
+        self._released = released
+        self._down_since: float | None = None
+        self._asked = 0.0
+        self._refusal: str | None = None
+        self._rests = False
+        settings = librdkafka(config, "consumer") | {
+            "group.id": f"{config.bridge_id}.sink.{sink.name}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.offset.store": False,
+            "session.timeout.ms": _SESSION_MS,
+            "heartbeat.interval.ms": _SESSION_MS // 4,
+            "queued.max.messages.kbytes": _FETCHED_KIB,
+            # A record is on its way at once, also after a pause.
+            "fetch.wait.max.ms": 100,
+            "error_cb": self._on_error,
+            "log_level": 0,
+        }
+        self._consumer = Consumer(settings)
+        self._consumer.subscribe([self._topic], on_revoke=self._on_revoke, on_lost=self._on_revoke)
+
+    @property
+    def down_seconds(self) -> float:
+        """For how long Kafka has not answered."""
+        return 0.0 if self._down_since is None else time.monotonic() - self._down_since
+
+    def take(self, most: int, timeout_seconds: float) -> list[Taken]:
+        """The next records, at most so many; waits so long for the first.
+
+        Raises:
+            HardFailureError: Kafka refuses the bridge.
+            UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
+        """
+        self._rest(rests=False)
+        first = self._consumer.poll(timeout_seconds)
+        self._check()
+        if first is None:
+            return []
+        # Asked for one alone, it gives it at once; asked for many, it would wait for all of them.
+        messages = [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
+        taken = [each for message in messages if (each := self._taken(message)) is not None]
+        if taken:
+            self._down_since = None
+        return taken
+
+    def rest(self, timeout_seconds: float) -> None:
+        """Takes nothing, but stays a member of the group; raises as `take` does."""
+        self._rest(rests=True)
+        message = self._consumer.poll(timeout_seconds)
+        if message is not None:
+            self._taken(message)
+        self._check()
+
+    def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
+        """Where the next reader of each partition would begin. What does not get through is repeated with later ones.
+
+        With `wait` it returns when Kafka has it, or will not take it now.
+        """
+        if not positions:
+            return
+        offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in positions.items()]
+        try:
+            if wait:
+                self._consumer.commit(offsets=offsets, asynchronous=False)
+            else:
+                self._consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException as error:
+            self._on_error(error.args[0])
+
+    def lag(self) -> dict[int, int]:
+        """Records behind the last one taken, by partition, as far as Kafka has told."""
+        found = {}
+        for place in self._consumer.position(self._consumer.assignment()):
+            _, end = self._consumer.get_watermark_offsets(place, cached=True)
+            if end >= 0 and place.offset >= 0:
+                found[place.partition] = max(end - place.offset, 0)
+        return found
+
+    def close(self) -> None:
+        """Leaves the group; `released` is called for what is still assigned."""
+        self._consumer.close()
+
+    def _taken(self, message: KafkaMessage) -> Taken | None:
+        if (error := message.error()) is not None:
+            self._on_error(error)
+            return None
+        headers: Any = message.headers() or ()
+        place: Any = (message.partition(), message.offset())
+        return Taken(*place, Record(message.key(), message.value(), tuple(headers)))
+
+    def _rest(self, *, rests: bool) -> None:
+        if rests is not self._rests:
+            change = self._consumer.pause if rests else self._consumer.resume
+            change(self._consumer.assignment())
+            self._rests = rests
+
+    def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
+        self._released({place.partition for place in places})
+        # What is assigned next is not paused.
+        self._rests = False
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in _REFUSED:
+            self._refusal = _REFUSED[error.code()]
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._down_since is None:
+            self._down_since = time.monotonic()
+
+    def _check(self) -> None:
+        if self._refusal:
+            raise HardFailureError(f"Kafka at {self._servers} refuses topic '{self._topic}': {self._refusal}")
+        if self._down_since is None or time.monotonic() - self._asked < _ASK_SECONDS:
+            return
+        # Nobody tells that brokers are back when there is nothing to read.
+        self._asked = time.monotonic()
+        try:
+            self._consumer.list_topics(self._topic, timeout=_ANSWER_SECONDS)
+        except KafkaException as error:
+            if self.down_seconds > self._outage_seconds:
+                msg = f"Kafka at {self._servers} has not answered for {self._outage_seconds:.0f} s; is it running?"
+                raise UnreachableError(msg) from error
+        else:
+            self._down_since = None

@@ -1,0 +1,63 @@
+"""Takes replies in beside a sink: a source of its own, in a thread of the sink's process."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from engine.connectors import SOURCES
+from engine.connectors.replies import ReplySource, listener
+from engine.connectors.source_loop import SourceLoop
+from engine.telemetry.meters import SourceMetrics
+from engine.telemetry.status import State, component_name
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import CollectorRegistry
+
+    from engine.connectors.replies import Requests
+    from engine.telemetry.status import Voice
+    from routes.model import Config, SinkConfig
+
+__all__ = ["Listener"]
+
+_LEAVE_SECONDS = 15.0
+
+
+class Listener:
+    """Runs while its `with` block does; nothing where the sink has no `reply-to`."""
+
+    def __init__(
+        self, config: Config, sink: SinkConfig, requests: Requests, registry: CollectorRegistry, status: Voice
+    ) -> None:
+        self._stop = Event()
+        self._error: BaseException | None = None
+        self._thread: Thread | None = None
+        if requests.reply_to is None:
+            status.state(State.READY, "")
+            return
+        own = listener(sink, requests.reply_to)
+        source = ReplySource(SOURCES[sink.type](config, own, 1), sink, requests)
+        metrics = SourceMetrics(registry, own.name, component_name(own.name))
+        loop = SourceLoop(config, source, metrics, status)
+        self._thread = Thread(target=self._run, args=(loop,), name="replies", daemon=True)
+
+    def __enter__(self) -> Listener:
+        if self._thread:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread:
+            self._thread.join(_LEAVE_SECONDS)
+
+    def check(self) -> None:
+        """Raises what ended it, if anything did."""
+        if self._error:
+            raise self._error
+
+    def _run(self, loop: SourceLoop) -> None:
+        try:
+            loop.run(self._stop)
+        except BaseException as error:
+            self._error = error

@@ -1,0 +1,73 @@
+"""Dead letters that sources and sinks write themselves: what never reached the router, and what it routed in vain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from engine.message import DESTINATION, ORIGIN, ROUTE, SIZE, Record
+
+if TYPE_CHECKING:
+    from engine.message import Message
+    from routes.model import Config
+
+__all__ = ["TOO_LARGE", "UNREADABLE", "dead_letter", "unjournaled"]
+
+TOO_LARGE = "too-large"
+"""The reason of a message that is larger than the journal takes."""
+UNREADABLE = "unreadable"
+"""That of a message whose wire format has a fault in it."""
+
+_KEPT_BYTES = 64 * 1024
+_REFUSED = "refused"
+
+
+def unjournaled(message: Message, reason: str, why: str, size: int | None, config: Config) -> Record:
+    """Of a message that cannot enter the journal: the beginning of its body, headers that fit into as much again.
+
+    It never reached the router, so it has no route and no journal position, and cannot be replayed from here. `size`
+    is that of the whole in bytes, where only a part is kept.
+    """
+    record = replace(message, body=message.body[:_KEPT_BYTES]).to_record()
+    own = _errors("source", reason, why) | {ROUTE: "", ORIGIN: config.bridge_id}
+    if size is not None or len(message.body) > _KEPT_BYTES:
+        own["jmsbridge.truncated"] = str(size or len(message.body))
+    key = record.key if len(record.key or b"") <= _KEPT_BYTES else None
+    return replace(record, key=key, headers=(*_fitting(record.headers), *_encoded(own)))
+
+
+def dead_letter(record: Record, why: str, route: str, sink: str) -> Record:
+    """Of a routed record that a sink cannot give away. It can be replayed: the message is as the journal had it."""
+    kept = tuple((name, value) for name, value in record.headers if name not in (DESTINATION, ROUTE))
+    own = _errors(f"sink {sink}", _REFUSED, why) | {ROUTE: route}
+    return replace(record, headers=(*kept, *_encoded(own)))
+
+
+def _errors(stage: str, reason: str, why: str) -> dict[str, str]:
+    """Kafka Connect's names where it has one."""
+    return {
+        "__connect.errors.stage": stage,
+        "__connect.errors.exception.class.name": f"jmsbridge.{reason}",
+        "__connect.errors.exception.message": why,
+        "jmsbridge.reason": reason,
+        "jmsbridge.time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+
+
+def _encoded(texts: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
+    return tuple((name, text.encode("utf-8", "replace")) for name, text in texts.items())
+
+
+def _fitting(headers: tuple[tuple[str, bytes | None], ...]) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers up to the first that does not fit any more; the standard fields come first."""
+    room = _KEPT_BYTES
+    kept: list[tuple[str, bytes | None]] = []
+    for name, value in headers:
+        # The size of what is left would be mistaken for that of the message.
+        if name == SIZE:
+            continue
+        room -= len(name.encode()) + len(value or b"")
+        if room >= 0:
+            kept.append((name, value))
+    return tuple(kept)

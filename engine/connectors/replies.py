@@ -1,0 +1,213 @@
+"""Request and reply across systems, without anything to remember: the request carries where its reply goes.
+
+A sink gives each request a token (`ReturnAddress`) that its system sends back with the reply: as correlation id over
+JMS, as the last word of the reply subject over NATS. `ReplySource` takes replies in and reads the token; the reply then
+goes through journal and router like any message, to the sink that leads to who asked. Whether anybody is restarted in
+between does not matter. Only what counts timeouts is kept in memory, and is lost without harm.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import structlog
+
+from routes.model import SourceConfig, System
+from routes.properties import JmsType, Property
+from routes.targets import REPLY_SINK, REPLY_TO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.base import Delivery, Source
+    from engine.message import Message
+    from engine.telemetry.meters import SinkMetrics
+    from routes.model import Config, SinkConfig
+
+__all__ = ["ReplySource", "Requests", "ReturnAddress", "listener"]
+
+_PREFIX = "jb1-"
+_MOST_WATCHED = 100_000
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnAddress:
+    """Where a reply goes, in a form that survives every system: letters, digits, `-` and `_`."""
+
+    sink: str
+    """The sink that leads to who asked."""
+    address: str
+    """Where it sends the reply."""
+    correlation_id: str | None
+    """What the one who asked knows the request by."""
+    deadline_ms: int
+    """Milliseconds since 1970 at which the request counts as timed out."""
+
+    def encode(self) -> str:
+        """The token."""
+        fields = [self.sink, self.address, self.correlation_id, self.deadline_ms]
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return _PREFIX + base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+    @staticmethod
+    def decode(token: str | None) -> ReturnAddress | None:
+        """What a token says; None for anything that is none."""
+        if token is None or not token.startswith(_PREFIX):
+            return None
+        text = token.removeprefix(_PREFIX)
+        try:
+            fields = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            sink, address, correlation_id, deadline = fields
+        except (ValueError, TypeError, binascii.Error, RecursionError):
+            return None
+        known = isinstance(sink, str) and isinstance(address, str) and isinstance(deadline, int)
+        if not known or not isinstance(correlation_id, str | None):
+            return None
+        return ReturnAddress(sink, address, correlation_id, deadline)
+
+
+class Requests:
+    """The requests of one worker of a sink: where their replies come in, and which have timed out. Thread-safe."""
+
+    def __init__(self, config: Config, sink: SinkConfig, worker: int, metrics: SinkMetrics) -> None:
+        self._config = config
+        self._sink = sink
+        self._metrics = metrics
+        self.reply_to = None if sink.reply_to is None else sink.reply_to + (f".{worker}" if worker > 1 else "")
+        """Where the other side sends replies to this worker."""
+        self._lock = Lock()
+        self._open: OrderedDict[str, int] = OrderedDict()
+        self._warned: set[str] = set()
+
+    def outgoing(self, message: Message) -> tuple[Message, str | None]:
+        """The message as it goes out, and where its reply is to be sent; None if it is no request."""
+        asked_from = message.headers.get("JMSReplyTo")
+        if not asked_from:
+            return message, None
+        beside = self._config.sink_beside(message.source)
+        if beside is not None and self._same_broker(beside):
+            return message, asked_from
+        if beside is None or self.reply_to is None:
+            return message, self._unanswerable(message.source, asked_from)
+        known_by = message.headers.get("JMSCorrelationID") or message.headers.get("JMSMessageID")
+        deadline = _now_ms() + round(self._sink.reply_timeout_seconds * 1000)
+        token = ReturnAddress(beside.name, asked_from, known_by, deadline).encode()
+        self._watch(token, deadline)
+        if self._sink.type is System.NATS:
+            return message, f"{self.reply_to}.{token}"
+        return replace(message, headers={**message.headers, "JMSCorrelationID": token}), self.reply_to
+
+    def answered(self, token: str) -> None:
+        """A reply came, perhaps a second one."""
+        with self._lock:
+            self._open.pop(token, None)
+        self._metrics.replied()
+
+    def count_timeouts(self) -> None:
+        """To be called now and then."""
+        now, late = _now_ms(), 0
+        with self._lock:
+            # All have the same time, so they stand in the order of their deadlines.
+            while self._open and next(iter(self._open.values())) <= now:
+                self._open.popitem(last=False)
+                late += 1
+        if late:
+            self._metrics.timed_out(late)
+            _log.warning("requests without a reply", sink=self._sink.name, requests=late)
+
+    def _watch(self, token: str, deadline_ms: int) -> None:
+        self._metrics.requested()
+        with self._lock:
+            self._open[token] = deadline_ms
+            if len(self._open) > _MOST_WATCHED:
+                self._open.popitem(last=False)
+
+    def _same_broker(self, other: SinkConfig) -> bool:
+        return other.type is self._sink.type and self._config.url(other) == self._config.url(self._sink)
+
+    def _unanswerable(self, source: str, asked_from: str) -> str | None:
+        """Within one kind of system the address goes on as it is: a broker beside may know it."""
+        types = {each.name: each.type for each in self._config.sources}
+        if types.get(source) is self._sink.type:
+            return asked_from
+        if source not in self._warned:
+            self._warned.add(source)
+            own = self._sink.name
+            missing = f"sink.{own}.reply-to" if self.reply_to is None else f"a sink beside source '{source}'"
+            _log.warning("requests go out without a reply address", source=source, sink=own, missing=missing)
+        return None
+
+
+class ReplySource:
+    """Replies as a source: those with a token go back to who asked, others are messages like any."""
+
+    def __init__(self, source: Source, sink: SinkConfig, requests: Requests) -> None:
+        self._source = source
+        self._sink = sink
+        self._requests = requests
+
+    @property
+    def address(self) -> str:
+        """That of the source."""
+        return self._source.address
+
+    def connect(self) -> None:
+        """See `Source`."""
+        self._source.connect()
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """See `Source`; the message says by two properties where it goes."""
+        delivery = self._source.receive(timeout_seconds)
+        if delivery is None:
+            return None
+        token = self._token(delivery.message)
+        found = ReturnAddress.decode(token)
+        if found is None or token is None:
+            return delivery
+        self._requests.answered(token)
+        return replace(delivery, message=_returned(delivery.message, found))
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """See `Source`."""
+        self._source.acknowledge(tokens)
+
+    def close(self) -> None:
+        """See `Source`."""
+        self._source.close()
+
+    def _token(self, message: Message) -> str | None:
+        if self._sink.type is System.NATS:
+            return message.headers.get("JMSDestination", "").rpartition(".")[2]
+        return message.headers.get("JMSCorrelationID")
+
+
+def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
+    """The source that takes replies in for one worker of a sink, on a connection like the sink's."""
+    shared = ("type", "url", "username", "password", "token", "credentials", "client_id", "heartbeat_seconds")
+    tls = ("tls_ca", "tls_certificate", "tls_key", "tls_verify")
+    address = f"{reply_to}.>" if sink.type is System.NATS else reply_to
+    copied = {name: getattr(sink, name) for name in (*shared, *tls)}
+    return SourceConfig(name=f"{sink.name}.replies", destinations=(address,), **copied)
+
+
+def _returned(message: Message, to: ReturnAddress) -> Message:
+    headers = dict(message.headers)
+    headers.pop("JMSCorrelationID", None)
+    if to.correlation_id:
+        headers["JMSCorrelationID"] = to.correlation_id
+    own = {REPLY_SINK: to.sink, REPLY_TO: to.address}
+    properties = {**message.properties, **{name: Property(text, JmsType.STRING) for name, text in own.items()}}
+    # A service that copies all headers of the request copies its origins as well; a reply is no message on a circle.
+    return replace(message, headers=headers, properties=properties, origins=())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

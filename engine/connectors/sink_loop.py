@@ -1,0 +1,291 @@
+"""Runs one worker of a sink: reads its topic, sends, and commits what the other side has confirmed.
+
+Written once for all systems. Many messages are under way at a time, in the order in which the router wrote them. When
+a connection ends, those not confirmed are sent again on the next one, in the same order and under the same ids. What a
+system refuses, or cannot be told at all, is dealt with as its route says for soft failures; what follows it goes on.
+Nothing here is unbounded: not the messages under way, not what is read ahead (`egress`).
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.connectors import SINKS
+from engine.connectors.back_off import BackOff
+from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.egress import Egress, Positions, Taken
+from engine.connectors.listener import Listener
+from engine.connectors.rejected import dead_letter
+from engine.connectors.replies import Requests
+from engine.errors import HardFailureError, SoftFailureError, UnreachableError
+from engine.journal import Journal
+from engine.message import DESTINATION, POSITION, ROUTE, Message
+from engine.telemetry.meters import SinkMetrics
+from engine.telemetry.status import State, Voices, sink_component
+from routes.model import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from threading import Event
+
+    from engine.connectors.base import Outcome, Sink
+    from engine.message import Record
+    from engine.telemetry.status import Reporter, Voice
+    from routes.model import Config, SinkConfig
+
+__all__ = ["SinkLoop", "run_sink"]
+
+_MOST_UNDER_WAY = 4_000
+_MOST_BYTES_UNDER_WAY = 64 * 1024 * 1024
+_BATCH = 500
+_IDLE_SECONDS = 0.2
+_SOON_SECONDS = 0.005
+_FULL_SECONDS = 0.05
+_COMMIT_SECONDS = 0.2
+_FIGURES_SECONDS = 1.0
+_SETTLE_SECONDS = 10.0
+_RELEASE_SECONDS = 3.0
+_OUTAGE_SECONDS = 3.0
+_REFUSED = "refused"
+_log = structlog.get_logger(__name__)
+
+
+def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Event) -> None:
+    """Runs worker number `worker` (from 1) of `sink.<name>` until `stop` is set, then leaves everything in order.
+
+    Raises:
+        BridgeError: it cannot go on, and no other try can help; see `engine.errors` for which.
+    """
+    sink = next(sink for sink in config.sinks if sink.name == name)
+    metrics = SinkMetrics(status.registry, name, sink_component(name, worker))
+    requests = Requests(config, sink, worker, metrics)
+    voices = Voices(status)
+    with Listener(config, sink, requests, status.registry, voices.voice()) as listener:
+        loop = SinkLoop(config, sink, SINKS[sink.type](config, sink, worker), requests, metrics, voices.voice())
+        loop.run(stop, listener)
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """A message that is not confirmed yet."""
+
+    outgoing: Outgoing
+    taken: Taken
+
+
+class SinkLoop:
+    """One sink and its topic, for one thread."""
+
+    def __init__(
+        self, config: Config, own: SinkConfig, sink: Sink, requests: Requests, metrics: SinkMetrics, status: Voice
+    ) -> None:
+        self._config = config
+        self._own = own
+        self._sink = sink
+        self._requests = requests
+        self._metrics = metrics
+        self._status = status
+        self._policies = {route.name: route.on_soft_failure for route in config.routes}
+        self._egress = Egress(config, own, self._release)
+        self._positions = Positions()
+        self._under_way: dict[int, _UnderWay] = {}
+        self._bytes = 0
+        self._number = 0
+        self._connections = 0
+        self._is_connected = False
+        self._back_off = BackOff()
+        self._letters: Journal | None = None
+        self._failure: Exception | None = None
+        self._committed_at = 0.0
+        self._figures_at = 0.0
+
+    def run(self, stop: Event, listener: Listener) -> None:
+        """Returns when `stop` was set and everything is in order; raises BridgeError as `run_sink` does."""
+        try:
+            while not stop.is_set():
+                try:
+                    self._session(stop, listener)
+                except NotConnectedError as error:
+                    self._lost(error)
+                    self._wait(error, stop, listener)
+        finally:
+            self._egress.close()
+            if self._letters:
+                self._letters.close()
+
+    def _session(self, stop: Event, listener: Listener) -> None:
+        """One connection from beginning to end."""
+        try:
+            self._sink.connect()
+            self._connected()
+            self._send([each.outgoing for each in self._under_way.values()])
+            while not stop.is_set():
+                self._step()
+                listener.check()
+            self._status.state(State.STOPPING, f"waiting for {self._sink.address}")
+            self._settle(_SETTLE_SECONDS)
+            self._commit(wait=True)
+        finally:
+            self._is_connected = False
+            self._sink.close()
+            self._metrics.connection(up=False)
+
+    def _step(self) -> None:
+        room = 0 if self._bytes >= _MOST_BYTES_UNDER_WAY else min(_MOST_UNDER_WAY - len(self._under_way), _BATCH)
+        if room > 0:
+            taken = self._egress.take(room, _SOON_SECONDS if self._under_way else _IDLE_SECONDS)
+            self._send([outgoing for each in taken if (outgoing := self._take(each)) is not None])
+        else:
+            self._egress.rest(0)
+        self._note(self._sink.outcomes(0 if room > 0 else _FULL_SECONDS))
+        self._look_after()
+
+    def _take(self, taken: Taken) -> Outgoing | None:
+        """What is to be sent of a record; None for one that says no destination, which no router wrote."""
+        self._positions.take(taken.partition, taken.offset)
+        address, position = _last(taken.record, DESTINATION), _last(taken.record, POSITION)
+        if address is None or position is None:
+            self._refuse(taken, "the record says no destination; something else wrote it")
+            return None
+        message, reply_to = self._requests.outgoing(Message.from_record(taken.record))
+        self._number += 1
+        outgoing = Outgoing(self._number, message, address, f"{self._config.bridge_id}/{position}", reply_to)
+        self._under_way[self._number] = _UnderWay(outgoing, taken)
+        self._bytes += len(message.body)
+        return outgoing
+
+    def _send(self, messages: Sequence[Outgoing]) -> None:
+        if messages:
+            self._sink.send(messages)
+
+    def _note(self, outcomes: Sequence[Outcome]) -> None:
+        delivered = 0
+        for outcome in outcomes:
+            found = self._under_way.pop(outcome.number, None)
+            if found is None:
+                continue
+            self._bytes -= len(found.outgoing.message.body)
+            if outcome.refusal is None:
+                delivered += 1
+                self._positions.done(found.taken.partition, found.taken.offset)
+            else:
+                self._refuse(found.taken, outcome.refusal)
+        if delivered:
+            self._metrics.delivered(delivered)
+            self._back_off.reset()
+
+    def _refuse(self, taken: Taken, why: str) -> None:
+        """Deals with a message that the other side will never have."""
+        route = _last(taken.record, ROUTE) or ""
+        policy = self._policies.get(route, self._config.routing.on_soft_failure)
+        who = taken.record.header("jms.JMSMessageID") or "without id"
+        address = _last(taken.record, DESTINATION)
+        if policy is Policy.STOP:
+            msg = (
+                f"message {who} of route '{route}' cannot be sent to {self._own.name}:{address}: {why}; it stays in "
+                f"topic '{self._own.topic}'. Put it right there, or set on-soft-failure to dead-letter or skip"
+            )
+            raise SoftFailureError(msg)
+        self._metrics.rejected(_REFUSED, policy)
+        _log.warning("not sent", message=who, route=route, sink=self._own.name, address=address, why=why, policy=policy)
+        topic = self._config.routing.dead_letter_topic
+        if policy is Policy.SKIP or topic is None:
+            self._positions.done(taken.partition, taken.offset)
+            return
+        if self._letters is None:
+            self._letters = Journal(self._config)
+        letter = dead_letter(taken.record, why, route, self._own.name)
+        self._letters.write(topic, letter, lambda error: self._lettered(taken, error))
+
+    def _lettered(self, taken: Taken, error: Exception | None) -> None:
+        if error is None:
+            self._positions.done(taken.partition, taken.offset)
+        else:
+            self._failure = error
+
+    def _look_after(self) -> None:
+        """What is done now and then: dead letters, commits, figures, and how Kafka is."""
+        if self._letters:
+            self._letters.poll()
+        if self._failure:
+            raise HardFailureError(f"a dead letter of sink '{self._own.name}' was not written: {self._failure}")
+        now = time.monotonic()
+        if now - self._committed_at >= _COMMIT_SECONDS:
+            self._committed_at = now
+            self._commit()
+        if now - self._figures_at >= _FIGURES_SECONDS:
+            self._figures_at = now
+            self._metrics.lag(sum(self._egress.lag().values()) + len(self._under_way))
+            self._requests.count_timeouts()
+        if self._egress.down_seconds > _OUTAGE_SECONDS:
+            self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
+        elif self._is_connected:
+            self._status.state(State.READY, self._sink.address)
+
+    def _commit(self, *, wait: bool = False) -> None:
+        self._egress.commit(self._positions.advanced(), wait=wait)
+
+    def _settle(self, seconds: float) -> None:
+        """Waits until nothing is under way any more, or for so long."""
+        deadline = time.monotonic() + seconds
+        while self._under_way and time.monotonic() < deadline:
+            self._note(self._sink.outcomes(_FULL_SECONDS))
+        if self._letters:
+            self._letters.flush(max(deadline - time.monotonic(), 0))
+
+    def _release(self, partitions: Collection[int]) -> None:
+        """Partitions go to another reader: what is under way is waited for a moment, the rest it sends again."""
+        with suppress(NotConnectedError, SoftFailureError):
+            if self._is_connected:
+                self._settle(_RELEASE_SECONDS)
+        self._commit(wait=True)
+        self._positions.forget(partitions)
+        for number, each in list(self._under_way.items()):
+            if each.taken.partition in partitions:
+                self._bytes -= len(each.outgoing.message.body)
+                del self._under_way[number]
+
+    def _connected(self) -> None:
+        self._connections += 1
+        self._is_connected = True
+        self._metrics.connection(up=True)
+        if self._connections > 1:
+            self._metrics.reconnected()
+        self._back_off.connected()
+
+    def _lost(self, error: NotConnectedError) -> None:
+        most = self._config.router.outage_timeout_seconds
+        if self._back_off.lasting_seconds > most:
+            msg = f"{self._sink.address} has been out of reach for more than {most:.0f} s: {error}"
+            raise UnreachableError(msg) from error
+
+    def _wait(self, error: NotConnectedError, stop: Event, listener: Listener) -> None:
+        """Before the next connection; Kafka goes on counting this worker as a member."""
+        seconds = self._back_off.next(error.back_off_seconds)
+        self._status.state(State.DEGRADED, f"{self._sink.address}: {error}")
+        _log.warning("will try again", where=self._sink.address, why=str(error), seconds=round(seconds, 1))
+        deadline = time.monotonic() + seconds
+        while not stop.is_set() and time.monotonic() < deadline:
+            self._egress.rest(_SOON_SECONDS)
+            self._look_after_outage()
+            listener.check()
+            stop.wait(_FULL_SECONDS)
+
+    def _look_after_outage(self) -> None:
+        self._requests.count_timeouts()
+        if self._letters:
+            self._letters.poll()
+        self._commit()
+
+
+def _last(record: Record, name: str) -> str | None:
+    """The last header of that name: the router's own stand behind those of the message, which may have the same."""
+    for key, value in reversed(record.headers):
+        if key == name and value is not None:
+            return value.decode("utf-8", "replace")
+    return None

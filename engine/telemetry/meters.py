@@ -1,0 +1,232 @@
+"""The objects that fill in the metrics: one for the router, a source, a sink, and the supervisor.
+
+Each process has its own registry, passed in; nothing is made at import. The router counts in its JVM and reports
+*totals* since that process started; sources and sinks report *increments* as things happen. Either way a counter starts
+at 0 with its process, which is what Prometheus expects of a restart.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from engine.telemetry.figures import Figures
+from engine.telemetry.metrics import (
+    ACKNOWLEDGED,
+    BUILD_INFO,
+    COMPONENT_UP,
+    CONNECTION_UP,
+    DELIVERED,
+    FAILED,
+    FAILURE_REASONS,
+    JOURNALED,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    LATENCY,
+    LATENCY_AVERAGE,
+    LATENCY_BUCKETS_SECONDS,
+    NO_ROUTE,
+    RECEIVED,
+    RECONNECTS,
+    REJECTED,
+    REJECTION_REASONS,
+    REPLIES,
+    REQUEST_TIMEOUTS,
+    REQUESTS,
+    RESTARTS,
+    ROUTED,
+    SINK_LAG,
+    SINK_RECONNECTS,
+    SINK_REJECTED,
+    SINK_REJECTION_REASONS,
+    UNROUTED,
+    UNROUTED_REASONS,
+)
+from routes.model import Policy, Unmatched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from prometheus_client.registry import CollectorRegistry
+
+    from routes.model import Config
+
+__all__ = ["BridgeMetrics", "RouterMetrics", "SinkMetrics", "SourceMetrics"]
+
+_AVERAGE_OVER_SECONDS = 60.0
+
+
+class RouterMetrics:
+    """The router's figures: totals since its process started, as the JVM keeps them; a repeated call replaces."""
+
+    def __init__(
+        self, registry: CollectorRegistry, config: Config, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._figures = Figures()
+        self._clock = clock
+        self._past: deque[tuple[float, float, int]] = deque([(clock(), 0.0, 0)])
+        self._prepare(config)
+        registry.register(self._figures)
+
+    def routed(self, route: str, topic: str, total: int) -> None:
+        """Messages a route has sent to its topic."""
+        self._figures.set(ROUTED, total, route, topic)
+
+    def failed(self, route: str, reason: str, policy: str, total: int) -> None:
+        """Messages that failed under a route; `route` is `NO_ROUTE` for an unmatched dead letter."""
+        self._figures.set(FAILED, total, route, reason, policy)
+
+    def unrouted(self, reason: str, total: int) -> None:
+        """Messages passed over for one of `UNROUTED_REASONS`."""
+        self._figures.set(UNROUTED, total, reason)
+
+    def latency(self, cumulative: Sequence[int], sum_seconds: float, count: int) -> None:
+        """How long routing took: for each of `LATENCY_BUCKETS_SECONDS` the messages up to it, then all of them."""
+        self._figures.set_histogram(LATENCY, LATENCY_BUCKETS_SECONDS, cumulative, sum_seconds, count)
+        now = self._clock()
+        self._past.append((now, sum_seconds, count))
+        while len(self._past) > 2 and self._past[1][0] <= now - _AVERAGE_OVER_SECONDS:
+            self._past.popleft()
+        _, past_sum, past_count = self._past[0]
+        average = (sum_seconds - past_sum) / (count - past_count) if count > past_count else math.nan
+        self._figures.set(LATENCY_AVERAGE, average)
+
+    def lag(self, partition: int, records: int) -> None:
+        """Journal records of a partition still to be routed, at this moment."""
+        self._figures.set(LAG_RECORDS, records, str(partition))
+
+    def lag_seconds(self, seconds: float) -> None:
+        """Age of the oldest record still to be routed, at this moment."""
+        self._figures.set(LAG_SECONDS, seconds)
+
+    def connection(self, up: bool) -> None:
+        """Whether Kafka answers the router, at this moment."""
+        self._figures.set(CONNECTION_UP, up, "router")
+
+    def _prepare(self, config: Config) -> None:
+        # Every series a rule may ask for exists from the start, else rate() misses the first increase.
+        for route in config.routes:
+            self.routed(route.name, route.target.topic, 0)
+            for reason in FAILURE_REASONS:
+                self.failed(route.name, reason, route.on_soft_failure, 0)
+        if config.routing.on_unmatched is Unmatched.DEAD_LETTER:
+            self.failed(NO_ROUTE, "unmatched", Unmatched.DEAD_LETTER, 0)
+        for reason in UNROUTED_REASONS:
+            self.unrouted(reason, 0)
+        for partition in range(config.journal.partitions):
+            self.lag(partition, 0)
+        self.lag_seconds(0)
+        self.connection(up=False)
+        self.latency([0] * len(LATENCY_BUCKETS_SECONDS), 0.0, 0)
+
+
+class SourceMetrics:
+    """One source worker's figures: each call adds what just happened. Safe from any thread."""
+
+    def __init__(self, registry: CollectorRegistry, source: str, component: str) -> None:
+        """`source` is the configured name, which all its workers share; `component` is this worker's own."""
+        self._source = source
+        self._component = component
+        self._figures = Figures()
+        for metric in (RECEIVED, JOURNALED, ACKNOWLEDGED, RECONNECTS):
+            self._figures.add(metric, 0, source)
+        for reason in REJECTION_REASONS:
+            self._figures.add(REJECTED, 0, source, reason)
+        self.connection(up=False)
+        registry.register(self._figures)
+
+    def received(self, n: int = 1) -> None:
+        """Messages came from the JMS broker."""
+        self._figures.add(RECEIVED, n, self._source)
+
+    def journaled(self, n: int = 1) -> None:
+        """The journal confirmed messages."""
+        self._figures.add(JOURNALED, n, self._source)
+
+    def acknowledged(self, n: int = 1) -> None:
+        """Messages were acknowledged to the JMS broker."""
+        self._figures.add(ACKNOWLEDGED, n, self._source)
+
+    def rejected(self, reason: str, n: int = 1) -> None:
+        """Messages could not enter the journal, for one of `REJECTION_REASONS`."""
+        self._figures.add(REJECTED, n, self._source, reason)
+
+    def reconnected(self) -> None:
+        """A connection was made that is not the worker's first."""
+        self._figures.add(RECONNECTS, 1, self._source)
+
+    def connection(self, up: bool) -> None:
+        """Whether the JMS broker is connected, at this moment."""
+        self._figures.set(CONNECTION_UP, up, self._component)
+
+
+class SinkMetrics:
+    """One sink worker's figures: each call adds what just happened. Safe from any thread."""
+
+    def __init__(self, registry: CollectorRegistry, sink: str, component: str) -> None:
+        """`sink` is the configured name, which all its workers share; `component` is this worker's own."""
+        self._sink = sink
+        self._component = component
+        self._figures = Figures()
+        for metric in (DELIVERED, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS):
+            self._figures.add(metric, 0, sink)
+        for reason in SINK_REJECTION_REASONS:
+            for policy in (Policy.SKIP, Policy.DEAD_LETTER):
+                self._figures.add(SINK_REJECTED, 0, sink, reason, policy)
+        self.lag(0)
+        self.connection(up=False)
+        registry.register(self._figures)
+
+    def delivered(self, n: int = 1) -> None:
+        """The other side confirmed messages."""
+        self._figures.add(DELIVERED, n, self._sink)
+
+    def rejected(self, reason: str, policy: str) -> None:
+        """The other side will never take a message, for one of `SINK_REJECTION_REASONS`."""
+        self._figures.add(SINK_REJECTED, 1, self._sink, reason, policy)
+
+    def lag(self, records: int) -> None:
+        """Messages still to be confirmed, at this moment."""
+        self._figures.set(SINK_LAG, records, self._component)
+
+    def reconnected(self) -> None:
+        """A connection was made that is not the worker's first."""
+        self._figures.add(SINK_RECONNECTS, 1, self._sink)
+
+    def requested(self) -> None:
+        """A request goes out, again after a lost connection."""
+        self._figures.add(REQUESTS, 1, self._sink)
+
+    def replied(self) -> None:
+        """A reply came in."""
+        self._figures.add(REPLIES, 1, self._sink)
+
+    def timed_out(self, n: int = 1) -> None:
+        """Requests have waited for too long."""
+        self._figures.add(REQUEST_TIMEOUTS, n, self._sink)
+
+    def connection(self, up: bool) -> None:
+        """Whether the broker is connected, at this moment."""
+        self._figures.set(CONNECTION_UP, up, self._component)
+
+
+class BridgeMetrics:
+    """The supervisor's own figures: which components are up, how often they died, what runs."""
+
+    def __init__(self, registry: CollectorRegistry, components: Sequence[str], version: str, spark: str) -> None:
+        self._figures = Figures()
+        for component in components:
+            self.component(component, up=False)
+            self._figures.add(RESTARTS, 0, component)
+        self._figures.set(BUILD_INFO, 1, version, spark)
+        registry.register(self._figures)
+
+    def component(self, component: str, up: bool) -> None:
+        """Whether a component is ready, at this moment."""
+        self._figures.set(COMPONENT_UP, up, component)
+
+    def restarted(self, component: str) -> None:
+        """A component was started again after it had died."""
+        self._figures.add(RESTARTS, 1, component)

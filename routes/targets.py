@@ -1,0 +1,87 @@
+"""Destinations of sinks: what each system can be sent to, and templates such as `orders.${msg.header.region}`.
+
+A template is a value: `routes.config` reads it, the router makes a Column of it, `explain` fills it in for one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from routes.model import System
+from routes.predicate.nodes import ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ADDRESSES", "REPLY_SINK", "REPLY_TO", "Addresses", "Reference", "Template", "reply_route", "sink_topic"]
+
+REPLY_SINK = "JMS_JmsBridge_ReplySink"
+"""Property of a reply that the bridge takes back: the sink that leads to who asked. In JMS, names that begin with
+`JMS_` and a vendor are the provider's; no source takes such a one of the bridge from outside."""
+REPLY_TO = "JMS_JmsBridge_ReplyTo"
+"""Beside it: where that sink sends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What one system can be sent to."""
+
+    pattern: str
+    """Regular expression that a whole address has to match; Java and Python read it alike."""
+    expected: str
+    """For people."""
+
+
+ADDRESSES: Mapping[System, Addresses] = {
+    System.STOMP: Addresses(
+        r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}", "queue/NAME or topic/NAME, as in stomp:queue/orders"
+    ),
+    System.NATS: Addresses(
+        r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
+        "a subject without wildcards, as in nats:orders.eu",
+    ),
+}
+"""By the type of the sink. NATS subjects may be written like the topics that messages from there come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`${msg.header.NAME}` or `${msg.address}`: a text of the message."""
+
+    name: str
+    """The JMS field or property, in JMS spelling, or `msg.address`."""
+
+    def __str__(self) -> str:
+        return f"${{{self.name if self.name == ADDRESS else f'msg.header.{self.name}'}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Text, and references between it."""
+
+    parts: tuple[str | Reference, ...]
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """What it takes from the message; nothing if it is the same for all messages."""
+        return tuple(part for part in self.parts if isinstance(part, Reference))
+
+    def fill(self, text_of: Callable[[str], str | None]) -> str | None:
+        """The text for one message, whose headers `text_of` gives; None if one of them is missing or empty."""
+        texts = [part if isinstance(part, str) else text_of(part.name) for part in self.parts]
+        return "".join(text for text in texts if text) if all(texts) else None
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.parts))
+
+
+def sink_topic(name: str) -> str:
+    """The Kafka topic between the router and `sink.<name>`, unless the configuration names another."""
+    return f"jms-bridge.sink.{name}"
+
+
+def reply_route(sink: str) -> str:
+    """Name of the route that the bridge adds for replies to those who asked on the broker of a sink."""
+    return f"replies to {sink}"
