@@ -1,0 +1,1 @@
+"""NATS: subjects of a server that speaks its client protocol, and streams of JetStream."""

@@ -1,0 +1,63 @@
+"""The header block of a NATS message: bytes to names and values, and back, so that nothing can be smuggled in.
+
+Specification: https://github.com/nats-io/nats-architecture-and-design, ADR-4. A name is printable ASCII without colon,
+a value anything without CR, LF and NUL; here it is UTF-8. One space stands between colon and value, and is no part of
+it; nats-py would take all white space from both ends of a value, and the last of repeated headers.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine.connectors.base import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["pack", "parse", "status"]
+
+_VERSION = "NATS/1.0"
+_STATUS = re.compile(rb"NATS/1\.0 +(\d{3}) ?([^\r\n]*)")
+_NAME = re.compile(r"[!-9;-~]+")
+
+
+def parse(block: bytes) -> list[tuple[str, str]]:
+    """Names and values in their order, repeated ones too; U+FFFD for what is no UTF-8. Lines without colon are none."""
+    found = []
+    for line in block.decode("utf-8", "replace").split("\r\n")[1:]:
+        name, colon, value = line.partition(":")
+        if colon:
+            found.append((name.strip(), value[1:] if value[:1] in (" ", "\t") else value))
+    return found
+
+
+def pack(headers: Iterable[tuple[str, str]]) -> bytes:
+    """The block with these headers, in their order; empty without any.
+
+    Raises:
+        RefusedError: NATS cannot carry a name or value.
+    """
+    lines = [_VERSION]
+    for name, value in headers:
+        if not _legal(name):
+            raise RefusedError(f"NATS cannot carry a header named {name[:60]!r}: names are printable ASCII without ':'")
+        if "\n" in value or "\r" in value or "\0" in value:
+            raise RefusedError(f"NATS cannot carry header '{name}': its value has a line break or NUL")
+        lines.append(f"{name}: {value}")
+    if len(lines) == 1:
+        return b""
+    lines += "", ""
+    return "\r\n".join(lines).encode("utf-8", "replace")
+
+
+def status(block: bytes) -> tuple[int, str] | None:
+    """Code and text of a message from the server itself, such as 503 for `no responders`; None for any other."""
+    found = _STATUS.match(block)
+    return (int(found[1]), found[2].decode("utf-8", "replace").strip()) if found else None
+
+
+@lru_cache(1000)
+def _legal(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None

@@ -1,0 +1,190 @@
+"""JetStream's API as far as a source and a sink need it: requests as JSON, and a durable consumer made or taken.
+
+Specification: https://docs.nats.io/reference/reference-protocols/nats_api_reference. Asked directly and not through
+nats-py, which leaves out fields that it does not know, such as the limits of a consumer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from nats.errors import NoRespondersError
+
+from engine.connectors.base import NotConnectedError
+from engine.errors import HardFailureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.connectors.nats.connection import Connection
+    from routes.model import SourceConfig
+
+__all__ = ["API", "ApiError", "Consumer", "ask", "ensure_consumer"]
+
+API = "$JS.API"
+
+_ACK_WAIT_SECONDS = 30.0
+"""Of a consumer that is made here. So long does a message wait that a killed bridge had; a living one prolongs it."""
+_MOST_UNACKNOWLEDGED = 25_000
+"""For each worker; more than `source_loop` leaves open."""
+_NANOSECONDS = 1_000_000_000
+_NOT_ENABLED = "JetStream is not enabled there; start the server with -js, or remove {key}"
+_NO_STREAM = 10059
+_NO_CONSUMER = 10014
+_NOT_ENABLED_CODES = (10039, 10076)
+_LATER = 500
+_log = structlog.get_logger(__name__)
+
+
+class ApiError(Exception):
+    """JetStream answers with an error."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(str(error.get("description", "an error without description")))
+        self.code = int(error.get("code", _LATER))
+        """As in HTTP."""
+        self.err_code = int(error.get("err_code", 0))
+        """JetStream's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A durable pull consumer, as the server has it."""
+
+    name: str
+    ack_wait_seconds: float
+    max_batch: int | None
+    """Messages that may be asked for at once; None: no limit."""
+    max_bytes: int | None
+    max_expires_seconds: float | None
+
+
+def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What `$JS.API.<subject>` answers.
+
+    Raises:
+        ApiError: an error.
+        NotConnectedError: nothing, in time.
+        nats.errors.NoRespondersError: there is no JetStream.
+    """
+    answer = connection.request(f"{API}.{subject}", json.dumps(body).encode() if body else b"")
+    try:
+        found = json.loads(answer)
+    except ValueError as error:
+        raise connection.fail("JetStream answers with what is no JSON") from error
+    if "error" in found:
+        raise ApiError(found["error"])
+    return dict(found)
+
+
+def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str) -> Consumer:
+    """The durable consumer of `source.stream` that all workers share; made if it is missing, else taken as it is.
+
+    Raises:
+        HardFailureError: there is no JetStream, no such stream, or it is no consumer that a source can use.
+        NotConnectedError: JetStream is not ready, or the connection is gone.
+    """
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
+    key = f"source.{source.name}.stream"
+    where = f"source '{source.name}': stream '{source.stream}' at {connection.url}"
+    try:
+        _check_subjects(connection, source, where)
+        config = _find(connection, source, name) or _make(connection, source, name)
+    except NoRespondersError as error:
+        raise HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}") from error
+    except ApiError as error:
+        raise _translated(error, source, where, key) from error
+    _check_consumer(config, source, name, where)
+    return Consumer(
+        name,
+        config.get("ack_wait", 0) / _NANOSECONDS or _ACK_WAIT_SECONDS,
+        config.get("max_batch") or None,
+        config.get("max_bytes") or None,
+        config.get("max_expires", 0) / _NANOSECONDS or None,
+    )
+
+
+def _translated(error: ApiError, source: SourceConfig, where: str, key: str) -> Exception:
+    if error.err_code in _NOT_ENABLED_CODES:
+        return HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}")
+    if error.err_code == _NO_STREAM:
+        made = f'nats stream add {source.stream} --subjects "{",".join(source.destinations)}"'
+        return HardFailureError(f"{where} does not exist; make it, such as with: {made}")
+    if error.code >= _LATER:
+        return NotConnectedError(f"JetStream says: {error}")
+    return HardFailureError(f"{where}: JetStream says: {error}")
+
+
+def _check_subjects(connection: Connection, source: SourceConfig, where: str) -> None:
+    config = ask(connection, f"STREAM.INFO.{source.stream}")["config"]
+    subjects = config.get("subjects") or ()
+    # Others may fill it too, and rename what they bring.
+    if config.get("mirror") or config.get("sources"):
+        return
+    for wanted in source.destinations:
+        if not any(_overlap(wanted.split("."), subject.split(".")) for subject in subjects):
+            has = ", ".join(subjects)
+            raise HardFailureError(f"{where} has no subject '{wanted}': it has {has}; change one of both")
+
+
+def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether some subject fits both patterns."""
+    for first, second in zip(one, other, strict=False):
+        if ">" in (first, second):
+            return True
+        if "*" not in (first, second) and first != second:
+            return False
+    return len(one) == len(other)
+
+
+def _find(connection: Connection, source: SourceConfig, name: str) -> dict[str, Any] | None:
+    try:
+        return dict(ask(connection, f"CONSUMER.INFO.{source.stream}.{name}")["config"])
+    except ApiError as error:
+        if error.err_code == _NO_CONSUMER:
+            return None
+        raise
+
+
+def _make(connection: Connection, source: SourceConfig, name: str) -> dict[str, Any]:
+    config = {
+        "durable_name": name,
+        "description": f"source '{source.name}' of a JMS bridge",
+        "deliver_policy": "all",
+        "ack_policy": "explicit",
+        "ack_wait": int(_ACK_WAIT_SECONDS * _NANOSECONDS),
+        "max_ack_pending": _MOST_UNACKNOWLEDGED * source.workers,
+        # Servers before 2.10 know one subject only.
+        **(
+            {"filter_subject": source.destinations[0]}
+            if len(source.destinations) == 1
+            else {"filter_subjects": list(source.destinations)}
+        ),
+    }
+    # Of workers that start at the same time the second makes the same again, which is no error.
+    body = {"stream_name": source.stream, "config": config}
+    return dict(ask(connection, f"CONSUMER.DURABLE.CREATE.{source.stream}.{name}", body)["config"])
+
+
+def _check_consumer(config: Mapping[str, Any], source: SourceConfig, name: str, where: str) -> None:
+    wrong = None
+    if config.get("deliver_subject"):
+        wrong = "is a push consumer"
+    elif config.get("ack_policy") != "explicit":
+        wrong = f"has ack policy {config.get('ack_policy')}, not explicit"
+    if wrong:
+        msg = f"{where}: its consumer '{name}' {wrong}; name another one in source.{source.name}.consumer"
+        raise HardFailureError(msg)
+    has = config.get("filter_subjects") or [config.get("filter_subject") or ">"]
+    if sorted(has) != sorted(source.destinations):
+        _log.warning(
+            "the consumer has other subjects than the source, and stays as it is",
+            source=source.name,
+            consumer=name,
+            consumer_has=", ".join(has),
+            source_has=", ".join(source.destinations),
+        )

@@ -1,0 +1,238 @@
+"""What a NATS message means in JMS, and what a JMS message is on NATS: pure functions, one table each way.
+
+Headers travel as NATS' own, in a frame of the Java bridge (`engine.codecs`), or not at all; `WireFormat` says which.
+`docs/connectors/nats.md` shows the same tables to users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.codecs import frame, json_frame, typed_frame
+from engine.codecs.frame import FrameError
+from engine.connectors.base import RefusedError
+from engine.connectors.nats.headers import pack, parse
+from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
+from routes.model import WireFormat
+from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["MESSAGE_ID", "Fault", "Incoming", "Stored", "stored", "to_message", "to_wire"]
+
+MESSAGE_ID = "Nats-Msg-Id"
+"""The header by which JetStream knows repetitions."""
+
+_BRIDGE = "jmsbridge."
+_PROVIDER = "JMS_JmsBridge_"
+"""Properties that only the bridge itself may set."""
+_SERVER = "nats-"
+"""Headers that mean something to the server, such as to delete a stream's messages; in any case of letters."""
+_NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDeliveryCount"})
+"""Fields that say how a message came; the other side finds out by itself."""
+_BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
+_SHORT_ACK_TOKENS = 9
+
+
+class Incoming(NamedTuple):
+    """One message as it stands on the wire."""
+
+    subject: str
+    reply: str
+    """Where a reply goes; for one of a stream, where its acknowledgement goes."""
+    headers: bytes
+    """The block, empty without one."""
+    body: bytes
+
+
+class Stored(NamedTuple):
+    """What JetStream says of a message that it delivers."""
+
+    stream: str
+    sequence: str
+    """In the stream."""
+    deliveries: int
+    """This one included."""
+    milliseconds: int
+    """When the stream took it, since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A frame that cannot be read; the message then is the whole of what came."""
+
+    why: str
+    body_only: bool
+    """Whether such bytes are a body like any other, as they are to the Java program for typed frames."""
+
+
+def stored(reply: str) -> Stored | None:
+    """What an acknowledgement subject tells (ADR-15); None if it is none.
+
+    `$JS.ACK.STREAM.CONSUMER.DELIVERIES.SEQUENCE.CONSUMER-SEQUENCE.NANOSECONDS.PENDING`, on later servers with a domain
+    and an account behind `ACK`.
+    """
+    tokens = reply.split(".")
+    if tokens[:2] != ["$JS", "ACK"]:
+        return None
+    if len(tokens) != _SHORT_ACK_TOKENS:
+        del tokens[2:4]
+        if len(tokens) < _SHORT_ACK_TOKENS:
+            return None
+    try:
+        return Stored(tokens[2], tokens[5], int(tokens[4]), int(tokens[7]) // 1_000_000)
+    except ValueError:
+        return None
+
+
+def to_message(
+    incoming: Incoming, facts: Stored | None, wire: WireFormat, source: str, default: Callable[[], tuple[str, int]]
+) -> tuple[Message, Fault | None]:
+    """The canonical message, and what was wrong with its frame.
+
+    `facts` are there for messages of a stream. `default` gives what others get where nothing says it: a message id and
+    the time in milliseconds.
+    """
+    native = parse(incoming.headers) if incoming.headers else []
+    framed, fault = _framed(incoming.body, wire)
+    if framed is not None:
+        fields, properties = _of_frame(framed)
+        body, body_type = framed.body, framed.body_type
+    else:
+        headers = native if wire is not WireFormat.RAW and (fault is None or fault.body_only) else []
+        fields, properties, declared = _native(headers)
+        body = incoming.body
+        body_type = BodyType.BYTES if fault and not fault.body_only else _body_type(declared, body)
+    origins = tuple(value for name, value in native if name == ORIGIN) if native else ()
+    _complete(fields, incoming, facts, native, default)
+    return Message(body, body_type, fields, properties, source, origins), fault
+
+
+def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, Fault | None]:
+    """The message in a frame; None where the payload is no frame that is looked for, or a faulty one."""
+    try:
+        if wire in (WireFormat.AUTO, WireFormat.JSON) and body.startswith(json_frame.MARKER):
+            return frame.to_message(json_frame.decode(body)), None
+    except FrameError as error:
+        return None, Fault(f"a faulty JSON frame: {error}", body_only=False)
+    try:
+        if wire in (WireFormat.AUTO, WireFormat.TYPED) and body.startswith(typed_frame.MARKER):
+            return frame.to_message(typed_frame.decode(body)), None
+    except FrameError as error:
+        return None, Fault(f"a faulty typed frame: {error}", body_only=True)
+    return None, None
+
+
+def _of_frame(framed: Message) -> tuple[dict[str, str], dict[str, Property]]:
+    """Fields that frames have no names for stand among the properties."""
+    fields = dict(framed.headers)
+    properties: dict[str, Property] = {}
+    for name, value in framed.properties.items():
+        if name in HEADER_FIELDS:
+            fields.setdefault(name, value.text)
+        elif not _is_reserved(name):
+            properties[name] = value
+    return fields, properties
+
+
+def _native(headers: list[tuple[str, str]]) -> tuple[dict[str, str], dict[str, Property], str | None]:
+    """Fields, properties and the declared kind of body in NATS' own headers; the first of repeated ones wins."""
+    fields: dict[str, str] = {}
+    properties: dict[str, Property] = {}
+    own: dict[str, str] = {}
+    for name, value in headers:
+        if name in HEADER_FIELDS:
+            fields.setdefault(name, value)
+        elif name.startswith(_BRIDGE):
+            own.setdefault(name, value)
+        elif name and name not in properties and not _is_reserved(name):
+            properties[name] = Property(value)
+    if TYPES in own:
+        types = decode_types(own[TYPES])
+        properties = {name: Property(value.text, types.get(name)) for name, value in properties.items()}
+    return fields, properties, own.get(BODY)
+
+
+def _is_reserved(name: str) -> bool:
+    return name.startswith((_PROVIDER, _BRIDGE)) or name[: len(_SERVER)].lower() == _SERVER
+
+
+def _body_type(declared: str | None, body: bytes) -> BodyType:
+    # Text that is no UTF-8 is none, whatever the header says.
+    return _BODIES.get(declared or "") or BodyType.of(body)
+
+
+def _complete(
+    fields: dict[str, str],
+    incoming: Incoming,
+    facts: Stored | None,
+    native: list[tuple[str, str]],
+    default: Callable[[], tuple[str, int]],
+) -> None:
+    """Adds what the server and the subject say, and what every message has."""
+    fields["JMSDestination"] = f"topic:{incoming.subject}"
+    if facts is None:
+        if incoming.reply:
+            fields["JMSReplyTo"] = f"topic:{incoming.reply}"
+        fields.setdefault("JMSRedelivered", "false")
+    else:
+        fields["JMSRedelivered"] = "true" if facts.deliveries > 1 else "false"
+        fields["JMSXDeliveryCount"] = str(facts.deliveries)
+    if "JMSMessageID" not in fields and (given := _given_id(native)):
+        fields["JMSMessageID"] = given
+    if facts is not None:
+        fields.setdefault("JMSMessageID", f"ID:{facts.stream}:{facts.sequence}")
+        fields.setdefault("JMSTimestamp", str(facts.milliseconds))
+    elif "JMSMessageID" not in fields or "JMSTimestamp" not in fields:
+        fresh, now = default()
+        fields.setdefault("JMSMessageID", fresh)
+        fields.setdefault("JMSTimestamp", str(now))
+
+
+def _given_id(native: list[tuple[str, str]]) -> str | None:
+    """The id that the sender gave; it stands beside a frame too, which has no place for one."""
+    found = dict(reversed(native))
+    if given := found.get("JMSMessageID"):
+        return given
+    given = found.get(MESSAGE_ID)
+    return given and (given if given.startswith("ID:") else f"ID:{given}")
+
+
+def to_wire(message: Message, wire: WireFormat, identity: str) -> tuple[bytes, bytes]:
+    """Header block and payload of a message; `identity` becomes its `Nats-Msg-Id`.
+
+    Raises:
+        RefusedError: it does not fit into that format.
+    """
+    if wire is WireFormat.JSON:
+        payload = json_frame.encode(frame.from_message(message))
+    elif wire is WireFormat.TYPED:
+        try:
+            payload = typed_frame.encode(frame.from_message(message))
+        except FrameError as error:
+            raise RefusedError(str(error)) from error
+    else:
+        payload = message.body
+    headers = [(MESSAGE_ID, identity), *((ORIGIN, origin) for origin in message.origins)]
+    if wire in (WireFormat.HEADERS, WireFormat.AUTO):
+        headers += _native_headers(message)
+    return pack(headers), payload
+
+
+def _native_headers(message: Message) -> Iterator[tuple[str, str]]:
+    for name, text in message.headers.items():
+        if name not in _NOT_SENT:
+            yield name, text
+    sent: Mapping[str, Property] = {
+        name: value
+        for name, value in message.properties.items()
+        if name not in HEADER_FIELDS and not _is_reserved(name)
+    }
+    for name, value in sent.items():
+        yield name, value.text
+    if types := encode_types((name, value.type) for name, value in sent.items() if value.type is not None):
+        yield TYPES, types
+    if message.body_type is not BodyType.TEXT:
+        yield BODY, message.body_type.value

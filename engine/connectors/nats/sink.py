@@ -1,0 +1,261 @@
+"""Messages to NATS: published to whoever listens, or into streams of JetStream, which confirm each of them.
+
+Without a stream a message counts as given when the server has answered a PING that was sent after it. With one it does
+when the stream has confirmed it. Outcomes are told in the order of sending, so that what is not known yet, and all
+after it, is sent again after a loss; a stream leaves out what it has already, by `Nats-Msg-Id`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import deque
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from engine.connectors.base import Outcome, RefusedError
+from engine.connectors.nats.connection import Connection
+from engine.connectors.nats.headers import status
+from engine.connectors.nats.jetstream import API, ApiError
+from engine.connectors.nats.message import to_wire
+from routes.model import System
+from routes.targets import ADDRESSES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.base import Outgoing
+    from routes.model import Config, SinkConfig
+
+__all__ = ["NatsSink"]
+
+_ADDRESS = re.compile(ADDRESSES[System.NATS].pattern)
+_PREFIX = re.compile("(?:queue|topic)[/:]")
+_CHUNK_BYTES = 256 * 1024
+_LONGEST_LINE_BYTES = 4096
+"""The server's `max_control_line`, unless somebody has changed it."""
+_ANSWER_SECONDS = 10.0
+_RARELY_SECONDS = 1.0
+_NAMES = f"{API}.STREAM.NAMES"
+_NO_RESPONDERS = 503
+_LATER = 500
+_PASSING = (408, 429)
+_ACCOUNT_IS_FULL = 10002
+
+
+class _Sent:
+    """A message whose outcome has not been told."""
+
+    __slots__ = ("number", "refusal", "settled", "subject")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.subject = ""
+        self.settled = False
+        self.refusal: str | None = None
+
+    def settle(self, refusal: str | None = None) -> None:
+        if not self.settled:
+            self.settled, self.refusal = True, refusal
+
+
+class NatsSink:
+    """A connection of its own to the server."""
+
+    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+        """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
+        self._sink = sink
+        self._connection = Connection(config, sink)
+        self._connection.on_publish_violation = self._not_allowed
+        self._sent: deque[_Sent] = deque()
+        self._unconfirmed: dict[bytes, _Sent] = {}
+        """By the last part of the subject that the confirmation comes to."""
+        self._looked_up: dict[bytes, str] = {}
+        """Subjects whose stream was asked for, by the same."""
+        self._inbox = b""
+        self._heard_at = 0.0
+        self._called_at = 0.0
+
+    @property
+    def address(self) -> str:
+        """`nats://host:port`."""
+        return self._connection.url
+
+    def connect(self) -> None:
+        """Also subscribes to the confirmations of streams."""
+        self.close()
+        self._sent.clear()
+        self._unconfirmed.clear()
+        self._looked_up.clear()
+        self._connection.open()
+        if self._sink.stream:
+            inbox = self._connection.new_inbox()
+            self._connection.listen(f"{inbox}.*", self._answer)
+            self._inbox = inbox.encode() + b"."
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Puts them on the socket at once."""
+        self._connection.check()
+        self._called()
+        lines: list[bytes] = []
+        size = 0
+        plain: list[_Sent] = []
+        for outgoing in messages:
+            sent = _Sent(outgoing.number)
+            self._sent.append(sent)
+            try:
+                line = self._line(outgoing, sent, plain)
+            except RefusedError as error:
+                sent.settle(str(error))
+                continue
+            lines.append(line)
+            size += len(line)
+            if size > _CHUNK_BYTES:
+                self._connection.send(b"".join(lines))
+                lines, size = [], 0
+        if lines:
+            self._connection.send(b"".join(lines))
+        if plain:
+            self._connection.ping(lambda: self._arrived(plain))
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        """In the order of sending."""
+        self._called()
+        self._connection.wait(0 if self._has_outcome() else timeout_seconds, self._has_outcome)
+        found = []
+        while self._sent and self._sent[0].settled:
+            sent = self._sent.popleft()
+            found.append(Outcome(sent.number, sent.refusal))
+        if not found:
+            # Not before: what was known when the connection went is still true.
+            self._connection.check()
+            if self._sent and time.monotonic() - self._heard_at > _ANSWER_SECONDS:
+                raise self._connection.fail(f"the server has confirmed nothing for {_ANSWER_SECONDS:.0f} s")
+        return found
+
+    def close(self) -> None:
+        """Nothing is owed to the server."""
+        self._connection.leave(lambda: None)
+
+    def _line(self, outgoing: Outgoing, sent: _Sent, plain: list[_Sent]) -> bytes:
+        """The protocol line of a message, which becomes one of `plain` where no stream confirms it."""
+        subject = _subject(outgoing.address)
+        block, payload = to_wire(outgoing.message, self._sink.format, outgoing.id)
+        size = len(block) + len(payload)
+        if size > self._connection.max_payload:
+            most = self._connection.max_payload
+            raise RefusedError(f"{size} bytes with headers are more than the {most} that the server takes")
+        reply, by_stream = b"", False
+        if outgoing.reply_to is not None:
+            # A stream would send its confirmation there.
+            reply = _subject(outgoing.reply_to)
+        elif self._sink.stream:
+            reply, by_stream = self._inbox + b"%d" % sent.number, True
+        head = b"HPUB %b %b %d %d\r\n" % (subject, reply, len(block), size)
+        if len(head) > _LONGEST_LINE_BYTES:
+            raise RefusedError(f"a subject of {len(subject)} bytes is more than NATS takes")
+        sent.subject = subject.decode()
+        if by_stream:
+            self._unconfirmed[b"%d" % sent.number] = sent
+        else:
+            plain.append(sent)
+        return b"%b%b%b\r\n" % (head, block, payload)
+
+    def _arrived(self, plain: list[_Sent]) -> None:
+        self._heard_at = time.monotonic()
+        for sent in plain:
+            sent.settle()
+
+    def _answer(self, subject: bytes, reply: bytes, headers: bytes, body: bytes) -> None:
+        """What comes to the subjects of confirmations."""
+        self._heard_at = time.monotonic()
+        key = subject[len(self._inbox) :]
+        found = status(headers) if headers else None
+        nobody = found is not None and found[0] == _NO_RESPONDERS
+        if (looked_up := self._looked_up.pop(key, None)) is not None:
+            self._found(looked_up, None if nobody else _json(body))
+        elif (sent := self._unconfirmed.get(key)) is not None:
+            if nobody:
+                self._look_up(key, sent.subject)
+            else:
+                self._confirmed(key, sent, _json(body))
+
+    def _confirmed(self, key: bytes, sent: _Sent, said: dict[str, Any]) -> None:
+        if "error" in said:
+            error = ApiError(said["error"])
+            if error.code >= _LATER or error.code in _PASSING or error.err_code == _ACCOUNT_IS_FULL:
+                self._connection.fail(f"JetStream says of '{sent.subject}': {error}")
+                return
+            sent.settle(f"JetStream refuses it: {error}")
+        elif "stream" in said and "seq" in said:
+            sent.settle()
+        else:
+            # An application that listens to the subject, too, has replied.
+            return
+        del self._unconfirmed[key]
+
+    def _look_up(self, key: bytes, subject: str) -> None:
+        """Nobody takes it: there is no stream, or there is one that has just no leader."""
+        if subject not in self._looked_up.values():
+            asked = json.dumps({"subject": subject}).encode()
+            name = b"stream-" + key
+            self._looked_up[name] = subject
+            head = b"PUB %b %b%b %d\r\n" % (_NAMES.encode(), self._inbox, name, len(asked))
+            self._connection.put(b"%b%b\r\n" % (head, asked))
+
+    def _found(self, subject: str, said: dict[str, Any] | None) -> None:
+        """What JetStream knows of the streams of a subject; None if there is no JetStream."""
+        if said is None:
+            self._connection.fail("JetStream does not answer; is it enabled (-js)?")
+        elif streams := said.get("streams"):
+            self._connection.fail(f"stream {', '.join(map(str, streams))} does not answer")
+        else:
+            self._refuse(subject, f"no stream takes subject '{subject}'")
+
+    def _not_allowed(self, subject: str) -> bool:
+        """The server has refused what was published to it; names of subjects come in lower case."""
+        if subject == _NAMES.lower():
+            for waiting in set(self._looked_up.values()):
+                self._refuse(waiting, f"no stream takes subject '{waiting}'")
+            self._looked_up.clear()
+            return True
+        concerned = {sent.subject for sent in self._sent if not sent.settled and sent.subject.lower() == subject}
+        for name in concerned:
+            self._refuse(name, f"the server does not allow the bridge to publish to '{name}'")
+        return bool(concerned)
+
+    def _refuse(self, subject: str, why: str) -> None:
+        for sent in self._sent:
+            if sent.subject == subject:
+                sent.settle(why)
+        self._unconfirmed = {key: sent for key, sent in self._unconfirmed.items() if not sent.settled}
+
+    def _has_outcome(self) -> bool:
+        return bool(self._sent) and self._sent[0].settled
+
+    def _called(self) -> None:
+        """The server's time runs only while somebody asks for answers, and there are some to come."""
+        now = time.monotonic()
+        if not self._sent or now - self._called_at > _RARELY_SECONDS:
+            self._heard_at = now
+        self._called_at = now
+
+
+@lru_cache(1000)
+def _subject(address: str) -> bytes:
+    """A subject as it goes out; RefusedError if it is none."""
+    if not _ADDRESS.fullmatch(address):
+        raise RefusedError(f"'{address[:100]}' is no subject to publish to")
+    try:
+        return _PREFIX.sub("", address, count=1).encode() if _PREFIX.match(address) else address.encode()
+    except UnicodeEncodeError as error:
+        raise RefusedError(f"{address[:100]!r} is no subject to publish to") from error
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

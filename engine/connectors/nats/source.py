@@ -1,0 +1,110 @@
+"""Messages from NATS: from plain subscriptions, or from a stream of JetStream, which keeps them.
+
+What differs between the two is in `subscription` and `stream`; bytes become messages in `message`, the connection is
+in `connection`; `source_loop` does the rest.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from engine.connectors.base import Delivery
+from engine.connectors.nats.connection import Connection
+from engine.connectors.nats.message import stored, to_message
+from engine.connectors.nats.stream import Stream
+from engine.connectors.nats.subscription import Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.nats.message import Incoming
+    from routes.model import Config, SourceConfig
+
+__all__ = ["NatsSource"]
+
+_LOOK_SECONDS = 0.05
+"""How often the socket is looked after while there are messages to hand over."""
+_QUIET_SECONDS = 10.0
+_log = structlog.get_logger(__name__)
+
+
+class _Feed(Protocol):
+    """Where messages come from."""
+
+    @property
+    def ready(self) -> bool: ...
+    def start(self) -> None: ...
+    def next(self) -> tuple[Incoming, object] | None: ...
+    def acknowledge(self, tokens: Sequence[object]) -> None: ...
+    def tend(self) -> None: ...
+    def leave(self) -> None: ...
+
+
+class NatsSource:
+    """A connection of its own to the server, for the subjects of one source."""
+
+    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+        """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
+        self._source = source
+        self._connection = Connection(config, source)
+        self._stream = Stream(self._connection, source, config.bridge_id) if source.stream else None
+        self._feed: _Feed = self._stream or Subscription(self._connection, source, config.bridge_id)
+        self._run = ""
+        self._count = 0
+        self._look_at = 0.0
+        self._warned_at = -_QUIET_SECONDS
+
+    @property
+    def address(self) -> str:
+        """`nats://host:port (stream ORDERS: orders.*, …)`."""
+        stream = f"stream {self._source.stream}: " if self._source.stream else ""
+        return f"{self._connection.url} ({stream}{', '.join(self._source.destinations)})"
+
+    def connect(self) -> None:
+        """Also finds or makes the consumer; HardFailureError where the stream is not what it has to be."""
+        self.close()
+        self._run, self._count = uuid.uuid4().hex[:16], 0
+        self._connection.open()
+        self._feed.start()
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """A message; one whose frame cannot be read has a `fault`."""
+        now = time.monotonic()
+        if not self._feed.ready or now > self._look_at:
+            self._connection.wait(0 if self._feed.ready else timeout_seconds, lambda: self._feed.ready)
+            self._look_at = now + _LOOK_SECONDS
+            if not self._connection.lost:
+                self._feed.tend()
+        found = self._feed.next()
+        return None if found is None else self._delivery(*found)
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """One line for each, all in one write; nothing for plain subscriptions."""
+        self._feed.acknowledge(tokens)
+
+    def close(self) -> None:
+        """Leaves in order: acknowledgements are with the server, and what is open is given back to it."""
+        if self._stream is not None and self._connection.lost:
+            self._stream.lost()
+        self._connection.leave(self._feed.leave)
+
+    def _delivery(self, incoming: Incoming, token: object) -> Delivery:
+        facts = stored(incoming.reply) if token is not None else None
+        message, fault = to_message(incoming, facts, self._source.format, self._source.name, self._default)
+        if fault is None:
+            return Delivery(message, token)
+        if not fault.body_only:
+            return Delivery(message, token, fault=fault.why)
+        now = time.monotonic()
+        if now - self._warned_at > _QUIET_SECONDS:
+            _log.warning("taken as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
+        self._warned_at = now
+        return Delivery(message, token)
+
+    def _default(self) -> tuple[str, int]:
+        self._count += 1
+        return f"ID:{self._run}:{self._count}", int(time.time() * 1000)

@@ -1,0 +1,193 @@
+"""What a source reads from a stream of JetStream, by a durable consumer that it pulls from.
+
+Specification: ADR-13 (pull requests) of https://github.com/nats-io/nats-architecture-and-design. Some hundred messages
+are always asked for beforehand. A message stays open until it is acknowledged: it is prolonged while it waits for the
+journal, and given back when the connection is left, so that it comes again at once and not after the consumer's
+ack_wait. What the server sends again although it is still open here is not handed over twice.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from engine.connectors.nats.headers import parse, status
+from engine.connectors.nats.jetstream import API, Consumer, ensure_consumer
+from engine.connectors.nats.message import Incoming
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engine.connectors.nats.connection import Connection
+    from routes.model import SourceConfig
+
+__all__ = ["Stream"]
+
+_WINDOW = 1000
+"""Messages asked for and waiting here, together at most."""
+_WINDOW_BYTES = 4 * 1024 * 1024
+"""Of messages on their way at once: as much as the system keeps for a socket that nobody reads while Kafka is away."""
+_FRAMING_BYTES = 64 * 1024
+_EXPIRES_SECONDS = 30.0
+_LATE_SECONDS = 5.0
+_NO_SEQUENCE = -1
+_PENDING = "Nats-Pending-Messages"
+_GONE = 503
+_SIGN_OF_LIFE = 100
+_ENDED = (404, 408)
+_ENDED_EARLY = 409
+_TOO_MANY_BYTES = "Message Size Exceeds MaxBytes"
+_EARLY_ENDS = (_TOO_MANY_BYTES, "Batch Completed", "Leadership Change", "Server Shutdown")
+"""Texts with which a request ends that can be made again; the others say that it was wrong."""
+
+
+class Stream:
+    """The messages of one consumer, on one connection after the other."""
+
+    def __init__(self, connection: Connection, source: SourceConfig, bridge_id: str) -> None:
+        self._connection = connection
+        self._source = source
+        self._bridge_id = bridge_id
+        self._consumer: Consumer | None = None
+        self._inbox = ""
+        self._number = 0
+        self._waiting: deque[Incoming] = deque()
+        self._open: dict[int, bytes] = {}
+        """Stream sequence to acknowledgement subject, in the order in which they came."""
+        self._left: tuple[float, list[bytes]] = (0.0, [])
+        self._asked = 0
+        self._came = False
+        self._most_bytes = _WINDOW_BYTES
+        self._silent_at = 0.0
+        self._prolonged_at = 0.0
+        self._last_open = _NO_SEQUENCE
+
+    def start(self) -> None:
+        """Finds or makes the consumer on a new connection, and asks for messages."""
+        self._waiting.clear()
+        self._open = {}
+        self._asked = 0
+        self._most_bytes = max(_WINDOW_BYTES, self._connection.max_payload + _FRAMING_BYTES)
+        self._consumer = ensure_consumer(self._connection, self._source, self._bridge_id)
+        self._inbox = self._connection.new_inbox()
+        self._number = self._connection.listen(self._inbox, self._take)
+        when, left = self._left
+        if left and time.monotonic() - when < self._consumer.ack_wait_seconds:
+            self._connection.send(_lines(left, b"-NAK"))
+        self._left = (0.0, [])
+        self._prolonged_at = time.monotonic()
+        self._ask()
+
+    def next(self) -> tuple[Incoming, object] | None:
+        """The next message, with its token; None if there is none."""
+        # First: what has come on a connection that is gone can no longer be acknowledged.
+        self._connection.check()
+        if self._asked + len(self._waiting) <= _WINDOW // 2:
+            self._ask()
+        if not self._waiting:
+            return None
+        incoming = self._waiting.popleft()
+        return incoming, incoming.reply
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a next message."""
+        return bool(self._waiting)
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """All in one write."""
+        replies = []
+        for token in tokens:
+            reply = str(token).encode()
+            self._open.pop(_sequence(reply), None)
+            replies.append(reply)
+        self._connection.send(_lines(replies, b""))
+
+    def tend(self) -> None:
+        """Prolongs what has been open for long, and asks again where a request got lost. To be called often."""
+        now = time.monotonic()
+        if self._asked and now > self._silent_at:
+            self._asked = 0
+        assert self._consumer is not None
+        if now - self._prolonged_at < self._consumer.ack_wait_seconds / 3:
+            return
+        self._prolonged_at = now
+        old = []
+        if self._last_open in self._open:
+            for sequence, reply in self._open.items():
+                old.append(reply)
+                if sequence == self._last_open:
+                    break
+        if old:
+            self._connection.send(_lines(old, b"+WPI"))
+        self._last_open = next(reversed(self._open), _NO_SEQUENCE)
+
+    def leave(self) -> None:
+        """Gives back what is not acknowledged, after nothing more can come."""
+        self._connection.forget(self._number)
+        self._connection.flush()
+        self._connection.send(_lines(self._open.values(), b"-NAK"))
+        self._open = {}
+
+    def lost(self) -> None:
+        """The connection is gone; what was open on it is given back on the next one."""
+        if self._open:
+            self._left = (time.monotonic(), list(self._open.values()))
+        self._open = {}
+        self._waiting.clear()
+
+    def _ask(self) -> None:
+        assert self._consumer is not None
+        batch = _WINDOW - self._asked - len(self._waiting)
+        batch = min(batch, self._consumer.max_batch or batch)
+        expires = min(_EXPIRES_SECONDS, self._consumer.max_expires_seconds or _EXPIRES_SECONDS)
+        most = min(self._most_bytes, self._consumer.max_bytes or self._most_bytes)
+        wanted = json.dumps({"batch": batch, "expires": int(expires * 1e9), "max_bytes": most}).encode()
+        subject = f"{API}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._consumer.name}"
+        self._connection.send(b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), self._inbox.encode(), len(wanted), wanted))
+        self._asked += batch
+        self._came = False
+        self._silent_at = time.monotonic() + expires + _LATE_SECONDS
+
+    def _take(self, subject: bytes, reply: bytes, headers: bytes, body: bytes) -> None:
+        if not reply.startswith(b"$JS.ACK."):
+            self._hear(headers)
+            return
+        self._asked = max(self._asked - 1, 0)
+        self._came = True
+        sequence = _sequence(reply)
+        if sequence in self._open:
+            return
+        self._open[sequence] = reply
+        self._waiting.append(Incoming(subject.decode("utf-8", "replace"), reply.decode(), headers, body))
+
+    def _hear(self, headers: bytes) -> None:
+        """What the server says of a request for messages."""
+        code, text = status(headers) or (_SIGN_OF_LIFE, "")
+        if code in _ENDED or (code == _ENDED_EARLY and text in _EARLY_ENDS):
+            if text == _TOO_MANY_BYTES and not self._came:
+                # A message that is larger than the server takes by now is there all the same.
+                self._most_bytes *= 2
+            pending = dict(parse(headers)).get(_PENDING, "")
+            self._asked = max(self._asked - int(pending), 0) if pending.isdecimal() else 0
+        elif code == _GONE:
+            self._connection.fail("JetStream does not answer any more")
+        elif code != _SIGN_OF_LIFE:
+            self._connection.fail(f"JetStream says of the consumer: {text or code}")
+
+
+def _sequence(reply: bytes) -> int:
+    """The sequence in the stream that an acknowledgement subject names, see `message.stored`."""
+    tokens = reply.split(b".")
+    try:
+        return int(tokens[5] if len(tokens) == 9 else tokens[7])
+    except (IndexError, ValueError):
+        return _NO_SEQUENCE
+
+
+def _lines(replies: Iterable[bytes], what: bytes) -> bytes:
+    """Answers to deliveries as protocol lines; an empty one acknowledges."""
+    end = b" %d\r\n%b\r\n" % (len(what), what)
+    return b"".join([b"PUB " + reply + end for reply in replies])
