@@ -22,6 +22,10 @@ source.s.type=stomp
 source.s.url=stomp://127.0.0.1:1
 source.s.destinations=queue:orders
 routing.dead-letter-topic=dlt
+sink.n.type=nats
+sink.n.url=nats://127.0.0.1:1
+sink.jms.type=stomp
+sink.jms.url=stomp://127.0.0.1:1
 """
 
 

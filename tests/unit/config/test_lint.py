@@ -190,6 +190,7 @@ def test_a_configuration_without_routes_or_sources_says_so() -> None:
     assert [f.message for f in lint_text("bridge.id=b\n").faults] == ["no route is configured"]
 
 
+Q = "routes.q.in.include=x=1"
 ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
 
 
@@ -225,6 +226,33 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         (("kafka.ssl.ca.location=no.pem",), "6:23", "there is no file 'no.pem'"),
         (("spark.sql.streaming.checkpointLocation=x",), "6:1", "is set by the bridge"),
         (("spark.sql.ansi.enabled=false",), "6:1", "can only be 'true'"),
+        (
+            (
+                Q,
+                "routes.q.out.topic=nats:a",
+            ),
+            "7:20",
+            "there is no sink of type nats",
+        ),
+        ((Q, "routes.q.out.topic=nast:a", "sink.n.type=nats"), "7:20", "'nast' is neither kafka nor a sink"),
+        ((Q, "routes.q.out.topic=n:a", "sink.n.type=nats", "sink.n.url=stomp://h:1"), "9:12", "no URL for type nats"),
+        ((Q, "routes.q.out.topic=n:a..b", "sink.n.type=nats"), "7:20", "'a..b' is no destination of type nats"),
+        ((Q, "routes.q.out.topic=n:a.*", "sink.n.type=nats"), "7:20", "'a.*' is no destination of type nats"),
+        ((Q, "routes.q.out.topic=s:a", "sink.s.type=stomp"), "7:20", "'a' is no destination of type stomp"),
+        (
+            (Q, "routes.q.out.topic=nats:a", "sink.n.type=nats", "sink.m.type=nats"),
+            "6:20",
+            "there are 2 sinks of type nats",
+        ),
+        (("sink.n.type=nats", "sink.n.format=auto"), "7:15", "'auto' is for sources"),
+        (("sink.n.type=nats", "sink.n.reply-to=a.*"), "7:17", "'a.*' is no place for replies"),
+        (("sink.kafka.type=nats",), "6:1", "a sink cannot be named 'kafka'"),
+        (("sink.n.type=nats", "sink.n.topic=jms-bridge.journal"), "7:14", "'jms-bridge.journal' is the journal"),
+        ((Q, "routes.q.out.topic=jms-bridge.sink.n", "sink.n.type=nats"), "7:20", "is the topic of sink 'n'"),
+        (("source.s.stream=X",), "6:1", "'source.s.stream' is for type nats, not stomp"),
+        (("sink.n.type=nats", "sink.n.token=token-1", "sink.n.username=u"), "7:14", "sink 'n' has 2 ways to log in"),
+        (("sink.n.type=stomp", "sink.n.stream=true"), "7:1", "'sink.n.stream' is for type nats, not stomp"),
+        (("embedded.nats.port=8480",), "6:20", "port 8480 is also the one of 'http.address'"),
     ],
 )
 def test_what_must_hold_between_keys_is_checked(lines: tuple[str, ...], place: str, message: str) -> None:
@@ -242,10 +270,29 @@ def test_what_must_hold_between_keys_is_checked(lines: tuple[str, ...], place: s
         ("routes.r.in.exclude=x=1", "routes.q.in.include=msg.address==q", "routes.q.out.topic=t"),
         ("kafka.producer.linger.ms=5", "kafka.consumer.fetch.max.wait.ms=50", "kafka.request.timeout.ms=9000"),
         ("spark.sql.shuffle.partitions=4", "spark.my.conf=${spark.home}"),
+        ("sink.n.type=nats", "sink.n.reply-to=bridge.replies", "sink.n.stream=true", "sink.n.format=typed"),
+        ("sink.n.type=nats", "routes.q.in.include=x=1", "routes.q.out.topic=nats:a.${msg.header.region}.b"),
+        ("sink.n.type=stomp", "routes.q.in.include=x=1", "routes.q.out.topic=n:${msg.header.JMSReplyTo}"),
+        ("source.n.type=nats", "source.n.destinations=a.*, b.>, >", "source.n.stream=S", "source.n.url=tls://h:1"),
     ],
 )
 def test_what_is_in_order_is_not_complained_about(lines: tuple[str, ...]) -> None:
     assert faults(*lines) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "destinations", "column", "message"),
+    [
+        ("stomp", "queue:a, prices", 32, "'prices' is not a destination (write queue:prices or topic:prices)"),
+        ("nats", "a.b, a..b", 28, "'a..b' is not a subject"),
+        ("nats", "a.>.b", 23, "'a.>.b' is not a subject"),
+    ],
+)
+def test_what_a_source_reads_is_written_as_its_system_writes_it(
+    kind: str, destinations: str, column: int, message: str
+) -> None:
+    found = fault(f"source.x.type={kind}", f"source.x.destinations={destinations}")
+    assert found.startswith(f"7:{column}: error: {message}")
 
 
 def test_a_sasl_protocol_needs_a_mechanism_and_a_login() -> None:
