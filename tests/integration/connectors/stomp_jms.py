@@ -1,0 +1,141 @@
+"""A real JMS application, and an Artemis that refuses: what the other side of a STOMP sink looks like."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from engine.embedded import EmbeddedArtemis
+from engine.embedded.java import find_java
+from engine.embedded.ports import accepts
+from engine.embedded.server import ETC
+from tests.conftest import JARS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+USER = "sink"
+PASSWORD = "for-the-test"
+
+_PROGRAM = JARS.parent / "tests" / "integration" / "connectors" / "JmsClient.java"
+_LOGIN = """\
+activemq {
+   org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule required
+       org.apache.activemq.jaas.properties.user="users.properties"
+       org.apache.activemq.jaas.properties.role="roles.properties";
+};
+"""
+_ALL = ("createNonDurableQueue", "createDurableQueue", "createAddress", "consume", "browse", "send", "manage")
+_RIGHTS = {"#": _ALL, "secret.#": ("createAddress", "createDurableQueue"), "closed.#": ("send",)}
+_LIMITS = {
+    "none.#": "<auto-create-addresses>false</auto-create-addresses><auto-create-queues>false</auto-create-queues>",
+    "full.#": "<max-size-bytes>50000</max-size-bytes><address-full-policy>FAIL</address-full-policy>",
+}
+
+
+class JmsClient:
+    """`JmsClient.java`, compiled and run by `java` itself, with Artemis' JMS client."""
+
+    def __init__(self, url: str, log: Path) -> None:
+        classes = JARS / "artemis" / "apache-artemis-2.40.0" / "lib" / "*"
+        command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", str(classes), str(_PROGRAM), url]
+        self._log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8"
+            )
+        assert self._answer() == "ready"
+
+    def open(self, destination: str) -> None:
+        """A consumer on `queue:NAME` or `topic:NAME` is there."""
+        self._do(f"open {destination}")
+
+    def receive(self, destination: str, seconds: float = 10) -> Mapping[str, str]:
+        """The next message as the application sees it; empty if none comes."""
+        return self._message(f"receive {destination} {seconds * 1000:.0f}")
+
+    def answer(self, destination: str) -> Mapping[str, str]:
+        """The next message, which the application sends back to its JMSReplyTo."""
+        return self._message(f"answer {destination} 10000")
+
+    def request(self, queue: str, text: str) -> None:
+        """Sends a request whose reply goes to a temporary queue."""
+        self._do(f"request {queue} {text}")
+
+    def reply(self) -> Mapping[str, str]:
+        """What came to the temporary queue."""
+        return self._message("reply 10000")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+    def _message(self, command: str) -> Mapping[str, str]:
+        return dict(parse_qsl(self._do(command), keep_blank_values=True))
+
+    def _do(self, command: str) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, self._log.read_text()
+        return line.rstrip("\n")
+
+
+class StrictArtemis(EmbeddedArtemis):
+    """It wants a login, and refuses: `secret.#` to be sent to, `closed.#` to be made, `none.#` is never made."""
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.stomp_url).port or 0
+
+    def _prepare(self, java: Path) -> None:
+        super()._prepare(java)
+        shutil.copytree(ETC, self._etc)
+        (self._etc / "login.config").write_text(_LOGIN)
+        (self._etc / "users.properties").write_text(f"{USER} = {PASSWORD}\n")
+        (self._etc / "roles.properties").write_text(f"all = {USER}\n")
+        rights = "".join(
+            f'<security-setting match="{match}">'
+            + "".join(f'<permission type="{right}" roles="all"/>' for right in given)
+            + "</security-setting>"
+            for match, given in _RIGHTS.items()
+        )
+        limits = "".join(
+            f'<address-setting match="{match}">{text}</address-setting>' for match, text in _LIMITS.items()
+        )
+        changes = {
+            "<security-enabled>false": "<security-enabled>true",
+            "<acceptors>": f"<security-settings>{rights}</security-settings><acceptors>",
+            "</address-settings>": f"{limits}</address-settings>",
+            "</addresses>": '<address name="none.topic"><multicast/></address></addresses>',
+        }
+        text = (self._etc / "broker.xml").read_text()
+        for old, new in changes.items():
+            assert old in text
+            text = text.replace(old, new)
+        (self._etc / "broker.xml").write_text(text)
+
+    @property
+    def _etc(self) -> Path:
+        return self.folder.parent / "etc"
+
+    def _program(self) -> Sequence[str | Path]:
+        moved = {ETC.as_uri(): self._etc.as_uri(), f"instance.etc={ETC}": f"instance.etc={self._etc}"}
+        own = [str(part) for part in super()._program()]
+        for old, new in moved.items():
+            own = [part.replace(old, new) for part in own]
+        return [f"-Djava.security.auth.login.config={self._etc / 'login.config'}", *own]
+
+    def _answers(self) -> bool:
+        return accepts(self.port)
