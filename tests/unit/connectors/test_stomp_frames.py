@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.stomp_frames import Frame, FrameError, FrameParser, escape
+from engine.connectors.stomp.frames import Frame, FrameError, FrameParser, escape
 
 LIMIT = 1000
 KEPT = 100

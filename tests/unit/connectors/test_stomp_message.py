@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.connectors.stomp_frames import Frame
-from engine.connectors.stomp_message import to_message
+from engine.connectors.stomp.frames import Frame
+from engine.connectors.stomp.message import to_message
 from engine.message import BodyType, Message
+from routes.targets import REPLY_SINK, REPLY_TO
 
 # As Artemis 2.40 sends a text message of its own JMS client; of a bytes message the length comes first.
 JMS_TEXT = {
@@ -79,6 +80,17 @@ def test_only_the_origin_is_taken_of_what_claims_to_be_the_bridges_own() -> None
 
     assert message.origins == ("other",)
     assert not [name for name in message.properties if name.startswith("jmsbridge")]
+
+
+def test_no_sender_from_outside_can_direct_a_reply_of_the_bridge() -> None:
+    assert texts(made(JMS_TEXT | {REPLY_SINK: "out", REPLY_TO: "queue:x", "JMS_JmsBridge_": "1"})) == {
+        "region": "emea",
+        "n": "42",
+    }
+
+
+def test_all_bridges_that_routed_it_are_its_origins() -> None:
+    assert made(JMS_TEXT | {"jmsbridge.origin": "a,b"}).origins == ("a", "b")
 
 
 @pytest.mark.parametrize(

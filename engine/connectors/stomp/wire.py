@@ -1,9 +1,9 @@
-"""The connection under a STOMP source: a socket, plain or TLS, that is read only when somebody asks.
+"""The connection under a STOMP source or sink: a socket, plain or TLS, that is read only when somebody asks.
 
-`stomp.py` makes the frames to the broker, counts receipts and sends heart-beats on a thread of its own; this transport
-takes the place of its reader thread. Because nothing reads ahead, a source that waits stops the broker through TCP's
-own flow control, while its heart-beats go on. Its own transport was no choice: over TLS it writes from the thread that
-delivers messages, so that a waiting source would fall silent, and it does not notice when the broker hangs up.
+`stomp.py` makes the frames of a session and sends heart-beats on a thread of its own; this transport takes the place
+of its reader thread. Because nothing reads ahead, a source that waits stops the broker through TCP's own flow control,
+while its heart-beats go on. Its own transport was no choice: over TLS it writes from the thread that delivers messages,
+so that a waiting source would fall silent, and it does not notice when the broker hangs up.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from stomp.transport import BaseTransport
 from stomp.utils import Frame as StompFrame
 
 from engine.connectors.base import NotConnectedError
-from engine.errors import SetupError
+from engine.connectors.tls import why
 
 if TYPE_CHECKING:
-    from engine.connectors.stomp_frames import Frame
-    from routes.model import SourceConfig
+    from engine.connectors.stomp.frames import Frame
 
-__all__ = ["Endpoint", "StompConnection", "tls_context"]
+__all__ = ["Endpoint", "StompConnection"]
 
 _PORTS = {"stomp": 61613, "stomp+ssl": 61612}
 _CHUNK_BYTES = 256 * 1024
@@ -56,27 +55,11 @@ class Endpoint:
         return f"{'stomp+ssl' if self.tls else 'stomp'}://{host}:{self.port}"
 
 
-def tls_context(source: SourceConfig) -> ssl.SSLContext:
-    """How the broker is verified, and the bridge's own certificate; SetupError where a file is no good."""
-    try:
-        context = ssl.create_default_context(cafile=source.tls_ca)
-        if source.tls_certificate:
-            context.load_cert_chain(source.tls_certificate, source.tls_key)
-    except (OSError, ValueError) as error:
-        files = ", ".join(str(file) for file in (source.tls_ca, source.tls_certificate, source.tls_key) if file)
-        msg = f"source '{source.name}': TLS cannot use {files}: {error}"
-        raise SetupError(msg) from error
-    if not source.tls_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
 class StompConnection(Protocol12, BaseConnection):  # type: ignore[misc] # stomp.py has no types
     """One STOMP 1.2 connection: `stomp.py`'s verbs, this module's transport."""
 
     # stomp.py's own watch over the broker's heart-beats would find none while nobody reads, so it is put off for
-    # good; `StompSource` watches when it reads.
+    # good; `StompSession` watches when it reads.
     _NEVER = 1e5
 
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float, heartbeat: float) -> None:
@@ -86,7 +69,7 @@ class StompConnection(Protocol12, BaseConnection):  # type: ignore[misc] # stomp
         super().__init__(self.wire, (milliseconds, milliseconds), heart_beat_receive_scale=self._NEVER)
 
     def hear(self, frame: Frame) -> None:
-        """Lets stomp.py know of a frame that is no message: it starts heart-beats and counts receipts."""
+        """Lets stomp.py know that it is connected: it starts heart-beats."""
         kind = frame.command.lower()
         self.wire.notify(kind, StompFrame(frame.command, dict(frame.headers), frame.body))
 
@@ -125,7 +108,7 @@ class _Wire(BaseTransport):  # type: ignore[misc] # stomp.py has no types
                 plain.close()
                 raise
         except (OSError, UnicodeError) as error:
-            raise NotConnectedError(_why(error)) from error
+            raise NotConnectedError(why(error)) from error
         self._socket.setblocking(False)
         self.current_host_and_port = where
 
@@ -145,7 +128,7 @@ class _Wire(BaseTransport):  # type: ignore[misc] # stomp.py has no types
                 except ssl.SSLWantReadError:
                     _await(sock, select.POLLIN, deadline - time.monotonic())
                 except OSError as error:
-                    raise self._lost(_why(error)) from error
+                    raise self._lost(why(error)) from error
                 if rest and time.monotonic() > deadline:
                     raise self._lost(f"the broker has read nothing for {_SEND_SECONDS:.0f} s")
 
@@ -174,7 +157,7 @@ class _Wire(BaseTransport):  # type: ignore[misc] # stomp.py has no types
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         except OSError as error:
-            raise self._lost(_why(error)) from error
+            raise self._lost(why(error)) from error
         if not data:
             raise self._lost("the broker has closed the connection")
         return data
@@ -201,19 +184,3 @@ def _await(sock: socket.socket, event: int, timeout_seconds: float) -> bool:
     poll = select.poll()
     poll.register(sock, event)
     return bool(poll.poll(max(timeout_seconds, 0) * 1000))
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not to be trusted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError) and error.reason:
-        reason = error.reason.replace("_", " ").lower()
-        own = (
-            "; it wants a certificate of the bridge (tls.certificate), or another one"
-            if "certificate" in reason
-            else ""
-        )
-        return f"TLS failed: {reason}{own}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or type(error).__name__

@@ -1,7 +1,7 @@
 """STOMP 1.2 frames out of a stream of bytes: any cut of the stream gives the same frames, in memory that is bounded.
 
 Specification: https://stomp.github.io/stomp-specification-1.2.html. Frames to the broker are made by `stomp.py`; what
-the headers of a message mean is in `stomp_message`. This parser is used in place of stomp.py's, which loses a frame
+the headers of a message mean is in `message`. This parser is used in place of stomp.py's, which loses a frame
 that two heart-beats precede, and copies a large body once for each piece in which it comes.
 """
 

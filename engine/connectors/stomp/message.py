@@ -15,9 +15,9 @@ from routes.properties import Property
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.connectors.stomp_frames import Frame
+    from engine.connectors.stomp.frames import Frame
 
-__all__ = ["to_message"]
+__all__ = ["is_property", "to_message"]
 
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _MESSAGE_TYPE = "JMS_AMQP_MA_x-opt-jms-msg-type"
@@ -47,16 +47,20 @@ _NO_PROPERTIES = frozenset(
         # the protocol's own
         *("subscription", "message-id", "destination", "ack", "content-length", "receipt", "transaction"),
         *("persistent", "reply-to", "destination-type"),
+        # what asks Artemis or ActiveMQ for a delay, without a word of when
+        *("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME"),
         # fields that only the broker may set, under a name that a sender could give to a property
         *("JMSDestination", "JMSReplyTo", "JMSCorrelationID", "JMSType", "JMSDeliveryMode", "JMSPriority"),
         *("JMSTimestamp", "JMSDeliveryTime", "JMSExpiration", "JMSRedelivered"),
         # Artemis's notes to itself
-        *("__AMQ_CID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE", "ingress-timestamp", _NATIVE_ID, _ENCODING),
+        *("__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE", "ingress-timestamp"),
+        *(_NATIVE_ID, _ENCODING),
         *("JMS_AMQP_HEADER", "JMS_AMQP_HEADERDURABLE", "JMS_AMQP_HEADERPRIORITY", _MESSAGE_TYPE),
         *("JMS_AMQP_MA_x-opt-jms-dest", "JMS_AMQP_MA_x-opt-jms-reply-to"),
     }
 )
-_BRIDGE = "jmsbridge."
+_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
+"""How names begin that only a bridge may use; no sender from outside can pass for one."""
 _DESTINATION = re.compile(r"^(?:/?(?:temp-)?(queue|topic)(?:://|/))?(.*)$", re.DOTALL)
 
 # Of messages that came to Artemis by AMQP: the JMS annotation of their sender (JMS mapping of AMQP, 3.2.3), and how
@@ -72,6 +76,11 @@ _BY_ENCODING = {"3": BodyType.STREAM, "7": BodyType.MAP, "8": BodyType.STREAM}
 _SERIALIZED = "application/x-java-serialized-object"
 
 
+def is_property(name: str) -> bool:
+    """Whether a header of that name is a property of the message, so that a property can go by that name."""
+    return name not in _FIELDS and name not in _NO_PROPERTIES and not name.startswith(_BRIDGE)
+
+
 def to_message(frame: Frame, kind: str, source: str, *, artemis: bool) -> Message:
     """The canonical message of a MESSAGE frame that came by a subscription of that kind, `queue` or `topic`."""
     fields: dict[str, str] = {}
@@ -80,12 +89,10 @@ def to_message(frame: Frame, kind: str, source: str, *, artemis: bool) -> Messag
     for name, value in frame.headers.items():
         if field := _FIELDS.get(name):
             fields.setdefault(field, value)
-        elif name in _NO_PROPERTIES:
-            continue
-        elif not name.startswith(_BRIDGE):
-            properties[name] = Property(value)
         elif name == ORIGIN:
-            origins = (value,)
+            origins = tuple(value.split(","))
+        elif is_property(name):
+            properties[name] = Property(value)
     _complete(fields, frame.headers, kind)
     return Message(frame.body, _body_type(frame, artemis=artemis), fields, properties, source, origins)
 

@@ -1,0 +1,1 @@
+"""STOMP 1.2: ActiveMQ Artemis, and other brokers that speak it."""
