@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import config, dlt, explain, journal, receive, run, send, topology, validate
+from engine.cli import config, dlt, explain, journal, receive, request, run, send, topology, validate
 from engine.cli.options import examples
 from engine.cli.output import complain, version
 from engine.errors import UsageError
@@ -25,12 +25,13 @@ _DEBUG = "JMS_BRIDGE_DEBUG"
 
 app = typer.Typer(
     name="jms-bridge",
-    help="Carries JMS messages into Kafka topics, by the routes in a properties file.",
+    help="Carries messages between JMS brokers, NATS and Kafka, by the routes in a properties file.",
     epilog=examples(
         "jms-bridge run",
         "jms-bridge validate",
         'jms-bridge send queue:orders --property region=emea "hello"',
         "jms-bridge receive kafka:orders",
+        'jms-bridge request nats:prices.get "EURUSD"',
         "jms-bridge explain --address queue:orders --property region=emea",
         "jms-bridge dlt list",
     ),
@@ -39,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (run, validate, explain, topology, send, receive):
+for module in (run, validate, explain, topology, send, receive, request):
     module.register(app)
 app.add_typer(journal.app)
 app.add_typer(dlt.app)

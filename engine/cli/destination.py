@@ -1,31 +1,49 @@
-"""Where `send` and `receive` go: `kafka:TOPIC`, or `queue:NAME` and `topic:NAME` at the broker of a source."""
+"""Where `send`, `receive` and `request` go: a Kafka topic, or a queue, topic or subject at a broker.
+
+kafka:TOPIC         a topic of the bridge's Kafka
+queue:NAME          at a JMS broker, topic:NAME as well
+stomp:queue/NAME    the same, as routes spell it
+nats:SUBJECT        at a NATS server
+NAME:ADDRESS        at the broker of the source or sink of that name
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.errors import UsageError
-from routes.model import SourceConfig
+from routes.model import BrokerConfig, SinkConfig, SourceConfig, System, WireFormat
+from routes.targets import ADDRESSES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from routes.model import Config
 
-__all__ = ["KAFKA", "Broker", "Username", "broker_of", "split"]
+__all__ = ["Broker", "Place", "Username", "kafka_topic", "place_of"]
 
-KAFKA = "kafka"
-_SCHEMES = (KAFKA, "queue", "topic")
-_STOMP = "stomp"
+_KAFKA = "kafka"
+_JMS = ("queue", "topic")
 _PASSWORD = "JMS_BRIDGE_PASSWORD"  # noqa: S105 - the name of a variable
+_URLS: Mapping[System, tuple[str, str]] = {
+    System.STOMP: (r"stomp(\+ssl)?", "stomp://HOST:PORT or stomp+ssl://HOST:PORT"),
+    System.NATS: ("nats|tls", "nats://HOST:PORT or tls://HOST:PORT"),
+}
+_STOMP_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)")
+_NATS_KIND = re.compile(r"^(?:queue|topic)[/:]")
+_WILDCARD = re.compile(r"(?<![^.])(?:\*(?![^.])|>$)")
 
 Broker = Annotated[
     str | None,
     typer.Option(
-        "--url", metavar="URL", help="A STOMP broker, as stomp://127.0.0.1:61613, instead of the configured source's."
+        "--url",
+        metavar="URL",
+        help="A broker, as stomp://127.0.0.1:61613 or nats://127.0.0.1:4222, instead of the configured one.",
     ),
 ]
 Username = Annotated[
@@ -33,26 +51,141 @@ Username = Annotated[
 ]
 
 
-def split(destination: str) -> tuple[str, str]:
-    """Scheme and name of a destination; UsageError if it has no known scheme."""
-    scheme, found, name = destination.partition(":")
-    if not found or not name or scheme not in _SCHEMES:
-        msg = f"{destination!r} is no destination: expected kafka:TOPIC, queue:NAME or topic:NAME"
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A destination at a broker, and how to get there."""
+
+    text: str
+    """As the user spelt it."""
+    address: str
+    """`queue:NAME` or `topic:NAME` at a JMS broker, a subject at a NATS server."""
+    broker: BrokerConfig
+    url: str
+    configured: bool
+    """Whether a source, a sink or the command line names the broker; else it is where an embedded one would be."""
+
+    @property
+    def system(self) -> System:
+        """What the broker is."""
+        return self.broker.type
+
+    def reply_address(self, text: str) -> str:
+        """Where replies go, in the spelling of `address`; UsageError if it is no such place."""
+        scheme, _, rest = text.partition(":")
+        return _address(self.system, rest if scheme in (self.system, self.broker.name) else text, text, wildcards=False)
+
+    def sink(self, who: str, form: WireFormat | None = None, stream: bool | None = None) -> SinkConfig:
+        """A sink of its own for the process; what is not said is as at the configured sink."""
+        own = self.broker if isinstance(self.broker, SinkConfig) else None
+        form = form or (own.format if own else WireFormat.HEADERS)
+        kept = (own.stream if own else False) if stream is None else stream
+        return SinkConfig(**_connection(self.broker, who), topic="", format=form, stream=kept)
+
+    def source(self, who: str, address: str | None = None, stream: str | None = None) -> SourceConfig:
+        """A source of its own for the process, which shares no subscription with any other."""
+        form = self.broker.format if isinstance(self.broker, SourceConfig) else WireFormat.AUTO
+        connection = _connection(self.broker, who)
+        return SourceConfig(
+            **connection, destinations=(address or self.address,), format=form, stream=stream, consumer=who
+        )
+
+
+def kafka_topic(destination: str) -> str | None:
+    """The topic of `kafka:TOPIC`; None for any other destination. UsageError without a scheme or a name."""
+    scheme, _, name = destination.partition(":")
+    if not scheme or not name:
+        msg = f"{destination!r} is no destination: expected {_expected()}"
         raise UsageError(msg)
-    return scheme, name
+    return name if scheme == _KAFKA else None
 
 
-def broker_of(config: Config, destination: str, url: str | None, username: str | None) -> SourceConfig:
-    """How to reach the broker of a queue or topic: `url`, else the source that reads it, else the first source."""
+def place_of(config: Config, destination: str, url: str | None, username: str | None, *, to_send: bool) -> Place:
+    """The place at a broker; UsageError if there is none of that kind.
+
+    The broker is that of `url`; else of the source or sink of that name; else of the source that reads this address;
+    else of the first source or sink of that type; else the embedded one.
+    """
+    scheme, _, rest = destination.partition(":")
+    system = _system(config, scheme, destination, to_send)
+    address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
     if url is not None:
-        if not re.fullmatch(r"stomp(\+ssl)?://[^\s/@]+:[0-9]{1,5}/?", url):
-            msg = f"--url {url}: expected stomp://HOST:PORT or stomp+ssl://HOST:PORT"
-            raise UsageError(msg)
-        password = os.environ.get(_PASSWORD)
-        return SourceConfig("command line", _STOMP, url, (destination,), username=username, password=password)
-    sources = [source for source in config.sources if source.type == _STOMP]
-    if not sources:
-        msg = f"{config.path}: no STOMP source is configured; name a broker with --url stomp://HOST:PORT"
+        found: BrokerConfig | None = _given(system, url, username)
+    else:
+        found = _named(config, scheme, to_send) or _first(config, scheme, system, address)
+        if found is not None and username is not None:
+            found = replace(found, username=username, password=os.environ.get(_PASSWORD), token=None, credentials=None)
+    broker = found or BrokerConfig(name=system.value, type=system, username=username)
+    return Place(destination, address, broker, config.url(broker), found is not None)
+
+
+def _system(config: Config, scheme: str, destination: str, to_send: bool) -> System:
+    if scheme in _JMS:
+        return System.STOMP
+    if (named := _named(config, scheme, to_send)) is not None:
+        return named.type
+    if scheme in list(System):
+        return System(scheme)
+    names = ", ".join(dict.fromkeys(broker.name for broker in config.brokers)) or "none is configured"
+    msg = f"{destination!r} is no destination: expected {_expected()} (NAME is a source or sink: {names})"
+    raise UsageError(msg)
+
+
+def _named(config: Config, name: str, to_send: bool) -> BrokerConfig | None:
+    """A sink and a source may have the same name."""
+    if name in (_KAFKA, *_JMS):
+        return None
+    brokers = (*config.sinks, *config.sources) if to_send else config.brokers
+    return next((broker for broker in brokers if broker.name == name), None)
+
+
+def _first(config: Config, scheme: str, system: System, address: str) -> BrokerConfig | None:
+    # `stomp:` and `nats:` are how routes name sinks.
+    brokers = config.brokers if scheme in _JMS else (*config.sinks, *config.sources)
+    reading = (source for source in config.sources if source.type is system and _reads(source, address))
+    return next(reading, None) or next((broker for broker in brokers if broker.type is system), None)
+
+
+def _reads(source: SourceConfig, address: str) -> bool:
+    if source.type is System.STOMP:
+        return address in source.destinations
+    return any(_covers(subject.split("."), address.split(".")) for subject in source.destinations)
+
+
+def _covers(subject: list[str], words: list[str]) -> bool:
+    """Whether a subject with wildcards takes in another one."""
+    for number, word in enumerate(subject):
+        if word == ">":
+            return len(words) > number
+        if number >= len(words) or word not in ("*", words[number]):
+            return False
+    return len(subject) == len(words)
+
+
+def _address(system: System, address: str, destination: str, *, wildcards: bool) -> str:
+    bare = address if system is System.STOMP else _NATS_KIND.sub("", address)
+    plain = _WILDCARD.sub("x", bare) if wildcards and system is System.NATS else bare
+    if not re.fullmatch(ADDRESSES[system].pattern, plain):
+        expected = ADDRESSES[system].expected.replace(" without wildcards", "" if wildcards else " without wildcards")
+        msg = f"{destination!r} is no destination: expected {expected}"
         raise UsageError(msg)
-    source = next((source for source in sources if destination in source.destinations), sources[0])
-    return replace(source, url=source.url or f"stomp://127.0.0.1:{config.embedded.stomp_port}")
+    found = _STOMP_ADDRESS.fullmatch(bare) if system is System.STOMP else None
+    return f"{found[1]}:{found[2]}" if found else bare
+
+
+def _given(system: System, url: str, username: str | None) -> BrokerConfig:
+    pattern, expected = _URLS[system]
+    if not re.fullmatch(rf"(?:{pattern})://[^\s/@]+:[0-9]{{1,5}}/?", url):
+        msg = f"--url {url}: expected {expected}"
+        raise UsageError(msg)
+    password = os.environ.get(_PASSWORD)
+    return BrokerConfig(name="command line", type=system, url=url, username=username, password=password)
+
+
+def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:
+    """How to connect as a source or sink does, under a name of its own."""
+    settings = {field.name: getattr(broker, field.name) for field in fields(BrokerConfig)}
+    return {**settings, "workers": 1, "client_id": who}
+
+
+def _expected() -> str:
+    return "kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, or NAME:ADDRESS"

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
+from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, load
 from engine.cli.output import BodyFormat, console, note, printable, show_bytes
-from engine.cli.receive import Base64
 from engine.cli.records import Item, as_text, record_json
 from engine.errors import UsageError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import json_bytes, show_bytes
+from engine.cli.sinks import is_added
 from engine.explain import Ending
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ def as_text(explanation: Explanation) -> list[str]:
         f"{len(message.body)} bytes of {message.body_type}"
     ]
     for step in explanation.steps:
-        lines += ["", *_step_lines(step)]
+        # What takes replies back is no route of the user's, unless the message is such a reply.
+        if step.wanted or not is_added(step.route):
+            lines += ["", *_step_lines(step)]
     if explanation.key_name is not None:
         lines += ["", f"key      {explanation.key or '(none)'}  from {explanation.key_name}"]
         lines += [f"fails    {failure.reason}: {failure.detail}" for failure in explanation.failures]

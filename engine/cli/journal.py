@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
+from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, load
 from engine.cli.output import note
-from engine.cli.receive import Base64, show
+from engine.cli.receive import show
 from engine.cli.records import Item
 
 __all__ = ["app", "tail"]

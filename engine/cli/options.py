@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.errors import UsageError
+from engine.message import BodyType, Message
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from routes.model import Config
 
 __all__ = [
     "DEFAULT_CONFIG",
+    "Base64",
     "BodyFile",
     "ConfigFile",
+    "CorrelationId",
+    "Expires",
     "Headers",
+    "JmsTypeOption",
     "Json",
+    "NonPersistent",
+    "Priority",
     "Properties",
+    "Seconds",
     "TypedProperties",
     "examples",
     "load",
     "read_body",
+    "read_fields",
     "read_headers",
+    "read_message",
     "read_properties",
+    "read_seconds",
 ]
+
+_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 
 ConfigFile = Annotated[
     Path,
@@ -57,6 +72,30 @@ TypedProperties = Annotated[
 BodyFile = Annotated[
     str | None,
     typer.Option("--body-file", metavar="FILE", help="Read the body from a file, byte for byte; - is standard input."),
+]
+CorrelationId = Annotated[str | None, typer.Option("--correlation-id", metavar="ID", help="JMSCorrelationID.")]
+JmsTypeOption = Annotated[str | None, typer.Option("--type", metavar="TEXT", help="JMSType.")]
+Priority = Annotated[int | None, typer.Option("--priority", min=0, max=9, metavar="0..9", help="JMSPriority.")]
+Expires = Annotated[
+    float | None, typer.Option("--expires", min=0.0, metavar="SECONDS", help="Expires after that time.")
+]
+NonPersistent = Annotated[bool, typer.Option("--non-persistent", help="Send as NON_PERSISTENT.")]
+Base64 = Annotated[bool, typer.Option("--base64", help="Show bodies that are not text in base64 instead of hex.")]
+
+
+def read_seconds(text: str | float) -> float:
+    """Seconds, or a time with its unit."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(|ms|s|m)", str(text).strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no time: expected seconds, as 5 or 5s, or 500ms or 2m")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+Seconds = Annotated[
+    float,
+    typer.Option(
+        "--timeout", parser=read_seconds, metavar="SECONDS", help="How long to wait for a message when there is none."
+    ),
 ]
 
 
@@ -112,6 +151,30 @@ def read_body(text: str | None, file: str | None) -> tuple[bytes, bool]:
         msg = f"--body-file {file}: {error.strerror}"
         raise UsageError(msg) from error
     return body, _is_text(body)
+
+
+def read_fields(
+    correlation_id: str | None, jms_type: str | None, priority: int | None, expires: float | None, non_persistent: bool
+) -> dict[str, str]:
+    """The JMS fields that have options of their own, as far as they are given."""
+    options = {
+        "JMSCorrelationID": correlation_id,
+        "JMSType": jms_type,
+        "JMSPriority": None if priority is None else str(priority),
+        "JMSExpiration": None if expires is None else str(int((time.time() + expires) * 1000)),
+        "JMSDeliveryMode": "NON_PERSISTENT" if non_persistent else None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def read_message(
+    fields: Mapping[str, str], plain: Iterable[str], typed: Iterable[str], body: str | None, file: str | None
+) -> Message:
+    """The message that the options of a command make; JMSX fields may be given as properties, as JMS has them."""
+    properties = read_properties(plain, typed)
+    given = {name: properties.pop(name).text for name in HEADER_FIELDS if name in properties}
+    payload, text = read_body(body, file)
+    return Message(payload, BodyType.TEXT if text else BodyType.BYTES, {**given, **fields}, properties)
 
 
 def _split(pair: str) -> tuple[str, str]:

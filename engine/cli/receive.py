@@ -1,4 +1,4 @@
-"""`jms-bridge receive`: messages of a Kafka topic, or of a queue or topic of a JMS broker, as they come."""
+"""`jms-bridge receive`: messages of a Kafka topic, or of a queue, topic or subject of a broker, as they come."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.destination import KAFKA, Broker, Username, broker_of, split
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
+from engine.cli.destination import Broker, Username, kafka_topic, place_of
+from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, Seconds, examples, load
 from engine.cli.output import BodyFormat, note
 from engine.cli.records import Item, as_json, as_text
-from engine.errors import UnreachableError
+from engine.errors import UnreachableError, UsageError
+from routes.model import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from engine.cli.destination import Place
     from engine.peek import Located, Reader
     from routes.model import Config
 
-__all__ = ["Base64", "From", "receive", "register", "show"]
-
-Base64 = Annotated[bool, typer.Option("--base64", help="Show bodies that are not text in base64 instead of hex.")]
+__all__ = ["From", "receive", "register", "show"]
 
 
 class From(StrEnum):
@@ -40,12 +40,21 @@ def register(app: typer.Typer) -> None:
             "jms-bridge receive kafka:orders --from end --follow",
             "jms-bridge receive kafka:orders --count 10 --timeout 30 --json",
             "jms-bridge receive queue:replies --count 1",
+            "jms-bridge receive nats:orders.> --follow",
+            "jms-bridge receive nats:orders.eu --stream ORDERS --url nats://127.0.0.1:4222",
         )
     )(receive)
 
 
 def receive(
-    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="kafka:TOPIC, queue:NAME or topic:NAME.")],
+    destination: Annotated[
+        str,
+        typer.Argument(
+            metavar="DESTINATION",
+            help="kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT (wildcards allowed), or NAME:ADDRESS with the NAME "
+            "of a source or sink.",
+        ),
+    ],
     start: Annotated[
         From, typer.Option("--from", metavar="beginning|end", help="Where to start in a Kafka topic.")
     ] = From.BEGINNING,
@@ -53,9 +62,11 @@ def receive(
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Wait for so many messages, then stop.")
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="How long to wait for a message when there is none.")
-    ] = 30.0,
+    timeout: Seconds = 30.0,
+    stream: Annotated[
+        str | None,
+        typer.Option(metavar="STREAM", help="NATS: read from this stream of JetStream instead of subscribing."),
+    ] = None,
     url: Broker = None,
     username: Username = None,
     json_output: Json = False,
@@ -66,18 +77,25 @@ def receive(
 
     From Kafka it shows what is there and stops at the end; nothing is consumed, other readers are not disturbed. From a
     queue it takes the messages off, as any JMS consumer does, until none is left.
-    """
-    scheme, name = split(destination)
-    settings = load(config)
-    if scheme == KAFKA:
-        shown = show(_from_kafka(settings, name, start, count, follow, timeout), json_output, base64)
-    else:
-        from engine.cli import stomp
 
-        source = broker_of(settings, destination, url, username)
-        shown = show(
-            stomp.received(settings, source, destination, count, None if follow else timeout), json_output, base64
+    To a topic or a NATS subject it subscribes, so it shows what is published from now on. From a stream of JetStream it
+    shows all that is there, like from Kafka: through a consumer of its own, which it removes in the end, so that nobody
+    is disturbed. Only a stream with retention workqueue or interest loses what is shown.
+    """
+    topic = kafka_topic(destination)
+    settings = load(config)
+    if topic is not None:
+        _no_stream(destination, stream)
+        items = _from_kafka(settings, topic, start, count, follow, timeout)
+    else:
+        items = _from_broker(
+            settings,
+            place_of(settings, destination, url, username, to_send=False),
+            stream,
+            count,
+            None if follow else timeout,
         )
+    shown = show(items, json_output, base64)
     if count is not None and shown < count:
         msg = f"{shown} of {count} messages came from {destination} before {timeout:g} s passed without one"
         raise UnreachableError(msg)
@@ -93,6 +111,29 @@ def show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
         typer.echo(as_json(item) if json_output else as_text(item, form))
         shown += 1
     return shown
+
+
+def _from_broker(
+    config: Config, place: Place, stream: str | None, count: int | None, seconds: float | None
+) -> Iterator[Item]:
+    from engine.cli.exchange import take, who
+
+    own = place.source(who("receive"), stream=stream)
+    if stream is None:
+        yield from take(config, place, own, count, seconds)
+        return
+    if place.system is not System.NATS:
+        _no_stream(place.text, stream)
+    from engine.cli.jetstream import passing_consumer
+
+    with passing_consumer(config, own):
+        yield from take(config, place, own, count, seconds)
+
+
+def _no_stream(destination: str, stream: str | None) -> None:
+    if stream is not None:
+        msg = f"--stream is for NATS; {destination} is read without"
+        raise UsageError(msg)
 
 
 def _from_kafka(

@@ -31,6 +31,7 @@ trace; the exit code tells its kind:
 | 4 | a broker refuses: topic missing or invalid, not authorised, message too large |
 | 5 | a message failed and the policy of its route is `stop` |
 | 6 | a broker does not answer, or nothing came in time |
+| 7 | `request` was sent and got no reply |
 | 64 | the command's arguments make no sense |
 | 130 | interrupted |
 """

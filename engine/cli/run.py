@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
             "jms-bridge run -c /etc/jms-bridge.properties",
             "jms-bridge run --only router",
             "jms-bridge run --only source:orders",
+            "jms-bridge run --only sinks",
         )
     )(run)
 
@@ -29,17 +30,19 @@ def run(
         str | None,
         typer.Option(
             metavar="PART",
-            help="Run one part only: router, sources, source:NAME, kafka or artemis. The others run elsewhere.",
+            help="Run one part only: router, sources, source:NAME, sinks, sink:NAME, or an embedded kafka, artemis or "
+            "nats. The others run elsewhere.",
         ),
     ] = None,
     worker: Annotated[int, typer.Option(hidden=True)] = 1,
     status_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run the bridge until Ctrl-C: sources, journal and router, and embedded brokers where none are configured.
+    """Run the bridge until Ctrl-C: sources, journal, router and sinks, and embedded brokers where none are configured.
 
-    Ctrl-C (or SIGTERM) stops the sources first, then the router, then the embedded brokers; a second one stops at once.
-    The exit code says why it stopped: 0 asked to, 2 configuration, 3 this machine (Java, ports), 4 Kafka refuses
-    (topic missing or not authorised), 5 a message failed and its route says stop, 6 a broker is gone.
+    Ctrl-C (or SIGTERM) stops the sources first, then the router, the sinks, and the embedded brokers; a second one
+    stops at once.
+    The exit code says why it stopped: 0 asked to, 2 configuration, 3 this machine (Java, ports), 4 a broker
+    refuses (topic missing or not authorised), 5 a message failed and its route says stop, 6 a broker is gone.
     """
     from engine.supervision import supervisor
 

@@ -1,47 +1,60 @@
-"""`jms-bridge send`: one message, or many, to a queue or topic of a JMS broker or to a Kafka topic."""
+"""`jms-bridge send`: one message, or many, to a queue, topic or subject of a broker or to a Kafka topic."""
 
 from __future__ import annotations
 
-import time
-from itertools import repeat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.destination import KAFKA, Broker, Username, broker_of, split
+from engine.cli.destination import Broker, Username, kafka_topic, place_of
 from engine.cli.options import (
     DEFAULT_CONFIG,
     BodyFile,
     ConfigFile,
+    CorrelationId,
+    Expires,
     Headers,
+    JmsTypeOption,
+    NonPersistent,
+    Priority,
     Properties,
     TypedProperties,
     examples,
     load,
-    read_body,
+    read_fields,
     read_headers,
-    read_properties,
+    read_message,
 )
 from engine.cli.output import note
 from engine.errors import UsageError
-from engine.message import BodyType, Message
+from routes.model import System, WireFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.properties import Property
+    from engine.cli.destination import Place
+    from engine.message import Message
+    from routes.model import Config, SinkConfig
 
-__all__ = ["register", "send"]
+__all__ = ["Format", "outgoing", "register", "send", "sink_of"]
 
-_STOMP_NAMES = {
-    "JMSCorrelationID": "correlation-id",
-    "JMSReplyTo": "reply-to",
-    "JMSType": "type",
-    "JMSPriority": "priority",
-    "JMSExpiration": "expires",
-    "JMSXGroupID": "JMSXGroupID",
-    "JMSXGroupSeq": "JMSXGroupSeq",
+Format = Annotated[
+    WireFormat | None,
+    typer.Option(
+        "--format",
+        metavar="headers|json|typed|raw",
+        help="NATS: how the message carries headers, as sink.NAME.format; raw carries none. Without it: as the "
+        "configured sink has it, else headers.",
+    ),
+]
+_NOT_SENT: Mapping[System, frozenset[str]] = {
+    System.STOMP: frozenset(
+        {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
+    ),
+    System.NATS: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
 }
+"""Fields that say how a message came, whatever its sender would like."""
 
 
 def register(app: typer.Typer) -> None:
@@ -52,75 +65,105 @@ def register(app: typer.Typer) -> None:
             'jms-bridge send queue:orders --correlation-id 42 --reply-to queue:replies --count 1000 "hello"',
             "jms-bridge send topic:prices --body-file price.bin --url stomp://127.0.0.1:61613",
             "cat image.png | jms-bridge send queue:images --body-file -",
+            'jms-bridge send nats:orders.eu --typed-property amount:int=5 --stream "hello"',
+            'jms-bridge send nats:orders.eu --format json --url nats://127.0.0.1:4222 "hello"',
             'jms-bridge send kafka:jms-bridge.journal --typed-property amount:int=5 --header JMSMessageID=ID:1 "hello"',
         )
     )(send)
 
 
 def send(
-    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="queue:NAME, topic:NAME or kafka:TOPIC.")],
+    destination: Annotated[
+        str,
+        typer.Argument(
+            metavar="DESTINATION",
+            help="queue:NAME, topic:NAME, nats:SUBJECT, kafka:TOPIC, or NAME:ADDRESS with the NAME of a sink or "
+            "source.",
+        ),
+    ],
     body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
     headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
     properties: Properties = [],  # noqa: B006
     typed: TypedProperties = [],  # noqa: B006
-    correlation_id: Annotated[str | None, typer.Option(metavar="ID", help="JMSCorrelationID.")] = None,
+    correlation_id: CorrelationId = None,
     reply_to: Annotated[str | None, typer.Option(metavar="DESTINATION", help="JMSReplyTo, as queue:replies.")] = None,
-    jms_type: Annotated[str | None, typer.Option("--type", metavar="TEXT", help="JMSType.")] = None,
-    priority: Annotated[int | None, typer.Option(min=0, max=9, metavar="0..9", help="JMSPriority.")] = None,
-    expires: Annotated[float | None, typer.Option(min=0.0, metavar="SECONDS", help="Expires after that time.")] = None,
-    non_persistent: Annotated[bool, typer.Option("--non-persistent", help="Send as NON_PERSISTENT.")] = False,
+    jms_type: JmsTypeOption = None,
+    priority: Priority = None,
+    expires: Expires = None,
+    non_persistent: NonPersistent = False,
     count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Send it so many times.")] = 1,
     body_file: BodyFile = None,
+    form: Format = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="NATS: has to be kept by a stream of JetStream, which then confirms it.")
+    ] = False,
     url: Broker = None,
     username: Username = None,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Send a message and wait until the broker has it.
 
-    To a queue or topic it goes over STOMP, as text, or as a bytes message if the body is not UTF-8; to Kafka as a
-    record in the form of the journal.
+    It goes as a sink would send it: to a JMS broker over STOMP, as text, or as a bytes message if the body is not
+    UTF-8; to a NATS server with its headers in the given format; to Kafka as a record in the form of the journal.
+
+    The broker is that of --url; else of the sink or source called NAME, as routes spell it; else of the source that
+    reads from there; else of the first sink or source of that type; else the embedded one.
     """
-    scheme, name = split(destination)
-    fields = read_headers(headers)
-    options = {
-        "JMSCorrelationID": correlation_id,
-        "JMSReplyTo": reply_to,
-        "JMSType": jms_type,
-        "JMSPriority": None if priority is None else str(priority),
-        "JMSExpiration": None if expires is None else str(int((time.time() + expires) * 1000)),
-    }
-    fields.update((option, value) for option, value in options.items() if value is not None)
-    values = read_properties(properties, typed)
-    payload, text = read_body(body, body_file)
+    topic = kafka_topic(destination)
+    fields = {**read_headers(headers), **read_fields(correlation_id, jms_type, priority, expires, non_persistent)}
+    if reply_to is not None:
+        fields["JMSReplyTo"] = reply_to
+    message = read_message(fields, properties, typed, body, body_file)
     settings = load(config)
-    if scheme == KAFKA:
-        from engine.cli import produce
-
-        fields["JMSDeliveryMode"] = "NON_PERSISTENT" if non_persistent else "PERSISTENT"
-        message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
-        last = produce.send(settings, name, message.to_record(), count)
-        note(f"sent {_count(count)} to {destination}, the last one to {last}")
+    if topic is not None:
+        _no_format(destination, form, stream)
+        where = _to_kafka(settings, topic, message, count)
+        note(f"sent {_count(count)} to {destination}, the last one to {where}")
         return
-    from engine.cli import stomp
+    from engine.cli.exchange import give, who
 
-    source = broker_of(settings, destination, url, username)
-    frame = {**_frame_headers(fields, values), "persistent": "false" if non_persistent else "true"}
-    stomp.send(source, destination, repeat(payload, count), text=text, headers=frame)
-    note(f"sent {_count(count)} to {destination} at {source.url}")
+    place = place_of(settings, destination, url, username, to_send=True)
+    own = sink_of(place, who("send"), form, stream or None)
+    give(settings, place, own, *outgoing(place, own, message), number=count)
+    note(f"sent {_count(count)} to {destination} at {place.url}")
 
 
-def _frame_headers(fields: Mapping[str, str], properties: Mapping[str, Property]) -> dict[str, str]:
-    """STOMP's names for JMS fields; properties go as they are, since STOMP has no types."""
-    frame = {name: value.text for name, value in properties.items()}
-    for name, value in fields.items():
-        if name not in _STOMP_NAMES:
-            msg = f"{name} is set by the broker; a STOMP client can send {', '.join(_STOMP_NAMES)}"
-            raise UsageError(msg)
-        frame[_STOMP_NAMES[name]] = value
-    if "reply-to" in frame:
-        scheme, reply = split(frame["reply-to"])
-        frame["reply-to"] = f"{scheme}://{reply}"
-    return frame
+def sink_of(place: Place, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
+    """The sink that sends it; UsageError where an option is for another system."""
+    if place.system is not System.NATS:
+        _no_format(place.text, form, bool(stream))
+    if form is WireFormat.AUTO:
+        msg = "--format auto: expected headers, json, typed or raw"
+        raise UsageError(msg)
+    return place.sink(who, form, stream)
+
+
+def outgoing(place: Place, own: SinkConfig, message: Message) -> tuple[Message, str]:
+    """The message as it goes out, and where replies to it go; UsageError where it cannot go there so."""
+    fields = dict(message.headers)
+    reply_to = fields.pop("JMSReplyTo", "")
+    if refused := sorted(_NOT_SENT[place.system] & fields.keys()):
+        msg = f"{refused[0]} is set by the broker or by who receives the message; it cannot be sent to {place.text}"
+        raise UsageError(msg)
+    if own.format is WireFormat.RAW and (fields or message.properties):
+        given = ", ".join([*fields, *message.properties])
+        msg = f"a message of format raw is its body alone: leave out {given}, or take another --format"
+        raise UsageError(msg)
+    return replace(message, headers=fields), place.reply_address(reply_to) if reply_to else ""
+
+
+def _no_format(destination: str, form: WireFormat | None, stream: bool) -> None:
+    if form is not None or stream:
+        option = "--stream" if form is None else "--format"
+        msg = f"{option} is for NATS; {destination} is sent to without"
+        raise UsageError(msg)
+
+
+def _to_kafka(config: Config, topic: str, message: Message, count: int) -> str:
+    from engine.cli import produce
+
+    fields = {**message.headers, "JMSDeliveryMode": message.headers.get("JMSDeliveryMode", "PERSISTENT")}
+    return produce.send(config, topic, replace(message, headers=fields).to_record(), count)
 
 
 def _count(number: int) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from engine.cli import sinks
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, examples, load
 
 __all__ = ["register", "topology"]
@@ -20,11 +21,13 @@ def topology(
     config: ConfigFile = DEFAULT_CONFIG,
     as_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart instead of text.")] = False,
 ) -> None:
-    """Show the router's topology: from the journal through the routes to topics. Needs no server.
+    """Show the router's topology: from the journal through the routes to topics and sinks. Needs no server.
 
-    The text has the form of Kafka Streams' describe().
+    The text has the form of Kafka Streams' describe(); behind it stands where each sink sends what it reads.
     """
     from engine import router
 
-    built = router.topology(load(config))
-    typer.echo(built.mermaid() if as_mermaid else built.describe(), nl=False)
+    settings = load(config)
+    built = router.topology(settings)
+    shown = sinks.as_mermaid(settings, built.mermaid()) if as_mermaid else built.describe() + sinks.as_text(settings)
+    typer.echo(shown, nl=False)

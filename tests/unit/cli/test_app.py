@@ -23,6 +23,20 @@ routes.orders.in.include=msg.address==orders
 routes.orders.out.topic=orders
 """
 
+WITH_SINKS = """\
+bridge.id=b1
+source.s.type=stomp
+source.s.destinations=queue:orders
+sink.nats.type=nats
+sink.jms.type=stomp
+sink.jms.url=stomp://127.0.0.1:1
+sink.jms.reply-to=queue:bridge.replies
+routes.orders.in.include=msg.address==orders
+routes.orders.out.topic=nats:orders.${msg.header.region}
+routes.rest.in.include=msg.address==rest
+routes.rest.out.topic=jms:queue/rest
+"""
+
 Call = Callable[..., tuple[int, str, str]]
 
 
@@ -47,7 +61,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command",
     [
-        *("", "run", "validate", "explain", "topology", "send", "receive", "journal", "journal tail"),
+        *("", "run", "validate", "explain", "topology", "send", "receive", "request", "journal", "journal tail"),
         *("dlt", "dlt list", "dlt show", "dlt replay", "config", "config docs", "config show"),
     ],
 )
@@ -136,6 +150,75 @@ def test_the_topology_is_shown_as_text_and_as_a_picture(call: Call, file: Path) 
     code, out, _ = call("topology", "--mermaid", "-c", str(file))
     assert code == 0
     assert out.startswith("flowchart LR\n")
+
+
+def test_the_topology_shows_where_sinks_send_what_they_read(call: Call, file: Path) -> None:
+    file.write_text(WITH_SINKS)
+    text = call("topology", "-c", str(file))[1]
+    assert text.partition("Sinks:\n")[2].splitlines() == [
+        "   Sink: nats (topic: jms-bridge.sink.nats, broker: nats://127.0.0.1:4222)",
+        "    replies to nats --> nats: who asked",
+        "    orders --> nats:orders.${msg.header.region}",
+        "   Sink: jms (topic: jms-bridge.sink.jms, broker: stomp://127.0.0.1:1)",
+        "    replies to jms --> jms: who asked",
+        "    rest --> jms:queue/rest",
+    ]
+    picture = call("topology", "--mermaid", "-c", str(file))[1].splitlines()
+    assert '  t1[("jms-bridge.sink.nats")]' in picture
+    assert picture[-3].startswith('  t1 -- "orders" --> s')
+    assert picture[-3].endswith('[/"nats:orders.${msg.header.region}"/]')
+
+
+def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call: Call, file: Path) -> None:
+    file.write_text(WITH_SINKS)
+    assert call("validate", "-c", str(file))[1] == f"{file}: 2 routes, 1 source, 2 sinks; 0 errors, 0 warnings\n"
+    text = call("explain", "--address", "queue:rest", "-c", str(file))[1]
+    assert "replies to" not in text
+    assert "result   published to jms:queue/rest (by way of kafka:jms-bridge.sink.jms) by route 'rest'" in text
+    reply = call("explain", "-p", "JMS_JmsBridge_ReplySink=jms", "-p", "JMS_JmsBridge_ReplyTo=queue:a", "-c", str(file))
+    assert "route    replies to jms: takes it\n" in reply[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("send", "orders", "x"), "'orders' is no destination: expected kafka:TOPIC, queue:NAME, topic:NAME, nats:"),
+        (("receive", "jsm:orders"), "NAME:ADDRESS (NAME is a source or sink: s)"),
+        (("send", "nats:orders.*", "x"), "expected a subject without wildcards"),
+        (("send", "queue:a", "x", "--stream"), "--stream is for NATS; queue:a is sent to without"),
+        (("send", "kafka:a", "x", "--format", "json"), "--format is for NATS; kafka:a is sent to without"),
+        (("send", "nats:a", "x", "--format", "auto"), "--format auto: expected headers, json, typed or raw"),
+        (
+            ("send", "nats:a", "x", "--format", "raw", "-p", "b=c"),
+            "a message of format raw is its body alone: leave out",
+        ),
+        (("send", "queue:a", "x", "-H", "JMSMessageID=ID:1"), "JMSMessageID is set by the broker or by who receives"),
+        (
+            ("send", "queue:a", "x", "--reply-to", "replies"),
+            "'replies' is no destination: expected queue/NAME or topic/",
+        ),
+        (("receive", "queue:a", "--stream", "S"), "--stream is for NATS; queue:a is read without"),
+        (("receive", "kafka:a", "--stream", "S"), "--stream is for NATS; kafka:a is read without"),
+        (("request", "kafka:a", "x"), "kafka:a: Kafka knows no replies; ask at a queue, topic or subject"),
+        (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request awaits the reply at a place of its own"),
+        (("request", "queue:a", "--timeout", "soon"), "'soon' is no time: expected seconds, as 5 or 5s, or 500ms"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(call: Call, file: Path, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = call(*arguments, "-c", str(file))
+    assert (code, out, err.count("\n")) == (64, "", 1)
+    assert said in err
+
+
+def test_a_broker_that_nobody_configured_is_said_to_be_missing(call: Call, file: Path) -> None:
+    file.write_text(GOOD + "embedded.nats.port=1\n")
+    for arguments in (("send", "nats:a", "x"), ("receive", "nats:a"), ("request", "nats:a")):
+        code, out, err = call(*arguments, "-c", str(file))
+        assert (code, out) == (6, "")
+        assert err == (
+            "jms-bridge: nats://127.0.0.1:1 does not answer (Connection refused); no source or sink of type nats is "
+            "configured: name a broker with --url, or start a bridge that has one\n"
+        )
 
 
 def test_an_error_of_the_bridge_ends_with_its_own_exit_code(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.cli.destination import split
-from engine.cli.options import read_body, read_headers, read_properties
+from engine.cli.options import read_body, read_headers, read_message, read_properties, read_seconds
 from engine.errors import UsageError
 from routes.properties import JmsType, Property
 
@@ -62,11 +61,12 @@ def test_a_body_given_twice_or_in_a_file_that_is_missing_is_refused(tmp_path: Pa
         read_body(None, str(tmp_path / "missing"))
 
 
-@pytest.mark.parametrize("text", ["orders", "queue:", ":orders", "nats:orders"])
-def test_a_destination_needs_a_scheme_that_is_known(text: str) -> None:
-    with pytest.raises(UsageError, match=r"expected kafka:TOPIC, queue:NAME or topic:NAME"):
-        split(text)
+def test_jmsx_fields_may_be_given_as_properties() -> None:
+    message = read_message({"JMSType": "a"}, ["JMSXGroupID=g", "region=emea"], [], None, None)
+    assert message.headers == {"JMSXGroupID": "g", "JMSType": "a"}
+    assert message.properties == {"region": Property("emea")}
 
 
-def test_a_destination_may_have_colons_in_its_name() -> None:
-    assert split("queue:a:b") == ("queue", "a:b")
+@pytest.mark.parametrize(("text", "seconds"), [("5", 5.0), ("0.5s", 0.5), ("500ms", 0.5), ("2m", 120.0), (30.0, 30.0)])
+def test_a_timeout_is_seconds_or_has_a_unit(text: str | float, seconds: float) -> None:
+    assert read_seconds(text) == seconds

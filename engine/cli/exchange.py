@@ -1,0 +1,193 @@
+"""Messages to and from a broker, through the sinks and sources of the bridge itself.
+
+One connection each and no second try: what goes wrong is told to whoever typed the command.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.cli.output import note
+from engine.cli.records import Item
+from engine.connectors import SINKS, SOURCES
+from engine.connectors.base import NotConnectedError, Outgoing
+from engine.errors import HardFailureError, UnreachableError
+from routes.model import System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from engine.cli.destination import Place
+    from engine.connectors.base import Delivery, Outcome, Sink, Source
+    from engine.message import Message
+    from routes.model import Config, SinkConfig, SourceConfig
+
+__all__ = ["give", "item", "listening", "next_delivery", "take", "who"]
+
+_MOST_UNDER_WAY = 4_000
+_MOST_BYTES_UNDER_WAY = 64 * 1024 * 1024
+_BATCH = 500
+_CONFIRM_SECONDS = 30.0
+_QUIET_SECONDS = 1.0
+_POLL_SECONDS = 0.2
+_SAID = ("the broker says: ", "the server says: ", "the server refuses ", "the server does not allow ")
+_PORTS = {System.STOMP: "STOMP port", System.NATS: "client port"}
+
+
+def who(command: str) -> str:
+    """A name at the broker that no other process has."""
+    return f"jms-bridge-{command}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+def give(config: Config, place: Place, own: SinkConfig, message: Message, reply_to: str, number: int = 1) -> None:
+    """Send a message so many times and wait until the broker has confirmed all; an empty `reply_to` asks no reply.
+
+    Raises:
+        UnreachableError: the broker does not answer.
+        HardFailureError: it refuses.
+    """
+    with _told(place):
+        sink = SINKS[own.type](config, own, 1)
+        try:
+            sink.connect()
+            _Giver(sink, place, message, number, reply_to or None).run()
+        finally:
+            sink.close()
+
+
+def take(config: Config, place: Place, own: SourceConfig, most: int | None, seconds: float | None) -> Iterator[Item]:
+    """Messages as they come, until none does; for ever if `seconds` is None.
+
+    A message is acknowledged once the caller asks for the next one.
+    """
+    with listening(config, place, own) as source:
+        wait = seconds
+        for number in count(1):
+            delivery = next_delivery(source, wait)
+            if delivery is None:
+                return
+            yield item(place, delivery)
+            source.acknowledge([delivery.token])
+            if number == most:
+                return
+            if most is None and wait is not None:
+                wait = min(wait, _QUIET_SECONDS)
+
+
+@contextmanager
+def listening(config: Config, place: Place, own: SourceConfig) -> Iterator[Source]:
+    """A source that is connected and has subscribed, until the block ends; raises as `give` does."""
+    with _told(place):
+        source = SOURCES[own.type](config, own, 1)
+        try:
+            source.connect()
+            yield source
+        finally:
+            source.close()
+
+
+def next_delivery(source: Source, seconds: float | None) -> Delivery | None:
+    """The next one; None if none came in time, which without `seconds` never happens."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = _POLL_SECONDS if deadline is None else min(deadline - time.monotonic(), _POLL_SECONDS)
+        if (delivery := source.receive(max(left, 0))) is not None:
+            return delivery
+        if left <= 0:
+            return None
+
+
+def item(place: Place, delivery: Delivery) -> Item:
+    """What to show of a delivery; what is wrong with it is remarked at once."""
+    if delivery.fault is not None:
+        note(f"the next message cannot be read as its format says: {delivery.fault}")
+    if delivery.size is not None:
+        note(f"the next body is larger than journal.max-message-bytes: only its beginning of {delivery.size} bytes")
+    return Item(place.text, {"destination": place.text}, delivery.message.to_record())
+
+
+class _Giver:
+    """Gives one message to a sink, again and again, with many under way."""
+
+    def __init__(self, sink: Sink, place: Place, message: Message, number: int, reply_to: str | None) -> None:
+        self._sink = sink
+        self._place = place
+        self._message = message
+        self._number = number
+        self._reply_to = reply_to
+        self._id = uuid.uuid4().hex
+        self._most = max(1, min(_MOST_UNDER_WAY, _MOST_BYTES_UNDER_WAY // max(len(message.body), 1)))
+        self._sent = 0
+        self._confirmed = 0
+
+    def run(self) -> None:
+        """Returns when all are confirmed."""
+        deadline = time.monotonic() + _CONFIRM_SECONDS
+        try:
+            while self._confirmed < self._number:
+                room = min(self._most - (self._sent - self._confirmed), self._number - self._sent, _BATCH)
+                if room > 0:
+                    self._send(room)
+                outcomes = self._sink.outcomes(0 if self._more else _POLL_SECONDS)
+                self._note(outcomes)
+                if outcomes:
+                    deadline = time.monotonic() + _CONFIRM_SECONDS
+                elif time.monotonic() > deadline:
+                    raise NotConnectedError(f"it has confirmed nothing for {_CONFIRM_SECONDS:.0f} s")
+        except NotConnectedError as error:
+            raise NotConnectedError(f"{error}{self._so_far}", error.back_off_seconds) from error
+
+    @property
+    def _more(self) -> bool:
+        """Whether there is something to send at once."""
+        return self._sent < self._number and self._sent - self._confirmed < self._most
+
+    @property
+    def _so_far(self) -> str:
+        return f", after {self._confirmed} of {self._number} messages" if self._number > 1 else ""
+
+    def _send(self, number: int) -> None:
+        first = self._sent + 1
+        self._sent += number
+        self._sink.send([self._outgoing(each) for each in range(first, first + number)])
+
+    def _outgoing(self, number: int) -> Outgoing:
+        return Outgoing(number, self._message, self._place.address, f"{self._id}/{number}", self._reply_to)
+
+    def _note(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.refusal is not None:
+                raise HardFailureError(f"{self._place.url} refuses the message{self._so_far}: {outcome.refusal}")
+            self._confirmed += 1
+
+
+@contextmanager
+def _told(place: Place) -> Iterator[None]:
+    """Errors of the connectors as errors for people; what they log for operators is left out."""
+    configured = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    except NotConnectedError as error:
+        if error.back_off_seconds is not None or str(error).startswith(_SAID):
+            raise HardFailureError(f"{place.url} refuses: {error}") from error
+        raise UnreachableError(f"{place.url} does not answer ({error}); {_hint(place)}") from error
+    finally:
+        structlog.configure(**configured)
+
+
+def _hint(place: Place) -> str:
+    if place.configured:
+        return f"is the broker running, and is this its {_PORTS[place.system]}?"
+    return (
+        f"no source or sink of type {place.system} is configured: name a broker with --url, or "
+        "start a bridge that has one"
+    )

@@ -1,0 +1,56 @@
+"""What is behind the router, for people: the routes of the file, and where sinks send what they read."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from routes.targets import reply_route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routes.model import Config, Route, SinkConfig
+
+__all__ = ["as_mermaid", "as_text", "is_added", "own_routes"]
+
+
+def is_added(route: Route) -> bool:
+    """Whether the bridge has added it by itself, to take replies back."""
+    return route.target.sink is not None and route.name == reply_route(route.target.sink)
+
+
+def own_routes(config: Config) -> list[Route]:
+    """The routes that stand in the file."""
+    return [route for route in config.routes if not is_added(route)]
+
+
+def as_text(config: Config) -> str:
+    """Each sink with its topic and what its routes send it, below a topology in the form of Kafka Streams."""
+    lines = ["Sinks:"]
+    for sink in config.sinks:
+        lines.append(f"   Sink: {sink.name} (topic: {sink.topic}, broker: {config.url(sink)})")
+        lines += [f"    {name} --> {destination}" for name, destination in _ways(config, sink)]
+    return "\n".join(lines) + "\n" if config.sinks else ""
+
+
+def as_mermaid(config: Config, flowchart: str) -> str:
+    """The flowchart with the destinations of sinks behind their topics."""
+    lines = [flowchart.rstrip("\n")]
+    ids = {found[2]: found[1] for found in re.finditer(r'^  (t[0-9]+)\[\("(.*)"\)\]$', flowchart, re.MULTILINE)}
+    for sink in config.sinks:
+        for name, destination in _ways(config, sink):
+            place = f"s{len(lines)}"
+            lines += [f'  {ids[sink.topic]} -- "{_quoted(name)}" --> {place}[/"{_quoted(destination)}"/]']
+    return "\n".join(lines) + "\n"
+
+
+def _ways(config: Config, sink: SinkConfig) -> Iterator[tuple[str, str]]:
+    """Name and destination of each route to a sink."""
+    for route in config.routes:
+        if route.target.sink == sink.name:
+            yield route.name, f"{sink.name}: who asked" if is_added(route) else str(route.target)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("#", "#35;").replace('"', "#quot;")

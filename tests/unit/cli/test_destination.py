@@ -1,0 +1,175 @@
+"""Which broker and which address a destination on the command line means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.cli.destination import Place, kafka_topic, place_of
+from engine.errors import UsageError
+from routes.config import loads
+from routes.model import Config, WireFormat
+
+ROUTE = "bridge.id=b1\nroutes.r.in.include=msg.address==orders\nroutes.r.out.topic=orders\n"
+BROKERS = """\
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:1
+source.jms.destinations=queue:orders
+source.other.type=stomp
+source.other.url=stomp://127.0.0.1:2
+source.other.destinations=queue:payments, topic:prices
+source.nats-in.type=nats
+source.nats-in.url=nats://127.0.0.1:3
+source.nats-in.destinations=in.*.eu, prices.>
+source.both.type=nats
+source.both.url=nats://127.0.0.1:4
+source.both.destinations=x
+sink.both.type=nats
+sink.both.url=nats://127.0.0.1:5
+sink.both.format=json
+sink.both.stream=true
+sink.archive.type=stomp
+sink.archive.url=stomp://127.0.0.1:6
+"""
+
+
+def config(brokers: str = BROKERS) -> Config:
+    return loads(ROUTE + brokers)
+
+
+def at(destination: str, *, to_send: bool = True, brokers: str = BROKERS) -> Place:
+    return place_of(config(brokers), destination, None, None, to_send=to_send)
+
+
+@pytest.mark.parametrize("text", ["orders", "queue:", ":orders", "kafka:"])
+def test_a_destination_has_a_scheme_and_a_name(text: str) -> None:
+    with pytest.raises(UsageError, match=r"expected kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, or NAME:"):
+        kafka_topic(text)
+
+
+def test_only_kafka_is_no_broker() -> None:
+    assert kafka_topic("kafka:orders") == "orders"
+    assert kafka_topic("nats:kafka") is None
+
+
+@pytest.mark.parametrize(
+    ("destination", "address", "url"),
+    [
+        ("queue:orders", "queue:orders", "stomp://127.0.0.1:1"),
+        ("queue:payments", "queue:payments", "stomp://127.0.0.1:2"),
+        ("stomp:queue/payments", "queue:payments", "stomp://127.0.0.1:2"),
+        ("queue:a:b", "queue:a:b", "stomp://127.0.0.1:1"),
+        ("topic:nobody", "topic:nobody", "stomp://127.0.0.1:1"),
+        ("stomp:topic/nobody", "topic:nobody", "stomp://127.0.0.1:6"),
+        ("archive:queue/old", "queue:old", "stomp://127.0.0.1:6"),
+        ("other:/topic/x", "topic:x", "stomp://127.0.0.1:2"),
+        ("nats:in.de.eu", "in.de.eu", "nats://127.0.0.1:3"),
+        ("nats:prices.a.b", "prices.a.b", "nats://127.0.0.1:3"),
+        ("nats:prices", "prices", "nats://127.0.0.1:5"),
+        ("nats:topic:orders", "orders", "nats://127.0.0.1:5"),
+        ("nats-in:orders", "orders", "nats://127.0.0.1:3"),
+        ("both:orders", "orders", "nats://127.0.0.1:5"),
+    ],
+)
+def test_a_destination_leads_to_the_broker_it_names_or_that_reads_it_or_the_first(
+    destination: str, address: str, url: str
+) -> None:
+    place = at(destination)
+    assert (place.address, place.url, place.configured) == (address, url, True)
+
+
+def test_a_name_of_both_is_the_sink_to_send_and_the_source_to_receive() -> None:
+    assert at("both:orders").url == "nats://127.0.0.1:5"
+    assert at("both:orders", to_send=False).url == "nats://127.0.0.1:4"
+
+
+def test_without_any_broker_it_is_where_the_embedded_one_would_be() -> None:
+    for destination, url in (("queue:a", "stomp://127.0.0.1:61613"), ("nats:a", "nats://127.0.0.1:4222")):
+        place = at(destination, brokers="")
+        assert (place.url, place.configured) == (url, False)
+
+
+@pytest.mark.parametrize("subject", ["a.*", "a.>", "*", ">", "*.a.>"])
+def test_wildcards_are_for_receiving(subject: str) -> None:
+    assert at(f"nats:{subject}", to_send=False).address == subject
+    with pytest.raises(UsageError, match="expected a subject without wildcards"):
+        at(f"nats:{subject}")
+
+
+@pytest.mark.parametrize(
+    ("destination", "said"),
+    [
+        ("nats:a..b", "'nats:a..b' is no destination: expected a subject, as in nats:orders.eu"),
+        ("nats:a.>.b", "expected a subject, as in"),
+        ("nats:a b", "expected a subject, as in"),
+        ("stomp:orders", "'stomp:orders' is no destination: expected queue/NAME or topic/NAME"),
+        ("archive:orders", "expected queue/NAME or topic/NAME"),
+        ("jsm:orders", "(NAME is a source or sink: jms, other, nats-in, both, archive)"),
+    ],
+)
+def test_what_is_no_destination_is_told_with_what_would_be_one(destination: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        at(destination, to_send=False)
+    assert said in str(caught.value)
+
+
+def test_a_given_url_is_taken_instead_of_what_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMS_BRIDGE_PASSWORD", "secret")
+    place = place_of(config(), "both:orders", "tls://127.0.0.1:9", "me", to_send=True)
+    assert (place.url, place.broker.username, place.broker.password) == ("tls://127.0.0.1:9", "me", "secret")
+    assert place.sink("test").format is WireFormat.HEADERS
+
+
+@pytest.mark.parametrize(
+    ("destination", "url", "expected"),
+    [
+        ("queue:a", "nats://127.0.0.1:9", "stomp://HOST:PORT or stomp+ssl://HOST:PORT"),
+        ("nats:a", "stomp://127.0.0.1:9", "nats://HOST:PORT or tls://HOST:PORT"),
+        ("nats:a", "nats://127.0.0.1", "nats://HOST:PORT"),
+        ("nats:a", "nats://me@127.0.0.1:9", "nats://HOST:PORT"),
+    ],
+)
+def test_a_given_url_fits_the_destination(destination: str, url: str, expected: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        place_of(config(), destination, url, None, to_send=True)
+    assert str(caught.value).startswith(f"--url {url}: expected {expected}")
+
+
+def test_a_sink_for_one_command_is_as_the_configured_one_unless_told_otherwise() -> None:
+    own = at("both:orders").sink("me")
+    assert (own.format, own.stream, own.client_id, own.workers) == (WireFormat.JSON, True, "me", 1)
+    own = at("both:orders").sink("me", WireFormat.RAW, stream=False)
+    assert (own.format, own.stream) == (WireFormat.RAW, False)
+
+
+def test_a_source_for_one_command_shares_no_subscription() -> None:
+    own = at("nats-in:in.a.eu", to_send=False).source("me", stream="S")
+    assert (own.destinations, own.stream, own.consumer, own.client_id) == (("in.a.eu",), "S", "me", "me")
+    assert (own.selector, own.subscription) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("destination", "text", "address"),
+    [
+        ("queue:a", "queue:replies", "queue:replies"),
+        ("archive:queue/a", "topic/replies", "topic:replies"),
+        ("archive:queue/a", "archive:topic/replies", "topic:replies"),
+        ("queue:a", "stomp:queue/replies", "queue:replies"),
+        ("nats:a", "replies.a", "replies.a"),
+        ("nats:a", "nats:replies", "replies"),
+        ("both:a", "topic:replies", "replies"),
+    ],
+)
+def test_replies_go_to_an_address_of_the_same_broker(destination: str, text: str, address: str) -> None:
+    assert at(destination).reply_address(text) == address
+
+
+def test_a_place_for_replies_has_to_be_one_of_that_broker() -> None:
+    with pytest.raises(UsageError, match="'replies' is no destination: expected queue/NAME"):
+        at("queue:a").reply_address("replies")
+
+
+def test_a_password_on_the_command_line_replaces_the_configured_login(tmp_path: Path) -> None:
+    place = place_of(config(BROKERS + "sink.both.token=t\n"), "both:a", None, "me", to_send=True)
+    assert (place.broker.username, place.broker.token) == ("me", None)
