@@ -6,9 +6,12 @@ import shlex
 from typing import TYPE_CHECKING
 
 from engine.message import Message
+from routes.model import System
 from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
+from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
+from routes.targets import reply_route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,15 +23,67 @@ __all__ = ["try_out"]
 
 
 def try_out(config: Config) -> list[str]:
-    """A `send` and a `receive` for the first route that a simple message can be made up for; else only `receive`."""
+    """A `send` and a `receive` for the first route that a simple message can be made up for; else only `receive`.
+
+    Where nobody keeps a message for who comes later, `receive` is the first of both.
+    """
     flag = "" if config.path.name == "jms-bridge.properties" else f" -c {shlex.quote(str(config.path))}"
-    destinations = [destination for source in config.sources for destination in source.destinations]
-    for route in config.routes:
-        values = dict(_equalities(route.include.root))
-        for destination in destinations:
-            if _winner(config.routes, _message(destination, values)) is route:
-                return [_send(destination, values, flag), f"jms-bridge receive kafka:{route.target.topic}{flag}"]
-    return [f"jms-bridge receive kafka:{route.target.topic}{flag}" for route in config.routes[:1]]
+    routes = [route for route in config.routes if not _is_added(route)]
+    for route in routes:
+        values = {**_wanted(route), **dict(_equalities(route.include.root))}
+        for spelling, destination in _destinations(config):
+            message = _message(destination, values)
+            if _winner(config.routes, message) is route and (place := _place(route, message)) is not None:
+                commands = [_send(spelling, values, flag), _receive(place, flag)]
+                return commands if _keeps(config, route, place) else commands[::-1]
+    return [_receive(place, flag) for route in routes[:1] if (place := _place(route, None)) is not None]
+
+
+def _is_added(route: Route) -> bool:
+    return route.target.sink is not None and route.name == reply_route(route.target.sink)
+
+
+def _destinations(config: Config) -> Iterator[tuple[str, str]]:
+    """What sources read: as `send` takes it, and as messages from there have it."""
+    for source in config.sources:
+        for destination in source.destinations:
+            if source.type is System.NATS:
+                subject = ".".join("any" if word in ("*", ">") else word for word in destination.split("."))
+                yield f"{source.name}:{subject}", f"topic:{subject}"
+            else:
+                yield destination, destination
+
+
+def _wanted(route: Route) -> dict[str, str]:
+    """Values for the properties that the route's destination is made of."""
+    references = route.target.address.references if route.target.address else ()
+    names = (reference.name for reference in references)
+    return {name: "any" for name in names if name != ADDRESS and name not in HEADER_FIELDS}
+
+
+def _place(route: Route, message: Message | None) -> str | None:
+    """Where a route takes a message, as `receive` takes it; None if that is not the same for all, or cannot be made."""
+    if route.target.address is None:
+        return str(route.target)
+
+    def text_of(name: str) -> str | None:
+        found = find(message.lookup, name) if message is not None else None
+        return None if found is None else str(found.value)
+
+    address = route.target.address.fill(text_of)
+    return None if address is None else f"{route.target.sink}:{address}"
+
+
+def _keeps(config: Config, route: Route, place: str) -> bool:
+    """Whether what is sent there waits for who receives it."""
+    if route.target.sink is None:
+        return True
+    sink = next(sink for sink in config.sinks if sink.name == route.target.sink)
+    return sink.type is System.STOMP and place.partition(":")[2].lstrip("/").startswith("queue")
+
+
+def _receive(place: str, flag: str) -> str:
+    return f"jms-bridge receive {shlex.quote(place)}{flag}"
 
 
 def _equalities(node: Node) -> Iterator[tuple[str, str]]:

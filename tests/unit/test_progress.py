@@ -3,6 +3,7 @@
 import io
 import re
 
+import pytest
 from rich.console import Console
 
 from engine.supervision.example import try_out
@@ -59,3 +60,45 @@ def test_a_start_is_told_line_by_line_and_ends_with_what_to_try() -> None:
 def test_what_to_try_leaves_out_a_message_that_no_route_would_take() -> None:
     config = loads(CONFIG.replace("region = 'emea'", "region LIKE '%a'"))
     assert [command.split()[1] for command in try_out(config)] == ["receive"]
+
+
+SINKS = """
+bridge.id=bridge-1
+source.jms.type=stomp
+source.jms.destinations=queue:orders
+source.in.type=nats
+source.in.destinations=prices.>
+sink.out.type=nats
+sink.archive.type=stomp
+sink.archive.reply-to=queue:replies
+"""
+
+
+@pytest.mark.parametrize(
+    ("include", "target", "commands"),
+    [
+        (
+            "msg.address==orders",
+            "archive:queue/old",
+            ['send queue:orders "hello"', "receive archive:queue/old"],
+        ),
+        (
+            "msg.address==orders",
+            "nats:orders.${msg.header.region}",
+            ["receive out:orders.any", 'send queue:orders --property region=any "hello"'],
+        ),
+        (
+            "msg.address LIKE 'prices.%' AND region='eu'",
+            "archive:topic/${msg.address}.${msg.header.region}",
+            ["receive archive:topic/prices.any.eu", 'send in:prices.any --property region=eu "hello"'],
+        ),
+        ("a > 1", "nats:orders", ["receive out:orders"]),
+        ("a > 1", "nats:orders.${msg.header.region}", []),
+    ],
+)
+def test_what_to_try_with_sinks_begins_with_receiving_where_nobody_keeps_messages(
+    include: str, target: str, commands: list[str]
+) -> None:
+    config = loads(f"{SINKS}routes.r.in.include={include}\nroutes.r.out.topic={target}\n")
+    flag = f" -c {config.path}" * (config.path.name != "jms-bridge.properties")
+    assert try_out(config) == [f"jms-bridge {command}{flag}" for command in commands]
