@@ -95,6 +95,7 @@ class Egress:
         self._asked = 0.0
         self._refusal: str | None = None
         self._rests = False
+        self._early: list[Taken] = []
         settings = librdkafka(config, "consumer") | {
             "group.id": f"{config.bridge_id}.sink.{sink.name}",
             "auto.offset.reset": "earliest",
@@ -122,6 +123,9 @@ class Egress:
             HardFailureError: Kafka refuses the bridge.
             UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
         """
+        if self._early:
+            early, self._early = self._early[:most], self._early[most:]
+            return early
         self._rest(rests=False)
         first = self._consumer.poll(timeout_seconds)
         self._check()
@@ -138,9 +142,11 @@ class Egress:
         """Takes nothing, but stays a member of the group; raises as `take` does."""
         self._rest(rests=True)
         message = self._consumer.poll(timeout_seconds)
-        if message is not None:
-            self._taken(message)
         self._check()
+        if message is not None and (taken := self._taken(message)) is not None:
+            # From a partition that was assigned only now.
+            self._early.append(taken)
+            self._rests = False
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
         """Where the next reader of each partition would begin. What does not get through is repeated with later ones.
@@ -176,8 +182,9 @@ class Egress:
             self._on_error(error)
             return None
         headers: Any = message.headers() or ()
-        place: Any = (message.partition(), message.offset())
-        return Taken(*place, Record(message.key(), message.value(), tuple(headers)))
+        partition: Any = message.partition()
+        offset: Any = message.offset()
+        return Taken(partition, offset, Record(message.key(), message.value(), tuple(headers)))
 
     def _rest(self, *, rests: bool) -> None:
         if rests is not self._rests:
@@ -186,7 +193,9 @@ class Egress:
             self._rests = rests
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
-        self._released({place.partition for place in places})
+        partitions = {place.partition for place in places}
+        self._early = [taken for taken in self._early if taken.partition not in partitions]
+        self._released(partitions)
         # What is assigned next is not paused.
         self._rests = False
 

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.embedded import EmbeddedNats, free_ports
 from engine.topics import ensure_journal
+from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
 from tests.integration.connectors.running import Running, configure
+from tests.integration.connectors.sinks import NatsSinkHarness, RunningSink, StompSinkHarness
 from tests.integration.connectors.stomp_harness import StompHarness
 
 if TYPE_CHECKING:
@@ -20,9 +23,11 @@ if TYPE_CHECKING:
     from engine.embedded import EmbeddedArtemis, EmbeddedKafka
     from routes.model import Config
     from tests.integration.connectors.harness import Harness
+    from tests.integration.connectors.sinks import SinkHarness
 
 Configure = Callable[[Mapping[str, str]], "Config"]
 Start = Callable[..., Running]
+StartSink = Callable[..., RunningSink]
 
 _names = itertools.count(1)
 
@@ -32,11 +37,65 @@ def stomp(artemis: EmbeddedArtemis) -> StompHarness:
     return StompHarness(artemis)
 
 
-@pytest.fixture(params=["stomp"])
+@pytest.fixture
+def jetstream(nats: EmbeddedNats) -> NatsHarness:
+    return NatsHarness(nats)
+
+
+@pytest.fixture
+def own(tmp_path: Path, nats_server: Path) -> Iterator[NatsHarness]:
+    """A NATS server of the test's own, to kill."""
+    server = EmbeddedNats(tmp_path / "own", *free_ports(1), nats_server)
+    server.start()
+    yield NatsHarness(server)
+    server.stop()
+
+
+@pytest.fixture
+def connectors(tmp_path: Path) -> Iterator[Connectors]:
+    """Makes NATS sources and sinks, and closes them."""
+    made = Connectors(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["stomp", "jetstream"])
 def harness(request: pytest.FixtureRequest) -> Harness:
     """Each connector's broker; the names are those of the fixtures that give it."""
     found: Harness = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture(params=["stomp_sink", "nats_sink"])
+def sink_harness(request: pytest.FixtureRequest) -> SinkHarness:
+    """The same for sinks."""
+    found: SinkHarness = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def stomp_sink(stomp: StompHarness) -> StompSinkHarness:
+    return StompSinkHarness(stomp)
+
+
+@pytest.fixture
+def nats_sink(nats: EmbeddedNats) -> NatsSinkHarness:
+    return NatsSinkHarness(nats)
+
+
+@pytest.fixture
+def start_sink() -> Iterator[StartSink]:
+    """Starts workers of sinks; those still running are stopped at the end."""
+    running: list[RunningSink] = []
+
+    def begin(config: Config, worker: int = 1) -> RunningSink:
+        running.append(RunningSink(config, worker))
+        return running[-1]
+
+    yield begin
+    for each in running:
+        if each.alive:
+            each.stop()
 
 
 @pytest.fixture

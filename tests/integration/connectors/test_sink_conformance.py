@@ -1,0 +1,312 @@
+"""What every sink must do, whatever it connects to. A connector joins with its harness, see `conftest`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.errors import SoftFailureError
+from engine.message import BodyType, Message
+from engine.telemetry.status import State
+from routes.properties import JmsType, Property
+from tests.integration.connectors.running import read
+from tests.integration.connectors.sinks import (
+    SINK,
+    RouterStandIn,
+    committed,
+    configure,
+    in_order,
+    numbered,
+    numbers,
+    wait_for,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from engine.embedded import EmbeddedKafka
+    from routes.model import Config
+    from tests.conftest import TopicFactory
+    from tests.integration.connectors.conftest import StartSink
+    from tests.integration.connectors.proxy import Proxy
+    from tests.integration.connectors.sinks import SinkHarness
+
+
+@pytest.fixture
+def config(sink_harness: SinkHarness, tmp_path: Path, kafka: EmbeddedKafka, queue: str) -> Config:
+    sink_harness.create(queue)
+    return configure(tmp_path, kafka.bootstrap, queue, sink_harness.settings())
+
+
+def test_it_delivers_what_is_there_and_nothing_of_it_again(
+    sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
+) -> None:
+    router = RouterStandIn(config)
+    router.give(sink_harness.address(queue), numbered(20))
+    sink = start_sink(config)
+    sink.delivers(20)
+    assert sink.status.current.state is State.READY
+    router.give(sink_harness.address(queue), numbered(5, begin=20))
+    sink.delivers(25)
+    sink.stop()
+    assert sink.error is None
+    assert committed(config) == 25
+
+    again = start_sink(config)
+    router.give(sink_harness.address(queue), numbered(1, begin=25))
+    again.delivers(1)
+    again.stop()
+    assert again.count("delivered_messages") == 1
+    found = numbers(sink_harness.arrived(queue, 26))
+    assert sorted(found) == list(range(26))
+    assert in_order(found)
+
+
+def test_bodies_fields_and_properties_arrive(
+    sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
+) -> None:
+    properties = {"region": Property("emea", JmsType.STRING), "amount": Property("5", JmsType.INT)}
+    headers = {"JMSMessageID": "ID:1", "JMSCorrelationID": "c:1", "JMSType": "new"}
+    text = Message("grüße \u20ac".encode(), headers=headers, properties=properties)
+    data = Message(bytes(range(256)), BodyType.BYTES, headers, properties)
+    empty = Message(b"", headers=headers)
+    RouterStandIn(config).give(sink_harness.address(queue), [text, data, empty])
+    start_sink(config).delivers(3)
+
+    arrived = sink_harness.arrived(queue, 3)
+    assert [each.body for each in arrived] == [text.body, data.body, b""]
+    for each in arrived[:2]:
+        assert each.headers["region"] == "emea"
+        assert each.headers["amount"] == "5"
+        assert "c:1" in each.headers.values()
+        assert "new" in each.headers.values()
+        assert not [name for name in each.headers if "destination" in name.lower() and "jmsbridge" in name]
+
+
+@pytest.fixture
+def slowed(
+    sink_harness: SinkHarness, tmp_path: Path, kafka: EmbeddedKafka, queue: str, proxied: Callable[[int], Proxy]
+) -> Config:
+    """The same with a broker that confirms about two thousand messages a second."""
+    sink_harness.create(queue)
+    proxy = proxied(sink_harness.port)
+    proxy.piece_bytes, proxy.pause_seconds = 2000, 0.03
+    return configure(tmp_path, kafka.bootstrap, queue, sink_harness.settings(proxy.port))
+
+
+def test_many_arrive_once_and_in_order_through_stops_and_starts(
+    sink_harness: SinkHarness, slowed: Config, start_sink: StartSink, queue: str
+) -> None:
+    config = slowed
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(20_000, size=200))
+    delivered = 0
+    for _ in range(3):
+        sink = start_sink(config)
+        sink.delivers(1)
+        sink.stop()
+        assert sink.error is None
+        delivered += sink.count("delivered_messages")
+    last = start_sink(config)
+    last.delivers(20_000 - delivered)
+    last.stop()
+    assert committed(config) == 20_000
+    found = numbers(sink_harness.arrived(queue, 20_000))
+    assert sorted(found) == list(range(20_000))
+    assert in_order(found)
+
+
+def test_a_broker_that_is_killed_and_comes_back_has_everything_once_and_in_order(
+    sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
+) -> None:
+    router = RouterStandIn(config)
+    router.give(sink_harness.address(queue), numbered(3000, size=500))
+    sink = start_sink(config)
+    sink.delivers(200)
+    sink_harness.kill()
+    wait_for(lambda: sink.status.current.state is State.DEGRADED, "degraded")
+    router.give(sink_harness.address(queue), numbered(100, begin=3000))
+    sink_harness.start()
+    # What the broker had stored but not confirmed is sent again, and counted once.
+    sink.delivers(3100)
+    sink.stop()
+    assert sink.error is None
+    assert sink.count("reconnects") >= 1
+    assert committed(config) == 3100
+    found = numbers(sink_harness.arrived(queue, 3100))
+    assert sorted(found) == list(range(3100))
+    assert in_order(found)
+
+
+def test_connections_that_are_cut_lose_and_double_nothing(
+    sink_harness: SinkHarness,
+    tmp_path: Path,
+    kafka: EmbeddedKafka,
+    queue: str,
+    start_sink: StartSink,
+    proxied: Callable[[int], Proxy],
+) -> None:
+    sink_harness.create(queue)
+    proxy = proxied(sink_harness.port)
+    config = configure(tmp_path, kafka.bootstrap, queue, sink_harness.settings(proxy.port))
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(4000, size=300))
+    sink = start_sink(config)
+    for part in (1, 800, 1600):
+        sink.delivers(part)
+        proxy.cut()
+    sink.delivers(4000)
+    sink.stop()
+    assert sink.count("reconnects") >= 1
+    found = numbers(sink_harness.arrived(queue, 4000))
+    assert sorted(found) == list(range(4000))
+    assert in_order(found)
+
+
+def test_a_slow_peer_holds_the_sink_back_without_losing_anything(
+    sink_harness: SinkHarness,
+    tmp_path: Path,
+    kafka: EmbeddedKafka,
+    queue: str,
+    start_sink: StartSink,
+    proxied: Callable[[int], Proxy],
+) -> None:
+    sink_harness.create(queue)
+    proxy = proxied(sink_harness.port)
+    proxy.piece_bytes, proxy.pause_seconds = 500, 0.02
+    config = configure(tmp_path, kafka.bootstrap, queue, sink_harness.settings(proxy.port))
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(3000, size=1000))
+    sink = start_sink(config)
+    sink.delivers(1)
+    proxy.pause_seconds = 0
+    sink.delivers(3000)
+    sink.stop()
+    assert sorted(numbers(sink_harness.arrived(queue, 3000))) == list(range(3000))
+
+
+def test_two_workers_share_the_work_and_keep_the_order_of_keys(
+    sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
+) -> None:
+    router = RouterStandIn(config)
+    both = start_sink(config), start_sink(config, 2)
+    for part in range(10):
+        router.give(sink_harness.address(queue), numbered(300, begin=300 * part))
+        time.sleep(0.3)
+    wait_for(lambda: sum(sink.count("delivered_messages") for sink in both) >= 3000, "3000 delivered")
+    for sink in both:
+        sink.stop()
+        assert sink.error is None
+    found = numbers(sink_harness.arrived(queue, 3000))
+    assert sorted(found) == list(range(3000))
+    assert in_order(found)
+
+
+def test_what_the_other_side_refuses_becomes_a_dead_letter_and_the_rest_goes_on(
+    sink_harness: SinkHarness,
+    tmp_path: Path,
+    kafka: EmbeddedKafka,
+    topic: TopicFactory,
+    queue: str,
+    start_sink: StartSink,
+) -> None:
+    sink_harness.create(queue)
+    dead = topic("dead")
+    settings = {
+        **sink_harness.settings(),
+        "routing.dead-letter-topic": dead,
+        "routing.on-soft-failure": "dead-letter",
+        "routes.other.in.include": "x = 1",
+        "routes.other.out.topic": "other",
+        "routes.other.on-soft-failure": "skip",
+    }
+    config = configure(tmp_path, kafka.bootstrap, queue, settings)
+    router = RouterStandIn(config)
+    router.give(sink_harness.address(queue), numbered(10))
+    for message in numbered(2, begin=10):
+        address, refused = sink_harness.refused(message)
+        router.give(address, [refused])
+    router.give(sink_harness.address(queue), numbered(10, begin=12))
+    router.give(address, [sink_harness.refused(*numbered(1, begin=22))[1]], route="other")
+    router.give(sink_harness.address(queue), numbered(10, begin=23))
+    sink = start_sink(config)
+    sink.delivers(30)
+    wait_for(lambda: committed(config) == 33, "all dealt with")
+    sink.stop()
+
+    assert sink.error is None
+    assert sink.count("rejected_messages", reason="refused", policy="dead-letter") == 2
+    assert sink.count("rejected_messages", reason="refused", policy="skip") == 1
+    letters = [located.record for located in read(kafka.bootstrap, dead)]
+    assert sorted(int(letter.value or b"") for letter in letters) == [10, 11]
+    assert {letter.header("jmsbridge.route") for letter in letters} == {"r"}
+    assert {letter.header("__connect.errors.stage") for letter in letters} == {f"sink {SINK}"}
+    assert all(letter.header("__connect.errors.exception.message") for letter in letters)
+    found = numbers(sink_harness.arrived(queue, 30))
+    assert sorted(found) == [*range(10), *range(12, 22), *range(23, 33)]
+    assert in_order(found)
+
+
+def test_by_the_default_policy_what_is_refused_ends_the_sink_and_stays(
+    sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
+) -> None:
+    address, refused = sink_harness.refused(*numbered(1))
+    RouterStandIn(config).give(address, [refused])
+    sink = start_sink(config)
+    sink.join(60)
+    assert isinstance(sink.error, SoftFailureError)
+    assert "cannot be sent to out:" in str(sink.error)
+    assert committed(config) == 0
+
+
+def test_a_broker_that_is_not_there_at_start_is_waited_for(
+    sink_harness: SinkHarness,
+    tmp_path: Path,
+    kafka: EmbeddedKafka,
+    queue: str,
+    start_sink: StartSink,
+) -> None:
+    sink_harness.create(queue)
+    config = configure(tmp_path, kafka.bootstrap, queue, sink_harness.settings())
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(10))
+    sink_harness.kill()
+    try:
+        sink = start_sink(config)
+        wait_for(lambda: sink.status.current.state is State.DEGRADED, "degraded")
+    finally:
+        sink_harness.start()
+    sink.delivers(10)
+    assert sorted(numbers(sink_harness.arrived(queue, 10))) == list(range(10))
+
+
+def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(
+    sink_harness: SinkHarness, slowed: Config, start_sink: StartSink, queue: str
+) -> None:
+    config = slowed
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(10_000, size=300))
+    code = (
+        "import sys, threading; from pathlib import Path; from prometheus_client import CollectorRegistry;"
+        "from engine.connectors.sink_loop import run_sink; from engine.telemetry.status import Reporter;"
+        "from routes import config;"
+        "run_sink(config.load(Path(sys.argv[1])), 'out', 1, Reporter(None, 'sink:out', CollectorRegistry()),"
+        " threading.Event())"
+    )
+    for _ in range(3):
+        before = committed(config)
+        process = subprocess.Popen([sys.executable, "-c", code, str(config.path)], start_new_session=True)
+        try:
+            wait_for(lambda before=before: committed(config) > before, "some progress")
+            assert process.poll() is None
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+    sink = start_sink(config)
+    wait_for(lambda: committed(config) == 10_000, "all delivered")
+    sink.stop()
+    found = numbers(sink_harness.arrived(queue, 10_000))
+    assert sorted(found) == list(range(10_000))
+    assert in_order(found)
