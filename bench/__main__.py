@@ -1,6 +1,6 @@
 """`python -m bench`: runs the measurements that were asked for, one after the other, on a Kafka of their own.
 
-That of the codecs needs neither Kafka nor the Java programs.
+That of the codecs needs neither Kafka nor the Java programs, that of the STOMP source runs its own from their source.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from bench import codecs, latency, memory, programs, start, throughput
+from bench import codecs, latency, memory, programs, start, stomp_source, throughput
 from bench.broker import broker
 from bench.options import parse
 from bench.report import machine, save, targets
@@ -30,6 +30,7 @@ _MEASURE = {
     "latency": latency.measure,
     "memory": memory.measure,
     "start": start.measure,
+    "stomp-source": stomp_source.measure,
 }
 
 
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     before = machine()
     try:
-        if _MEASURE.keys() & options.measurements:
+        if (_MEASURE.keys() - {"stomp-source"}).intersection(options.measurements):
             programs.build()
         reports = [_measured(name, options) for name in options.measurements]
     except (BridgeError, KafkaException, RuntimeError) as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
-MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs")
+MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs", "stomp-source")
 _MODES = ("realtime", "batch")
 
 
@@ -30,6 +30,8 @@ class Options:
     latency_seconds: int
     memory_rate: int
     memory_seconds: int
+    source_messages: int
+    source_warm_up: int
     modes: tuple[str, ...]
     peer: bool
     floor: bool
@@ -56,6 +58,8 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--seconds", type=int, default=250, help="latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
+    add("--source-messages", type=int, default=100_000, help="stomp-source: messages that are timed")
+    add("--source-warm-up", type=int, default=50_000, help="stomp-source: messages before these")
     add("--mode", choices=_MODES, help="only this mode of the bridge")
     add("--no-peer", action="store_true", help="the bridge alone")
     add("--floor", action="store_true", help="latency: also a plain consumer on the journal, with no routing at all")
@@ -75,6 +79,8 @@ def parse(arguments: Sequence[str]) -> Options:
         latency_seconds=given.seconds,
         memory_rate=given.memory_rate,
         memory_seconds=given.memory_seconds,
+        source_messages=given.source_messages,
+        source_warm_up=given.source_warm_up,
         modes=(given.mode,) if given.mode else _MODES,
         peer=not given.no_peer,
         floor=given.floor,

@@ -1,0 +1,95 @@
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import javax.jms.Connection;
+import javax.jms.DeliveryMode;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.Queue;
+import javax.jms.QueueBrowser;
+import javax.jms.Session;
+import javax.jms.TextMessage;
+import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+/**
+ * A plain JMS application beside the STOMP source, with Artemis's own client; run from its source.
+ *
+ * <p>{@code load url= queue= messages= bytes=} sends persistent text messages. {@code consume url= queue= messages=
+ * bootstrap= topic= batch=} takes that many, produces each to Kafka (value and message id) and acknowledges a batch
+ * after Kafka has confirmed all of it. {@code left url= queue=} prints how many are in the queue.
+ */
+public final class JmsPeer {
+    private JmsPeer() {}
+
+    public static void main(String[] arguments) throws Exception {
+        Map<String, String> given = new HashMap<>();
+        for (String argument : Arrays.copyOfRange(arguments, 1, arguments.length)) {
+            given.put(argument.substring(0, argument.indexOf('=')), argument.substring(argument.indexOf('=') + 1));
+        }
+        try (var factory = new ActiveMQConnectionFactory(given.get("url")); var connection = factory.createConnection()) {
+            connection.start();
+            switch (arguments[0]) {
+                case "load" -> load(connection, given);
+                case "consume" -> consume(connection, given);
+                case "left" -> left(connection, given);
+                default -> throw new IllegalArgumentException(arguments[0]);
+            }
+        }
+    }
+
+    private static void load(Connection connection, Map<String, String> given) throws Exception {
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+        MessageProducer producer = session.createProducer(session.createQueue(given.get("queue")));
+        producer.setDeliveryMode(DeliveryMode.PERSISTENT);
+        String text = "x".repeat(Integer.parseInt(given.get("bytes")));
+        int messages = Integer.parseInt(given.get("messages"));
+        for (int sent = 1; sent <= messages; sent++) {
+            producer.send(session.createTextMessage(text));
+            if (sent % 1000 == 0 || sent == messages) session.commit();
+        }
+    }
+
+    private static void consume(Connection connection, Map<String, String> given) throws Exception {
+        Session session = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(session.createQueue(given.get("queue")));
+        int messages = Integer.parseInt(given.get("messages"));
+        int batch = Integer.parseInt(given.get("batch"));
+        String topic = given.get("topic");
+        AtomicReference<Exception> failure = new AtomicReference<>();
+        Map<String, Object> settings = Map.of(
+            "bootstrap.servers", given.get("bootstrap"), "acks", "all", "enable.idempotence", true,
+            "linger.ms", 5, "batch.size", 512 * 1024);
+        try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+            for (int taken = 1; taken <= messages; taken++) {
+                Message message = consumer.receive();
+                byte[] value = ((TextMessage) message).getText().getBytes(UTF_8);
+                byte[] key = message.getJMSMessageID().getBytes(UTF_8);
+                producer.send(new ProducerRecord<>(topic, key, value), (metadata, error) -> {
+                    if (error != null) failure.compareAndSet(null, error);
+                });
+                if (taken % batch == 0 || taken == messages) {
+                    producer.flush();
+                    if (failure.get() != null) throw failure.get();
+                    message.acknowledge();
+                }
+            }
+        }
+    }
+
+    private static void left(Connection connection, Map<String, String> given) throws Exception {
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        Queue queue = session.createQueue(given.get("queue"));
+        int found = 0;
+        try (QueueBrowser browser = session.createBrowser(queue)) {
+            for (var messages = browser.getEnumeration(); messages.hasMoreElements(); found++) messages.nextElement();
+        }
+        System.out.println(found);
+    }
+}
