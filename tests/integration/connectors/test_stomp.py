@@ -202,7 +202,7 @@ def test_a_tls_file_that_is_no_certificate_is_told_at_once(
     source.join()
 
     assert isinstance(source.error, SetupError)
-    assert "source 'src': TLS cannot use" in str(source.error)
+    assert "'src': TLS cannot use" in str(source.error)
     assert "ca.pem: " in str(source.error)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.connectors.base import Outcome, Outgoing
+from engine.connectors.stomp.sink import StompSink
 from engine.embedded import free_ports
+from engine.message import Message
 from engine.telemetry.status import State
+from routes.model import SinkConfig
 from tests.conftest import JARS
 from tests.integration.connectors.running import until
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
@@ -51,6 +56,26 @@ def test_it_logs_in_over_tls_and_waits_there_with_heart_beats(
     assert source.status.current.state is State.READY
     source.stop()
     assert source.error is None
+
+
+def test_a_sink_sends_over_tls_and_its_heart_beats_keep_the_connection(
+    secure: SecureArtemis, configured: Configure, queue: str
+) -> None:
+    config = configured(settings(secure, queue))
+    shared = {
+        name: getattr(config.sources[0], name)
+        for name in ("type", "url", "username", "password", "tls_ca", "heartbeat_seconds")
+    }
+    sink = StompSink(config, SinkConfig(name="out", topic="t", **shared), 1)
+    sink.connect()
+
+    deadline = time.monotonic() + 4
+    while time.monotonic() < deadline:
+        assert sink.outcomes(0.5) == []
+    sink.send([Outgoing(7, Message(b"hello"), f"queue/{queue}", "7")])
+
+    assert sink.outcomes(10) == [Outcome(7)]
+    sink.close()
 
 
 def test_it_shows_its_own_certificate_where_that_is_wanted(
