@@ -18,7 +18,6 @@ import typer
 
 from engine.errors import UsageError
 from routes.model import BrokerConfig, SinkConfig, SourceConfig, System, WireFormat
-from routes.targets import ADDRESSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,13 +107,14 @@ def place_of(config: Config, destination: str, url: str | None, username: str | 
     scheme, _, rest = destination.partition(":")
     system = _system(config, scheme, destination, to_send)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
+    login: dict[str, Any] = {"username": username, "password": os.environ.get(_PASSWORD)} if username else {}
     if url is not None:
-        found: BrokerConfig | None = _given(system, url, username)
+        found: BrokerConfig | None = BrokerConfig(name="command line", type=system, url=_checked(system, url))
     else:
         found = _named(config, scheme, to_send) or _first(config, scheme, system, address)
-        if found is not None and username is not None:
-            found = replace(found, username=username, password=os.environ.get(_PASSWORD), token=None, credentials=None)
-    broker = found or BrokerConfig(name=system.value, type=system, username=username)
+    broker = found or BrokerConfig(name=system.value, type=system)
+    if login:
+        broker = replace(broker, **login, token=None, credentials=None)
     return Place(destination, address, broker, config.url(broker), found is not None)
 
 
@@ -162,6 +162,8 @@ def _covers(subject: list[str], words: list[str]) -> bool:
 
 
 def _address(system: System, address: str, destination: str, *, wildcards: bool) -> str:
+    from routes.targets import ADDRESSES
+
     bare = address if system is System.STOMP else _NATS_KIND.sub("", address)
     plain = _WILDCARD.sub("x", bare) if wildcards and system is System.NATS else bare
     if not re.fullmatch(ADDRESSES[system].pattern, plain):
@@ -172,13 +174,12 @@ def _address(system: System, address: str, destination: str, *, wildcards: bool)
     return f"{found[1]}:{found[2]}" if found else bare
 
 
-def _given(system: System, url: str, username: str | None) -> BrokerConfig:
+def _checked(system: System, url: str) -> str:
     pattern, expected = _URLS[system]
     if not re.fullmatch(rf"(?:{pattern})://[^\s/@]+:[0-9]{{1,5}}/?", url):
         msg = f"--url {url}: expected {expected}"
         raise UsageError(msg)
-    password = os.environ.get(_PASSWORD)
-    return BrokerConfig(name="command line", type=system, url=url, username=username, password=password)
+    return url
 
 
 def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:

@@ -179,15 +179,14 @@ def _told(place: Place) -> Iterator[None]:
     except NotConnectedError as error:
         if error.back_off_seconds is not None or str(error).startswith(_SAID):
             raise HardFailureError(f"{place.url} refuses: {error}") from error
-        raise UnreachableError(f"{place.url} does not answer ({error}); {_hint(place)}") from error
+        raise UnreachableError(f"{place.url} does not answer ({error}){_hint(place, error)}") from error
     finally:
         structlog.configure(**configured)
 
 
-def _hint(place: Place) -> str:
-    if place.configured:
-        return f"is the broker running, and is this its {_PORTS[place.system]}?"
-    return (
-        f"no source or sink of type {place.system} is configured: name a broker with --url, or "
-        "start a bridge that has one"
-    )
+def _hint(place: Place, error: NotConnectedError) -> str:
+    """What to do about it."""
+    if not place.configured:
+        missing = f"no source or sink of type {place.system} is configured"
+        return f"; {missing}: name a broker with --url, or start a bridge that has one"
+    return "" if str(error).endswith("?") else f"; is the broker running, and is this its {_PORTS[place.system]}?"

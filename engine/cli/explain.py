@@ -49,7 +49,8 @@ def register(app: typer.Typer) -> None:
 
 def command(
     address: Annotated[
-        str | None, typer.Option(metavar="DESTINATION", help="JMSDestination: queue:NAME or topic:NAME.")
+        str | None,
+        typer.Option(metavar="DESTINATION", help="JMSDestination: queue:NAME, topic:NAME, or topic:SUBJECT of NATS."),
     ] = None,
     headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
     properties: Properties = [],  # noqa: B006

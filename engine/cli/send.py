@@ -124,6 +124,9 @@ def send(
 
     place = place_of(settings, destination, url, username, to_send=True)
     own = sink_of(place, who("send"), form, stream or None)
+    if stream and "JMSReplyTo" in fields:
+        msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
+        raise UsageError(msg)
     give(settings, place, own, *outgoing(place, own, message), number=count)
     note(f"sent {_count(count)} to {destination} at {place.url}")
 

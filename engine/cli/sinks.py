@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from routes.targets import reply_route
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,6 +15,8 @@ __all__ = ["as_mermaid", "as_text", "is_added", "own_routes"]
 
 def is_added(route: Route) -> bool:
     """Whether the bridge has added it by itself, to take replies back."""
+    from routes.targets import reply_route
+
     return route.target.sink is not None and route.name == reply_route(route.target.sink)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -174,6 +175,27 @@ def test_a_stream_keeps_what_was_sent_and_is_not_changed_by_who_looks(
         assert {**EXPECTED, "jms.JMSXDeliveryCount": "1"}.items() <= headers(shown[0]).items()
         assert headers(shown[0])["jmsbridge.types"] == "n=int,ok=boolean"
     assert len(run("receive", f"nats:{stream}.*", "--stream", stream, "-n", "31", "--json").out.splitlines()) == 31
+    assert asyncio.run(_with_client(nats, lambda client: client.jetstream().consumers_info(stream))) == []
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_following_ends_with_ctrl_c_and_leaves_nothing_behind(
+    run: Run, configuration: Path, stream: str, nats: EmbeddedNats, kept: bool
+) -> None:
+    command = [*JMS_BRIDGE, "receive", f"nats:{stream}.eu", "--follow", "--json", "-c", str(configuration)]
+    command += ["--stream", stream] if kept else []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        came: list[str] = []
+        with _beside(lambda: came.append(process.stdout.readline() if process.stdout else ""), Event()):
+            while not came and process.poll() is None:
+                assert run("send", f"nats:{stream}.eu", "7").code == 0
+                time.sleep(0.1)
+        assert json.loads(came[0])["body"] == "7"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr.read() == ""
     assert asyncio.run(_with_client(nats, lambda client: client.jetstream().consumers_info(stream))) == []
 
 

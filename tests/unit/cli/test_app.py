@@ -197,6 +197,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
             ("send", "queue:a", "x", "--reply-to", "replies"),
             "'replies' is no destination: expected queue/NAME or topic/",
         ),
+        (("send", "nats:a", "x", "--stream", "--reply-to", "b"), "--stream and --reply-to do not go together"),
         (("receive", "queue:a", "--stream", "S"), "--stream is for NATS; queue:a is read without"),
         (("receive", "kafka:a", "--stream", "S"), "--stream is for NATS; kafka:a is read without"),
         (("request", "kafka:a", "x"), "kafka:a: Kafka knows no replies; ask at a queue, topic or subject"),
