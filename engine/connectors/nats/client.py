@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ __all__ = ["Client", "Handler"]
 
 Handler = Callable[[bytes, bytes, bytes, bytes], None]
 """Takes subject, reply, header block and body of one message, the middle two perhaps empty; must not raise."""
+
+_ERROR = re.compile(rb"^-ERR '(.*)'\r\n", re.MULTILINE)
 
 # It logs errors with a stack trace that end the connection, which is told in one line.
 logging.getLogger("nats").setLevel(logging.CRITICAL)
@@ -65,10 +68,30 @@ class Client(NatsClient):
         writer = self._transport._io_writer
         return writer.transport.get_write_buffer_size() if writer else 0
 
+    def abort(self) -> None:
+        """Ends the connection without sending what the socket has not taken."""
+        if isinstance(self._transport, TcpTransport) and self._transport._bare_io_writer is not None:
+            self._transport._bare_io_writer.transport.abort()
+
+    @property
+    def broken_by(self) -> Exception | None:
+        """What the connection broke by, such as what the other side of TLS said; nats-py tells that it is lost."""
+        return self._reader.exception() if self._reader else None
+
+    @property
+    def last_words(self) -> str:
+        """What a server that hung up on a login had said before; nats-py may see the end first."""
+        found = _ERROR.search(bytes(getattr(self._reader, "_buffer", b"")))
+        return found[1].decode("utf-8", "replace") if found else ""
+
     @property
     def reads(self) -> bool:
         """Whether it still listens to the server; False after bytes that are no NATS protocol."""
         return self._reading_task is not None and not self._reading_task.done()
+
+    @property
+    def _reader(self) -> asyncio.StreamReader | None:
+        return self._transport._io_reader if isinstance(self._transport, TcpTransport) else None
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
         handler = self._handlers.get(sid)

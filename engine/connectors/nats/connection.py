@@ -36,6 +36,7 @@ T = TypeVar("T")
 _CONNECT_SECONDS = 10
 _ANSWER_SECONDS = 10.0
 _GOOD_BYE_SECONDS = 5.0
+_SOON_SECONDS = 0.1
 _REFUSED_SECONDS = 30.0
 _MOST_UNSENT_BYTES = 4 * 1024 * 1024
 _SILENT_BEATS = 2
@@ -75,7 +76,8 @@ class Connection:
         self._opening = True
         try:
             self.run(self._connect(self._client), _CONNECT_SECONDS * 3)
-        except NotConnectedError:
+        except NotConnectedError as error:
+            self._fault = error
             self.close()
             raise
         finally:
@@ -94,7 +96,9 @@ class Connection:
     def check(self) -> None:
         """NotConnectedError if the connection is gone."""
         client = self._opened()
-        if self._fault is None and not client.reads and not self._opening:
+        if self._fault is None and client.is_closed:
+            self._ended(client)
+        elif self._fault is None and not client.reads and not self._opening:
             self.fail("the server sent what is no NATS protocol")
         if self._fault is not None:
             raise self._fault
@@ -217,7 +221,10 @@ class Connection:
         loop, self._loop = self._loop, None
         if client is None or loop is None:
             return
-        loop.run_until_complete(_end(client))
+        if self._fault is not None:
+            # It would wait for what is not sent yet.
+            client.abort()
+        loop.run_until_complete(_end(client, _GOOD_BYE_SECONDS if self._fault is None else _SOON_SECONDS))
         loop.close()
 
     async def _connect(self, client: Client) -> None:
@@ -240,7 +247,10 @@ class Connection:
                 pending_size=-1,
                 **signs,  # type: ignore[arg-type]
             )
-        except (OSError, errors.Error) as error:
+        except OSError as error:
+            said = client.last_words
+            raise _refusal(errors.Error(said) if said else client.broken_by or error) from error
+        except errors.Error as error:
             raise _refusal(error) from error
         if not client.is_connected:
             raise NotConnectedError("the server has closed the connection")
@@ -272,11 +282,13 @@ class Connection:
         self.wake()
 
     async def _on_close(self) -> None:
-        if self._fault is None and self._client is not None:
-            error = self._cause or self._client.last_error
-            refusal = _refusal(error) if error else NotConnectedError("the server has closed the connection")
-            self.fail(str(refusal), refusal.back_off_seconds)
-        self.wake()
+        if self._client is not None:
+            self._ended(self._client)
+
+    def _ended(self, client: Client) -> None:
+        error = self._cause or client.last_error
+        refusal = _refusal(error) if error else NotConnectedError("the server has closed the connection")
+        self.fail(str(refusal), refusal.back_off_seconds)
 
     def _opened(self) -> Client:
         if self._client is None:
@@ -284,10 +296,11 @@ class Connection:
         return self._client
 
 
-async def _end(client: Client) -> None:
+async def _end(client: Client, seconds: float) -> None:
     # Not even a server that does not answer may hold it up, nor an error of a connection that ends anyway.
     with suppress(Exception):
-        await asyncio.wait_for(client.close(), _GOOD_BYE_SECONDS)
+        await asyncio.wait_for(client.close(), seconds)
+    client.abort()
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

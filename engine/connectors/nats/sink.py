@@ -73,6 +73,8 @@ class NatsSink:
         """By the last part of the subject that the confirmation comes to."""
         self._looked_up: dict[bytes, str] = {}
         """Subjects whose stream was asked for, by the same."""
+        self._closed: set[str] = set()
+        """Subjects that the server has refused, in lower case; it tells so for each message."""
         self._inbox = b""
         self._heard_at = 0.0
         self._called_at = 0.0
@@ -88,6 +90,7 @@ class NatsSink:
         self._sent.clear()
         self._unconfirmed.clear()
         self._looked_up.clear()
+        self._closed.clear()
         self._connection.open()
         if self._sink.stream:
             inbox = self._connection.new_inbox()
@@ -223,7 +226,9 @@ class NatsSink:
         concerned = {sent.subject for sent in self._sent if not sent.settled and sent.subject.lower() == subject}
         for name in concerned:
             self._refuse(name, f"the server does not allow the bridge to publish to '{name}'")
-        return bool(concerned)
+        if concerned:
+            self._closed.add(subject)
+        return subject in self._closed
 
     def _refuse(self, subject: str, why: str) -> None:
         for sent in self._sent:

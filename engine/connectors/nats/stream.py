@@ -3,7 +3,7 @@
 Specification: ADR-13 (pull requests) of https://github.com/nats-io/nats-architecture-and-design. Some hundred messages
 are always asked for beforehand. A message stays open until it is acknowledged: it is prolonged while it waits for the
 journal, and given back when the connection is left, so that it comes again at once and not after the consumer's
-ack_wait. What the server sends again although it is still open here is not handed over twice.
+ack_wait. What the server sends again although this connection has had it is not handed over twice.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _FRAMING_BYTES = 64 * 1024
 _EXPIRES_SECONDS = 30.0
 _LATE_SECONDS = 5.0
 _NO_SEQUENCE = -1
+_TOKENS = 9
+_REMEMBERED = 25_000
 _PENDING = "Nats-Pending-Messages"
 _GONE = 503
 _SIGN_OF_LIFE = 100
@@ -56,6 +58,8 @@ class Stream:
         self._waiting: deque[Incoming] = deque()
         self._open: dict[int, bytes] = {}
         """Stream sequence to acknowledgement subject, in the order in which they came."""
+        self._done: tuple[set[int], set[int]] = (set(), set())
+        """Sequences that were acknowledged on this connection, newer and older ones; see `_take`."""
         self._left: tuple[float, list[bytes]] = (0.0, [])
         self._asked = 0
         self._came = False
@@ -67,7 +71,7 @@ class Stream:
     def start(self) -> None:
         """Finds or makes the consumer on a new connection, and asks for messages."""
         self._waiting.clear()
-        self._open = {}
+        self._open, self._done = {}, (set(), set())
         self._asked = 0
         self._most_bytes = max(_WINDOW_BYTES, self._connection.max_payload + _FRAMING_BYTES)
         self._consumer = ensure_consumer(self._connection, self._source, self._bridge_id)
@@ -98,11 +102,19 @@ class Stream:
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """All in one write."""
+        # First: what is not acknowledged stays open, and is given back on the next connection.
+        self._connection.check()
         replies = []
+        newer, older = self._done
         for token in tokens:
             reply = str(token).encode()
-            self._open.pop(_sequence(reply), None)
+            sequence, _ = _place(reply)
+            self._open.pop(sequence, None)
+            newer.add(sequence)
             replies.append(reply)
+        if len(newer) > _REMEMBERED:
+            older.clear()
+            self._done = (older, newer)
         self._connection.send(_lines(replies, b""))
 
     def tend(self) -> None:
@@ -157,8 +169,13 @@ class Stream:
             return
         self._asked = max(self._asked - 1, 0)
         self._came = True
-        sequence = _sequence(reply)
-        if sequence in self._open:
+        sequence, first = _place(reply)
+        if not first and sequence in self._open:
+            # It was here for longer than ack_wait while nobody called.
+            return
+        if not first and any(sequence in done for done in self._done):
+            # The same, and the acknowledgement went out while it was on its way.
+            self._connection.put(_lines([reply], b""))
             return
         self._open[sequence] = reply
         self._waiting.append(Incoming(subject.decode("utf-8", "replace"), reply.decode(), headers, body))
@@ -178,13 +195,14 @@ class Stream:
             self._connection.fail(f"JetStream says of the consumer: {text or code}")
 
 
-def _sequence(reply: bytes) -> int:
-    """The sequence in the stream that an acknowledgement subject names, see `message.stored`."""
+def _place(reply: bytes) -> tuple[int, bool]:
+    """Sequence in the stream, and whether it is the first delivery, as an acknowledgement subject says them."""
     tokens = reply.split(b".")
+    at = 4 if len(tokens) == _TOKENS else 6
     try:
-        return int(tokens[5] if len(tokens) == 9 else tokens[7])
+        return int(tokens[at + 1]), tokens[at] == b"1"
     except (IndexError, ValueError):
-        return _NO_SEQUENCE
+        return _NO_SEQUENCE, True
 
 
 def _lines(replies: Iterable[bytes], what: bytes) -> bytes:
