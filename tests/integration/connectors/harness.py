@@ -23,13 +23,21 @@ class Harness(Protocol):
 
     settable: frozenset[str]
     """JMS fields that a sender can set and that arrive."""
+    odd: Mapping[str, str]
+    """Properties that are as hard to carry as its wire allows."""
+    delivery_mode: str | None
+    """The JMSDeliveryMode that messages arrive with; None: they have none."""
+    kind: str
+    """What the suite's queues arrive as, `queue` or `topic`."""
+    largest_bytes: int
+    """Of a body that the broker takes."""
 
     @property
     def port(self) -> int:
         """Where it listens, for a proxy to stand in front."""
 
     def settings(self, queue: str, port: int | None = None) -> Mapping[str, str]:
-        """Keys of `source.NAME`, with their dot, that read this queue, by that port if not its own."""
+        """Keys of `source.NAME`, with their dot and its type, that read this queue, by that port if not its own."""
 
     def create(self, queue: str) -> None:
         """The queue exists."""

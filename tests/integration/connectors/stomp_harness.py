@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from engine.connectors.stomp_frames import Frame, FrameParser, escape
+from engine.connectors.stomp.frames import Frame, FrameParser, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,6 +97,17 @@ class StompHarness:
     """An Artemis of the embedded kind."""
 
     settable = frozenset(_HEADERS)
+    odd: Mapping[str, str] = {
+        "a.b-c": "dots",
+        "with space": "x",
+        "é名": "ümlaut ☃",
+        "colon:name": "a:b",
+        "empty": "",
+        "lines": "a\nb\r\nc\\d\r",
+    }
+    delivery_mode = "PERSISTENT"
+    kind = "queue"
+    largest_bytes = 512 * 1024 * 1024
 
     def __init__(self, artemis: EmbeddedArtemis) -> None:
         self._artemis = artemis
