@@ -7,8 +7,7 @@ that two heart-beats precede, and copies a large body once for each piece in whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +25,7 @@ class FrameError(Exception):
     """The stream is not STOMP 1.2; nothing that follows in it can be trusted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One frame from the broker."""
 
     command: str
@@ -58,23 +56,32 @@ class FrameParser:
         if self._rest:
             data, self._rest = self._rest + data, b""
         position = 0
-        while partial := self._partial or self._begin(data, position):
-            position = partial.take(data, max(position, partial.start))
-            if not partial.complete:
-                # It may be cut again anywhere, so from here on it counts from the start of the data.
-                partial.start, self._partial = 0, partial
+        while True:
+            if self._partial is None and (head := self._head(data, position)) is not None:
+                command, headers, start = head
+                length = _content_length(headers)
+                end = data.find(0, start) if length is None else start + length
+                if start <= end < len(data) and end - start <= self._max_body:
+                    _check_end(data, end, length)
+                    yield Frame(command, headers, data[start:end], end - start)
+                    position = end + 1
+                    continue
+                self._partial, position = _Partial(command, headers, length, self._max_body, self._kept), start
+            if self._partial is None:
                 return
-            self._partial = None
-            yield partial.frame()
+            position = self._partial.take(data, position)
+            if not self._partial.complete:
+                return
+            frame, self._partial = self._partial.frame(), None
+            yield frame
 
-    def _begin(self, data: bytes, position: int) -> _Partial | None:
-        """The frame that begins there; None if not all of its headers have come."""
+    def _head(self, data: bytes, position: int) -> tuple[str, dict[str, str], int] | None:
+        """Command and headers of the frame that begins there, and where its body does; None if not all have come."""
         while position < len(data) and data[position] in _EOL:
             position += 1
         end, body = _head_end(data, position)
         if end >= 0:
-            command, headers = _parse_head(data[position:end])
-            return _Partial(command, headers, body, self._max_body, self._kept)
+            return *_parse_head(data[position:end]), body
         self._rest = data[position:]
         if len(self._rest) > self._max_head:
             msg = f"a frame with more than {self._max_head} bytes of headers"
@@ -83,17 +90,15 @@ class FrameParser:
 
 
 class _Partial:
-    """A frame whose headers are known, and whose body is taken as it comes."""
+    """A frame whose headers are known, and whose body comes in pieces or is too large."""
 
-    __slots__ = ("_command", "_headers", "_held", "_kept", "_length", "_most", "_pieces", "_size", "complete", "start")
+    __slots__ = ("_command", "_headers", "_held", "_kept", "_length", "_most", "_pieces", "_size", "complete")
 
-    def __init__(self, command: str, headers: Mapping[str, str], start: int, most: int, kept: int) -> None:
-        self.start = start
-        """Where the body begins in the data."""
+    def __init__(self, command: str, headers: Mapping[str, str], length: int | None, most: int, kept: int) -> None:
         self.complete = False
         self._command = command
         self._headers = headers
-        self._length = _content_length(headers)
+        self._length = length
         self._most = most
         self._kept = kept
         self._pieces: list[bytes] = []
@@ -107,9 +112,7 @@ class _Partial:
             self._keep(data, start, len(data))
             return len(data)
         self._keep(data, start, end)
-        if data[end]:
-            msg = f"a body that does not end after its {self._length} bytes"
-            raise FrameError(msg)
+        _check_end(data, end, self._length)
         self.complete = True
         return end + 1
 
@@ -143,17 +146,17 @@ def _head_end(data: bytes, start: int) -> tuple[int, int]:
 
 def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:
     text = head.decode("utf-8", "replace")
-    escaped = "\\" in text
+    if "\r" in text:
+        text = "\n".join([line.removesuffix("\r") for line in text.split("\n")])
     command, *lines = text.split("\n")
-    command = command.removesuffix("\r")
     if command not in _COMMANDS:
         msg = f"a frame begins with {command[:40]!r}, which is no STOMP command"
         raise FrameError(msg)
-    headers: dict[str, str] = {}
     # CONNECTED is the one frame whose headers are not escaped.
-    escaped = escaped and command != "CONNECTED"
+    escaped = "\\" in text and command != "CONNECTED"
+    headers: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.removesuffix("\r").partition(":")
+        name, colon, value = line.partition(":")
         if not colon:
             msg = f"a header line without a colon: {line[:40]!r}"
             raise FrameError(msg)
@@ -176,6 +179,12 @@ def _unescape(text: str) -> str:
         plain += (text[position:found], _UNESCAPED.get(pair, pair))
         position = found + 2
     return "".join((*plain, text[position:]))
+
+
+def _check_end(data: bytes, end: int, length: int | None) -> None:
+    if data[end]:
+        msg = f"a body that does not end after its {length} bytes"
+        raise FrameError(msg)
 
 
 def _content_length(headers: Mapping[str, str]) -> int | None:
