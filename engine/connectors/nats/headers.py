@@ -1,6 +1,6 @@
 """The header block of a NATS message: bytes to names and values, and back, so that nothing can be smuggled in.
 
-Specification: https://github.com/nats-io/nats-architecture-and-design, ADR-4. A name is printable ASCII without colon,
+Specification: ADR-4 of nats-io/nats-architecture-and-design. A name is printable ASCII without colon,
 a value anything without CR, LF and NUL; here it is UTF-8. One space stands between colon and value, and is no part of
 it; nats-py would take all white space from both ends of a value, and the last of repeated headers.
 """

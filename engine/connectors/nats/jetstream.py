@@ -1,7 +1,7 @@
 """JetStream's API as far as a source and a sink need it: requests as JSON, and a durable consumer made or taken.
 
-Specification: https://docs.nats.io/reference/reference-protocols/nats_api_reference. Asked directly and not through
-nats-py, which leaves out fields that it does not know, such as the limits of a consumer.
+Specification: the JetStream API reference at docs.nats.io. Asked directly and not through nats-py, which leaves out
+fields that it does not know, such as the limits of a consumer.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a source reads from a stream of JetStream, by a durable consumer that it pulls from.
 
-Specification: ADR-13 (pull requests) of https://github.com/nats-io/nats-architecture-and-design. Some hundred messages
-are always asked for beforehand. A message stays open until it is acknowledged: it is prolonged while it waits for the
-journal, and given back when the connection is left, so that it comes again at once and not after the consumer's
-ack_wait. What the server sends again although this connection has had it is not handed over twice.
+Specification: ADR-13 (pull requests) of nats-io/nats-architecture-and-design. Some hundred messages are always asked for
+beforehand. A message stays open until it is acknowledged: it is prolonged while it waits for the journal, and given
+back when the connection is left, so that it comes again at once and not after the consumer's ack_wait. What the server
+sends again although this connection has had it is not handed over twice.
 """
 
 from __future__ import annotations

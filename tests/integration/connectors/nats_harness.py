@@ -204,3 +204,38 @@ def numbered(count: int, address: str, begin: int = 1) -> list[base.Outgoing]:
         base.Outgoing(number, Message(str(number).encode()), address, f"id-{number}")
         for number in range(begin, begin + count)
     ]
+
+
+def publish(harness: NatsHarness, messages: Sequence[tuple[str, bytes]], reply: str = "") -> None:
+    async def send(client: Client) -> None:
+        for subject, body in messages:
+            await client.publish(subject, body, reply)
+        await client.flush()
+
+    harness.client(send)
+
+
+def add_stream(harness: NatsHarness, name: str, *subjects: str) -> None:
+    async def add(js: JetStreamContext) -> None:
+        await js.add_stream(name=name, subjects=list(subjects))
+
+    harness.streams(add)
+
+
+def add_consumer(harness: NatsHarness, stream: str, **settings: object) -> None:
+    async def add(js: JetStreamContext) -> None:
+        config = {"durable_name": CONSUMER, "ack_policy": AckPolicy.EXPLICIT} | settings
+        await js.add_consumer(stream, ConsumerConfig(**config))  # type: ignore[arg-type]
+
+    harness.streams(add)
+
+
+def delivered_again(harness: NatsHarness, stream: str) -> int:
+    async def ask(js: JetStreamContext) -> int:
+        return (await js.consumer_info(stream, CONSUMER)).num_redelivered or 0
+
+    return harness.streams(ask)
+
+
+def bodies(deliveries: Sequence[base.Delivery]) -> list[int]:
+    return [int(delivery.message.body) for delivery in deliveries]
