@@ -7,6 +7,7 @@ that two heart-beats precede, and copies a large body once for each piece in whi
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ __all__ = ["Frame", "FrameError", "FrameParser", "escape"]
 
 _COMMANDS = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
 _EOL = b"\n\r"
+_HEAD_END = re.compile(rb"\n\r?\n")
 _MIN_HEAD_BYTES = 1024 * 1024
 _UNESCAPED = {"\\n": "\n", "\\r": "\r", "\\c": ":", "\\\\": "\\"}
 _ESCAPED = str.maketrans({char: escape for escape, char in _UNESCAPED.items()})
@@ -79,8 +81,8 @@ class FrameParser:
         """Command and headers of the frame that begins there, and where its body does; None if not all have come."""
         while position < len(data) and data[position] in _EOL:
             position += 1
-        end, body = _head_end(data, position)
-        if end >= 0:
+        if found := _HEAD_END.search(data, position):
+            end, body = found.span()
             return *_parse_head(data[position:end]), body
         self._rest = data[position:]
         if len(self._rest) > self._max_head:
@@ -135,13 +137,6 @@ class _Partial:
 def escape(value: str) -> str:
     """A header's name or value as it stands in a frame."""
     return value.translate(_ESCAPED)
-
-
-def _head_end(data: bytes, start: int) -> tuple[int, int]:
-    """Where the headers end and the body begins; -1 if the empty line has not come yet. Lines end in LF or CR LF."""
-    end = data.find(b"\n\n", start)
-    with_cr = data.find(b"\n\r\n", start, end if end >= 0 else len(data))
-    return (with_cr, with_cr + 3) if with_cr >= 0 else (end, end + 2)
 
 
 def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:

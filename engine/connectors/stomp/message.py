@@ -7,6 +7,7 @@ same table to users and says what a frame cannot tell. Nothing here fails: a hea
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.message import ORIGIN, BodyType, Message
@@ -22,7 +23,7 @@ __all__ = ["is_property", "to_message"]
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _MESSAGE_TYPE = "JMS_AMQP_MA_x-opt-jms-msg-type"
 _ENCODING = "JMS_AMQP_ORIGINAL_ENCODING"
-_CONTENT_TYPES = ("content-type", "JMS_AMQP_ContentType")
+_AMQP_CONTENT_TYPE = "JMS_AMQP_ContentType"
 
 _FIELDS: Mapping[str, str] = {
     "correlation-id": "JMSCorrelationID",
@@ -61,6 +62,8 @@ _NO_PROPERTIES = frozenset(
 )
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 """How names begin that only a bridge may use; no sender from outside can pass for one."""
+_KNOWN: Mapping[str, str] = dict.fromkeys(_NO_PROPERTIES, "") | dict(_FIELDS)
+"""Frame header to JMS field, empty for none; a header that is not in it is a property, or a bridge's own."""
 _DESTINATION = re.compile(r"^(?:/?(?:temp-)?(queue|topic)(?:://|/))?(.*)$", re.DOTALL)
 
 # Of messages that came to Artemis by AMQP: the JMS annotation of their sender (JMS mapping of AMQP, 3.2.3), and how
@@ -78,41 +81,47 @@ _SERIALIZED = "application/x-java-serialized-object"
 
 def is_property(name: str) -> bool:
     """Whether a header of that name is a property of the message, so that a property can go by that name."""
-    return name not in _FIELDS and name not in _NO_PROPERTIES and not name.startswith(_BRIDGE)
+    return name not in _KNOWN and not name.startswith(_BRIDGE)
 
 
 def to_message(frame: Frame, kind: str, source: str, *, artemis: bool) -> Message:
     """The canonical message of a MESSAGE frame that came by a subscription of that kind, `queue` or `topic`."""
     fields: dict[str, str] = {}
     properties: dict[str, Property] = {}
-    origins: tuple[str, ...] = ()
     for name, value in frame.headers.items():
-        if field := _FIELDS.get(name):
+        field = _KNOWN.get(name)
+        if field:
             fields.setdefault(field, value)
-        elif name == ORIGIN:
-            origins = tuple(value.split(","))
-        elif is_property(name):
+        elif field is None and not name.startswith(_BRIDGE):
             properties[name] = Property(value)
     _complete(fields, frame.headers, kind)
-    return Message(frame.body, _body_type(frame, artemis=artemis), fields, properties, source, origins)
+    origins = frame.headers.get(ORIGIN)
+    return Message(
+        frame.body,
+        _body_type(frame, artemis=artemis),
+        fields,
+        properties,
+        source,
+        () if origins is None else tuple(origins.split(",")),
+    )
 
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str) -> None:
     if "JMSMessageID" not in fields:
         fields["JMSMessageID"] = headers.get(_NATIVE_ID) or _message_id(headers.get("message-id", ""))
-    fields["JMSDestination"] = f"{kind}:{_name(headers.get('destination', ''))}"
-    if "persistent" in headers:
-        durable = headers["persistent"].lower() == "true"
-        fields["JMSDeliveryMode"] = "PERSISTENT" if durable else "NON_PERSISTENT"
+    fields["JMSDestination"] = f"{kind}:{_parse(headers.get('destination', ''))[1]}"
+    if (persistent := headers.get("persistent")) is not None:
+        fields["JMSDeliveryMode"] = "PERSISTENT" if persistent.lower() == "true" else "NON_PERSISTENT"
     if reply_to := headers.get("reply-to"):
-        found = _DESTINATION.match(reply_to)
-        fields["JMSReplyTo"] = f"{(found and found[1]) or 'queue'}:{_name(reply_to)}"
+        reply_kind, name = _parse(reply_to)
+        fields["JMSReplyTo"] = f"{reply_kind or 'queue'}:{name}"
 
 
-def _name(destination: str) -> str:
-    """The bare name: `orders` of `orders`, `/queue/orders`, `queue://orders` and `temp-queue://orders`."""
+@lru_cache(maxsize=256)
+def _parse(destination: str) -> tuple[str, str]:
+    """Kind, if it says, and bare name: `orders` of `orders`, `/queue/orders`, `queue://orders`, `temp-queue://orders`."""
     found = _DESTINATION.match(destination)
-    return found[2] if found else destination
+    return (found[1] or "", found[2]) if found else ("", destination)
 
 
 def _message_id(broker_id: str) -> str:
@@ -123,7 +132,7 @@ def _message_id(broker_id: str) -> str:
 
 def _body_type(frame: Frame, *, artemis: bool) -> BodyType:
     headers = frame.headers
-    content_type = next((headers[name] for name in _CONTENT_TYPES if name in headers), "")
+    content_type = headers.get("content-type", headers.get(_AMQP_CONTENT_TYPE, ""))
     if found := _BY_MESSAGE_TYPE.get(headers.get(_MESSAGE_TYPE, "")):
         return found
     if found := _BY_ENCODING.get(headers.get(_ENCODING, "")):
@@ -146,4 +155,7 @@ def _binary(headers: Mapping[str, str], content_type: str, *, artemis: bool) -> 
         return False
     if not artemis:
         return True
-    return next(name for name in headers if name in ("content-length", "message-id")) == "content-length"
+    for name in headers:
+        if name in ("content-length", "message-id"):
+            return name == "content-length"
+    return True
