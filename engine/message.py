@@ -126,17 +126,21 @@ class Message:
 
     def to_record(self) -> Record:
         """The Kafka record that the journal holds. Never fails: a header name or text may hold anything."""
-        headers = [(_JMS + name, _encode(text)) for name, text in self.headers.items()]
-        headers += [(_JMS + name, _encode(value.text)) for name, value in self.properties.items()]
-        types = encode_types((name, value.type) for name, value in self.properties.items() if value.type is not None)
-        if types:
-            headers.append((TYPES, _encode(types)))
+        headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in self.headers.items()]
+        if self.properties:
+            headers += [(_JMS + name, _encode(value.text)) for name, value in self.properties.items()]
+            typed = [(name, value.type) for name, value in self.properties.items() if value.type is not None]
+            if typed:
+                headers.append((TYPES, _encode(encode_types(typed))))
         headers.append((BODY, self.body_type.encode()))
         if self.source:
             headers.append((SOURCE, _encode(self.source)))
         headers += [(ORIGIN, _encode(origin)) for origin in self.origins]
-        record = Record(None if self.key is None else _encode(self.key), self.body, tuple(headers))
-        if record.size < LARGE_BYTES:
+        key = self.key
+        record = Record(None if key is None else _encode(key), self.body, tuple(headers))
+        # Measuring costs as much as the rest; a character of a name has at most four bytes.
+        most = len(self.body) + 4 * sum([len(name) + len(value) for name, value in headers])
+        if most < LARGE_BYTES or record.size < LARGE_BYTES:
             return record
         return replace(record, headers=(*record.headers, (SIZE, str(record.size).encode())))
 
