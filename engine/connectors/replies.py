@@ -173,7 +173,7 @@ class ReplySource:
         if found is None or token is None:
             return delivery
         self._requests.answered(token)
-        return replace(delivery, message=_returned(delivery.message, found))
+        return replace(delivery, message=self._returned(delivery.message, found))
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """See `Source`."""
@@ -182,6 +182,19 @@ class ReplySource:
     def close(self) -> None:
         """See `Source`."""
         self._source.close()
+
+    def _returned(self, message: Message, to: ReturnAddress) -> Message:
+        """The reply as it goes to who asked. A service may have copied all headers of the request into it."""
+        headers = dict(message.headers)
+        headers.pop("JMSCorrelationID", None)
+        if to.correlation_id:
+            headers["JMSCorrelationID"] = to.correlation_id
+        if _same_address(headers.get("JMSReplyTo"), self._requests.reply_to):
+            del headers["JMSReplyTo"]
+        own = {REPLY_SINK: to.sink, REPLY_TO: to.address}
+        properties = {**message.properties, **{name: Property(text, JmsType.STRING) for name, text in own.items()}}
+        # A reply is no message on a circle, whatever it was copied from.
+        return replace(message, headers=headers, properties=properties, origins=())
 
     def _token(self, message: Message) -> str | None:
         if self._sink.type is System.NATS:
@@ -198,15 +211,11 @@ def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
     return SourceConfig(name=f"{sink.name}.replies", destinations=(address,), **copied)
 
 
-def _returned(message: Message, to: ReturnAddress) -> Message:
-    headers = dict(message.headers)
-    headers.pop("JMSCorrelationID", None)
-    if to.correlation_id:
-        headers["JMSCorrelationID"] = to.correlation_id
-    own = {REPLY_SINK: to.sink, REPLY_TO: to.address}
-    properties = {**message.properties, **{name: Property(text, JmsType.STRING) for name, text in own.items()}}
-    # A service that copies all headers of the request copies its origins as well; a reply is no message on a circle.
-    return replace(message, headers=headers, properties=properties, origins=())
+def _same_address(one: str | None, other: str | None) -> bool:
+    """Whether `queue:a` and `/queue/a` are one; None is no address."""
+    return (
+        None not in (one, other) and len({(text or "").lstrip("/").replace("/", ":", 1) for text in (one, other)}) == 1
+    )
 
 
 def _now_ms() -> int:

@@ -126,13 +126,13 @@ class Bridge:
         samples = (sample for family in families for sample in family.samples if sample.name == name)
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
-    def send(self, numbers: Iterable[int], **headers: str) -> None:
-        """Persistent messages to the queue of the example, one for each number."""
+    def send(self, numbers: Iterable[int], destination: str = "orders", **headers: str) -> None:
+        """Persistent messages to a queue, one for each number."""
         connection = stomp.Connection12([("127.0.0.1", int(self.settings["embedded.stomp.port"]))])
         connection.connect(wait=True)
         for number in numbers:
             properties = {"region": "emea", "number": str(number), "persistent": "true", **headers}
-            connection.send("orders", f"order {number}", headers={"destination-type": "ANYCAST", **properties})
+            connection.send(destination, f"order {number}", headers={"destination-type": "ANYCAST", **properties})
         connection.disconnect(receipt="done")
 
     def records(self, topic: str) -> list[tuple[str, str]]:

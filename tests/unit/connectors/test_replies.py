@@ -179,6 +179,14 @@ def test_a_reply_is_sent_to_who_asked_with_what_they_know_it_by(sink: str, field
     assert count(registry, "replies", sink) == 1
 
 
+def test_a_service_that_sends_the_request_back_as_it_is_asks_for_no_reply() -> None:
+    made, _ = requests("jms")
+    headers = {"JMSCorrelationID": ReturnAddress("nats", "a", None, 1).encode(), "JMSReplyTo": "queue:bridge.replies"}
+    delivery = ReplySource(OneDelivery(Message(b"!", headers=headers)), SINKS["jms"], made).receive(0)
+    assert delivery is not None
+    assert delivery.message.headers == {}
+
+
 def test_what_comes_to_the_reply_address_without_a_token_is_a_message_like_any() -> None:
     made, _ = requests("jms")
     message = Message(b"!", headers={"JMSCorrelationID": "mine"})

@@ -1,0 +1,201 @@
+"""Messages from system to system through a whole bridge: forwarding, and requests with their replies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from engine.embedded import free_ports
+from tests.integration.bridge_process import Bridge, configuration, wait
+from tests.integration.connectors.stomp_jms import JmsClient
+from tests.integration.test_supervisor import part
+
+T = TypeVar("T")
+
+SYSTEMS = """\
+embedded.nats.port={nats}
+source.jms.destinations=queue:orders, queue:to.nats, queue:to.jms, queue:ask.nats
+source.nats.type=nats
+source.nats.destinations=to.jms.>, ask.jms, to.template.>
+sink.jms.type=stomp
+sink.jms.reply-to=queue:bridge.replies
+sink.jms.reply-timeout=2s
+sink.nats.type=nats
+sink.nats.reply-to=bridge.replies
+sink.nats.reply-timeout=2s
+routes.to-nats.in.include=msg.address==to.nats
+routes.to-nats.out.topic=nats:from.jms.${{msg.header.region}}
+routes.to-jms.in.include=msg.address==to.jms
+routes.to-jms.out.topic=stomp:queue/from.jms
+routes.nats-to-jms.in.include=msg.address LIKE 'to.jms.%'
+routes.nats-to-jms.out.topic=jms:queue/from.nats
+routes.ask-nats.in.include=msg.address==ask.nats
+routes.ask-nats.out.topic=nats:service.nats
+routes.ask-jms.in.include=msg.address==ask.jms
+routes.ask-jms.out.topic=stomp:queue:service.jms
+"""
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory: pytest.TempPathFactory, nats_server: Path) -> Iterator[Bridge]:
+    (port,) = free_ports(1)
+    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), SYSTEMS.format(nats=port)))
+    bridge.start()
+    try:
+        bridge.wait_ready()
+        yield bridge
+    finally:
+        bridge.end()
+
+
+@pytest.fixture(scope="module")
+def jms(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JmsClient]:
+    """A JMS application with Artemis' own client."""
+    log = tmp_path_factory.mktemp("jms") / "client.log"
+    client = JmsClient(f"tcp://127.0.0.1:{bridge.settings['embedded.artemis.port']}", log)
+    yield client
+    client.close()
+
+
+def with_nats(bridge: Bridge, work: Callable[[Client], Awaitable[T]]) -> T:
+    async def run() -> T:
+        client = Client()
+        await client.connect(f"nats://127.0.0.1:{bridge.settings['embedded.nats.port']}", allow_reconnect=False)
+        try:
+            return await work(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+async def serve(client: Client, subject: str) -> asyncio.Queue[Msg]:
+    """Answers each request with its body in capitals; what was asked comes into the queue."""
+    asked: asyncio.Queue[Msg] = asyncio.Queue()
+
+    async def answer(message: Msg) -> None:
+        asked.put_nowait(message)
+        await message.respond(message.data.upper())
+
+    await client.subscribe(subject, cb=answer)
+    await client.flush()
+    return asked
+
+
+def test_a_message_of_a_queue_arrives_in_a_subject_made_of_its_headers(bridge: Bridge) -> None:
+    async def work(client: Client) -> Msg:
+        subscription = await client.subscribe("from.jms.>")
+        await client.flush()
+        await asyncio.to_thread(bridge.send, range(1), destination="to.nats", region="emea")
+        return await subscription.next_msg(30)
+
+    message = with_nats(bridge, work)
+    assert (message.subject, message.data) == ("from.jms.emea", b"order 0")
+    assert message.headers is not None
+    assert message.headers["number"] == "0"
+
+
+def test_a_header_that_is_missing_in_a_subject_is_a_dead_letter(bridge: Bridge) -> None:
+    before = bridge.metric("jmsbridge_failed_messages_total", reason="destination-unresolved")
+    bridge.send(range(1), destination="to.nats", region="a b")
+    wait(lambda: bridge.metric("jmsbridge_failed_messages_total", reason="destination-unresolved") == before + 1)
+
+
+def test_a_message_of_a_queue_arrives_in_another_queue(bridge: Bridge, jms: JmsClient) -> None:
+    bridge.send(range(3), destination="to.jms")
+    found = [jms.receive("queue:from.jms", 30) for _ in range(3)]
+    # What has a content-length is bytes to Artemis, and stays so.
+    assert sorted(message["bytes"] for message in found) == ["order 0", "order 1", "order 2"]
+    assert found[0]["property region"] == "emea"
+
+
+def test_a_message_of_a_subject_arrives_in_a_queue(bridge: Bridge, jms: JmsClient) -> None:
+    async def work(client: Client) -> None:
+        await client.publish("to.jms.x", b"hello", headers={"region": "emea", "JMSType": "new"})
+        await client.publish("to.jms.y", b"\xff\x00")
+        await client.flush()
+
+    with_nats(bridge, work)
+    text, data = jms.receive("queue:from.nats", 30), jms.receive("queue:from.nats", 30)
+    assert (text["text"], text["JMSType"], text["property region"]) == ("hello", "new", "emea")
+    assert data["bytes"] == "\xff\x00"
+
+
+def test_a_request_of_nats_is_answered_by_a_jms_service(bridge: Bridge, jms: JmsClient) -> None:
+    jms.open("queue:service.jms")
+
+    async def work(client: Client) -> Msg:
+        asking = asyncio.create_task(client.request("ask.jms", b"what?", timeout=30))
+        asked = await asyncio.to_thread(jms.answer, "queue:service.jms")
+        assert asked["text"] == "what?"
+        return await asking
+
+    assert with_nats(bridge, work).data == b"what?"
+    wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="jms") >= 1)
+
+
+def test_a_request_with_a_temporary_queue_is_answered_by_a_nats_service(bridge: Bridge, jms: JmsClient) -> None:
+    async def work(client: Client) -> None:
+        asked = await serve(client, "service.nats")
+        await asyncio.to_thread(jms.request, "ask.nats", "which?")
+        reply = await asyncio.to_thread(jms.reply)
+        assert (reply["text"], (await asked.get()).data) == ("WHICH?", b"which?")
+        assert reply["JMSCorrelationID"].startswith("ID:")
+
+    with_nats(bridge, work)
+
+
+def test_a_request_nobody_answers_is_counted(bridge: Bridge, jms: JmsClient) -> None:
+    before = bridge.metric("jmsbridge_sink_request_timeouts_total", sink="nats")
+    jms.request("ask.nats", "anybody?")
+    wait(
+        lambda: bridge.metric("jmsbridge_sink_request_timeouts_total", sink="nats") == before + 1,
+        lambda: [line for line in bridge.get("/metrics")[1].splitlines() if "_sink_" in line],
+    )
+
+
+def test_a_reply_finds_its_way_through_a_restart_of_everything_between(bridge: Bridge, jms: JmsClient) -> None:
+    jms.open("queue:service.jms")
+
+    async def work(client: Client) -> bytes:
+        inbox = client.new_inbox()
+        subscription = await client.subscribe(inbox)
+        await client.publish("ask.jms", b"still there?", reply=inbox)
+        await client.flush()
+        depth = "jmsbridge_sink_requests_total"
+        await asyncio.to_thread(wait, lambda: bridge.metric(depth, sink="jms") >= 1)
+        for name in ("sink:jms", "sink:nats", "router", "source:nats"):
+            os.kill(part(bridge, name), signal.SIGKILL)
+        await asyncio.to_thread(jms.answer, "queue:service.jms")
+        return (await subscription.next_msg(90)).data
+
+    assert with_nats(bridge, work) == b"still there?"
+
+
+def test_many_requests_at_once_all_have_their_own_reply(bridge: Bridge, jms: JmsClient) -> None:
+    count = 500
+
+    async def work(client: Client) -> list[bytes]:
+        await serve(client, "service.nats")
+        inbox = client.new_inbox()
+        await client.flush()
+        asked = [str(n).encode() for n in range(count)]
+        # Through both systems: NATS asks over JMS, whose service is this bridge's other way round.
+        replies = await client.subscribe(f"{inbox}.*")
+        for n, body in enumerate(asked):
+            await client.publish("ask.jms", body, reply=f"{inbox}.{n}")
+        await client.flush()
+        for _ in range(count):
+            await asyncio.to_thread(jms.answer, "queue:service.jms")
+        found = [await replies.next_msg(60) for _ in range(count)]
+        return [message.data for message in found if message.subject == f"{inbox}.{int(message.data)}"]
+
+    assert sorted(map(int, with_nats(bridge, work))) == list(range(count))
