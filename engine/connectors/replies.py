@@ -189,8 +189,8 @@ class ReplySource:
         headers.pop("JMSCorrelationID", None)
         if to.correlation_id:
             headers["JMSCorrelationID"] = to.correlation_id
-        if _same_address(headers.get("JMSReplyTo"), self._requests.reply_to):
-            del headers["JMSReplyTo"]
+        if _spelt(headers.get("JMSReplyTo")) == _spelt(self._requests.reply_to):
+            headers.pop("JMSReplyTo", None)
         own = {REPLY_SINK: to.sink, REPLY_TO: to.address}
         properties = {**message.properties, **{name: Property(text, JmsType.STRING) for name, text in own.items()}}
         # A reply is no message on a circle, whatever it was copied from.
@@ -211,11 +211,9 @@ def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
     return SourceConfig(name=f"{sink.name}.replies", destinations=(address,), **copied)
 
 
-def _same_address(one: str | None, other: str | None) -> bool:
-    """Whether `queue:a` and `/queue/a` are one; None is no address."""
-    return (
-        None not in (one, other) and len({(text or "").lstrip("/").replace("/", ":", 1) for text in (one, other)}) == 1
-    )
+def _spelt(address: str | None) -> str | None:
+    """`queue:a` for `/queue/a` and `queue/a`, too."""
+    return None if address is None else address.removeprefix("/").replace("/", ":", 1)
 
 
 def _now_ms() -> int:

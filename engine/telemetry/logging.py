@@ -100,7 +100,8 @@ def _secrets(config: Config) -> Iterator[str]:
     )
     for table in tables:
         yield from (value for key, value in table.items() if is_secret_key(key) or isinstance(value, Secret))
-    yield from (source.password for source in config.sources if source.password)
+    for broker in config.brokers:
+        yield from (secret for secret in (broker.password, broker.token) if secret)
 
 
 def _renderer() -> Processor:

@@ -22,6 +22,11 @@ source.jms.url=stomp://127.0.0.1:1
 source.jms.destinations=queue:a
 source.jms.username=user
 source.jms.password={SECRET}
+sink.jms.type=stomp
+sink.jms.username=user
+sink.jms.password=sink-secret
+sink.nats.type=nats
+sink.nats.token=nats-secret
 """
 
 PROGRAM = """
@@ -96,7 +101,7 @@ def test_a_level_that_is_none_is_refused_with_the_ones_there_are() -> None:
 
 
 def test_every_password_of_a_configuration_is_a_secret() -> None:
-    assert secrets_of(loads(CONFIG)) == {SECRET, "kafka-secret"}
+    assert secrets_of(loads(CONFIG)) == {SECRET, "kafka-secret", "sink-secret", "nats-secret"}
 
 
 def test_a_secret_within_a_longer_one_leaves_no_rest() -> None:

@@ -241,7 +241,7 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         ((Q, "routes.q.out.topic=s:a", "sink.s.type=stomp"), "7:20", "'a' is no destination of type stomp"),
         (
             (Q, "routes.q.out.topic=nats:a", "sink.n.type=nats", "sink.m.type=nats"),
-            "6:20",
+            "7:20",
             "there are 2 sinks of type nats",
         ),
         (("sink.n.type=nats", "sink.n.format=auto"), "7:15", "'auto' is for sources"),
