@@ -185,13 +185,12 @@ class NatsSink:
                 self._confirmed(key, sent, _json(body))
 
     def _confirmed(self, key: bytes, sent: _Sent, said: dict[str, Any]) -> None:
-        if "error" in said:
-            error = ApiError(said["error"])
+        if (error := _error(said)) is not None:
             if error.code >= _LATER or error.code in _PASSING or error.err_code == _ACCOUNT_IS_FULL:
                 self._connection.fail(f"JetStream says of '{sent.subject}': {error}")
                 return
             sent.settle(f"JetStream refuses it: {error}")
-        elif "stream" in said and "seq" in said:
+        elif "stream" in said and "seq" in said and "error" not in said:
             sent.settle()
         else:
             # An application that listens to the subject, too, has replied.
@@ -256,6 +255,14 @@ def _subject(address: str) -> bytes:
         return _PREFIX.sub("", address, count=1).encode() if _PREFIX.match(address) else address.encode()
     except UnicodeEncodeError as error:
         raise RefusedError(f"{address[:100]!r} is no subject to publish to") from error
+
+
+def _error(said: dict[str, Any]) -> ApiError | None:
+    """What JetStream has against a message; what an application may have against it looks otherwise."""
+    error = said.get("error")
+    if not isinstance(error, dict) or not all(isinstance(error.get(name), int) for name in ("code", "err_code")):
+        return None
+    return ApiError(error)
 
 
 def _json(body: bytes) -> dict[str, Any]:

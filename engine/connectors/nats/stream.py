@@ -1,7 +1,7 @@
 """What a source reads from a stream of JetStream, by a durable consumer that it pulls from.
 
-Specification: ADR-13 (pull requests) of nats-io/nats-architecture-and-design. Some hundred messages are always asked for
-beforehand. A message stays open until it is acknowledged: it is prolonged while it waits for the journal, and given
+Specification: ADR-13 (pull requests) of nats-io/nats-architecture-and-design. Some hundred messages are always asked
+for beforehand. A message stays open until it is acknowledged: it is prolonged while it waits for the journal, and given
 back when the connection is left, so that it comes again at once and not after the consumer's ack_wait. What the server
 sends again although this connection has had it is not handed over twice.
 """
@@ -28,7 +28,8 @@ __all__ = ["Stream"]
 _WINDOW = 1000
 """Messages asked for and waiting here, together at most."""
 _WINDOW_BYTES = 4 * 1024 * 1024
-"""Of messages on their way at once: as much as the system keeps for a socket that nobody reads while Kafka is away."""
+"""Of messages on their way at once, and again of those that wait here before more are asked for. On their way is no
+more than the system keeps for a socket that nobody reads while Kafka is away: the server would hang up."""
 _FRAMING_BYTES = 64 * 1024
 _EXPIRES_SECONDS = 30.0
 _LATE_SECONDS = 5.0
@@ -55,7 +56,9 @@ class Stream:
         self._consumer: Consumer | None = None
         self._inbox = ""
         self._number = 0
-        self._waiting: deque[Incoming] = deque()
+        self._waiting: deque[tuple[Incoming, bytes]] = deque()
+        self._bytes = 0
+        """Of the bodies that wait."""
         self._open: dict[int, bytes] = {}
         """Stream sequence to acknowledgement subject, in the order in which they came."""
         self._done: tuple[set[int], set[int]] = (set(), set())
@@ -71,6 +74,7 @@ class Stream:
     def start(self) -> None:
         """Finds or makes the consumer on a new connection, and asks for messages."""
         self._waiting.clear()
+        self._bytes = 0
         self._open, self._done = {}, (set(), set())
         self._asked = 0
         self._most_bytes = max(_WINDOW_BYTES, self._connection.max_payload + _FRAMING_BYTES)
@@ -88,12 +92,13 @@ class Stream:
         """The next message, with its token; None if there is none."""
         # First: what has come on a connection that is gone can no longer be acknowledged.
         self._connection.check()
-        if self._asked + len(self._waiting) <= _WINDOW // 2:
+        if self._asked + len(self._waiting) <= _WINDOW // 2 and self._bytes < self._most_bytes:
             self._ask()
         if not self._waiting:
             return None
-        incoming = self._waiting.popleft()
-        return incoming, incoming.reply
+        incoming, reply = self._waiting.popleft()
+        self._bytes -= len(incoming.body)
+        return incoming, reply
 
     @property
     def ready(self) -> bool:
@@ -107,11 +112,11 @@ class Stream:
         replies = []
         newer, older = self._done
         for token in tokens:
-            reply = str(token).encode()
-            sequence, _ = _place(reply)
+            assert isinstance(token, bytes)
+            sequence, _ = _place(token)
             self._open.pop(sequence, None)
             newer.add(sequence)
-            replies.append(reply)
+            replies.append(token)
         if len(newer) > _REMEMBERED:
             older.clear()
             self._done = (older, newer)
@@ -178,7 +183,9 @@ class Stream:
             self._connection.put(_lines([reply], b""))
             return
         self._open[sequence] = reply
-        self._waiting.append(Incoming(subject.decode("utf-8", "replace"), reply.decode(), headers, body))
+        self._bytes += len(body)
+        incoming = Incoming(subject.decode("utf-8", "replace"), reply.decode("utf-8", "replace"), headers, body)
+        self._waiting.append((incoming, reply))
 
     def _hear(self, headers: bytes) -> None:
         """What the server says of a request for messages."""

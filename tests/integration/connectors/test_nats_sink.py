@@ -203,7 +203,8 @@ def test_an_application_that_replies_does_not_confirm_for_the_stream(
 
     async def answer(client: Client) -> None:
         async def reply(message: Msg) -> None:
-            await message.respond(b'{"fine": true}')
+            for said in (b'{"fine": true}', b'{"error": "no"}', b'{"error": {"code": "x"}}', b"text", b"[1]", b""):
+                await message.respond(said)
 
         await client.subscribe(queue, cb=reply)
         await client.flush()
