@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from bench import codecs, latency, memory, programs, start, stomp_source, throughput
+from bench import codecs, latency, memory, programs, requests, start, stomp_source, throughput
 from bench.broker import broker
 from bench.options import parse
 from bench.report import machine, save, targets
@@ -32,6 +32,7 @@ _MEASURE = {
     "start": start.measure,
     "stomp-source": stomp_source.measure,
 }
+_ALONE = {"codecs": codecs.measure, "requests": requests.measure}
 
 
 def main(arguments: list[str]) -> int:
@@ -60,8 +61,8 @@ def main(arguments: list[str]) -> int:
 
 def _measured(name: str, options: Options) -> Report:
     print(f"== {name}", flush=True)
-    if name == "codecs":
-        return codecs.measure(options)
+    if name in _ALONE:
+        return _ALONE[name](options)
     with broker(options.folder / f"data-{uuid.uuid4().hex[:8]}", programs.JARS) as kafka:
         return _MEASURE[name](kafka, options)
 

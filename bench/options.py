@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
-MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs", "stomp-source")
+MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs", "stomp-source", "requests")
 _MODES = ("realtime", "batch")
 
 
@@ -32,6 +32,8 @@ class Options:
     memory_seconds: int
     source_messages: int
     source_warm_up: int
+    requests: int
+    request_rate: int
     modes: tuple[str, ...]
     peer: bool
     floor: bool
@@ -60,6 +62,8 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--memory-seconds", type=int, default=600, help="memory: how long")
     add("--source-messages", type=int, default=100_000, help="stomp-source: messages that are timed")
     add("--source-warm-up", type=int, default=50_000, help="stomp-source: messages before these")
+    add("--requests", type=int, default=3_000, help="requests: how many are timed, each way")
+    add("--request-rate", type=int, default=200, help="requests: a second")
     add("--mode", choices=_MODES, help="only this mode of the bridge")
     add("--no-peer", action="store_true", help="the bridge alone")
     add("--floor", action="store_true", help="latency: also a plain consumer on the journal, with no routing at all")
@@ -81,6 +85,8 @@ def parse(arguments: Sequence[str]) -> Options:
         memory_seconds=given.memory_seconds,
         source_messages=given.source_messages,
         source_warm_up=given.source_warm_up,
+        requests=given.requests,
+        request_rate=given.request_rate,
         modes=(given.mode,) if given.mode else _MODES,
         peer=not given.no_peer,
         floor=given.floor,
