@@ -85,6 +85,11 @@ class Client(NatsClient):
         return found[1].decode("utf-8", "replace") if found else ""
 
     @property
+    def wants_certificate(self) -> bool:
+        """Whether the server asks for one of ours."""
+        return bool(self._server_info.get("tls_verify"))
+
+    @property
     def reads(self) -> bool:
         """Whether it still listens to the server; False after bytes that are no NATS protocol."""
         return self._reading_task is not None and not self._reading_task.done()

@@ -248,8 +248,7 @@ class Connection:
                 **signs,  # type: ignore[arg-type]
             )
         except OSError as error:
-            said = client.last_words
-            raise _refusal(errors.Error(said) if said else client.broken_by or error) from error
+            raise _broken(client, error) from error
         except errors.Error as error:
             raise _refusal(error) from error
         if not client.is_connected:
@@ -309,9 +308,19 @@ async def _end(client: Client, seconds: float) -> None:
 
 
 async def _turns() -> None:
-    """Lets transports say that they are closed."""
+    """Lets what is on the socket come through, and transports say that they are closed."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
+
+
+def _broken(client: Client, error: OSError) -> NotConnectedError:
+    """What broke a connection while it was made: the end of the socket may be seen before what the server said."""
+    if said := client.last_words:
+        return _refusal(errors.Error(said))
+    refusal = _refusal(client.broken_by or error)
+    if client.wants_certificate and isinstance(error, ConnectionError) and "tls.certificate" not in str(refusal):
+        return NotConnectedError(f"{refusal}; it wants a certificate of the bridge (tls.certificate), or another one")
+    return refusal
 
 
 def _refusal(error: Exception) -> NotConnectedError:

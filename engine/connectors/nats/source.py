@@ -88,9 +88,9 @@ class NatsSource:
 
     def close(self) -> None:
         """Leaves in order: acknowledgements are with the server, and what is open is given back to it."""
-        if self._stream is not None and self._connection.lost:
-            self._stream.lost()
         self._connection.leave(self._feed.leave)
+        if self._stream is not None:
+            self._stream.left()
 
     def _delivery(self, incoming: Incoming, token: object) -> Delivery:
         facts = stored(incoming.reply) if token is not None else None

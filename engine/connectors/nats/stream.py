@@ -148,8 +148,8 @@ class Stream:
         self._connection.send(_lines(self._open.values(), b"-NAK"))
         self._open = {}
 
-    def lost(self) -> None:
-        """The connection is gone; what was open on it is given back on the next one."""
+    def left(self) -> None:
+        """The connection is gone; what could not be given back on it is on the next one."""
         if self._open:
             self._left = (time.monotonic(), list(self._open.values()))
         self._open = {}
