@@ -115,15 +115,21 @@ class BodyConversion(StrEnum):
 class Target:
     """Where a route's messages go."""
 
-    topic: str
-    """The Kafka topic that the router writes: the destination itself, or the one that `sink` reads."""
+    address: Template
+    """The Kafka topic, or where the sink sends each of them."""
+    topics: tuple[str, ...]
+    """The Kafka topics that the router may write: the destination itself, or the one that `sink` reads. Where headers
+    choose the topic, those that the template can make and that exist; `engine.topics.resolved` finds them."""
     sink: str | None = None
     """Name of the sink that takes them on; None: they stay in Kafka."""
-    address: Template | None = None
-    """Where the sink sends each of them."""
+
+    @property
+    def topic(self) -> str | None:
+        """The one topic that the router writes; None where headers choose it."""
+        return None if self.sink is None and self.address.references else self.topics[0]
 
     def __str__(self) -> str:
-        return f"kafka:{self.topic}" if self.sink is None else f"{self.sink}:{self.address}"
+        return f"{self.sink or 'kafka'}:{self.address}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ A template is a value: `routes.config` reads it, the router makes a Column of it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +16,17 @@ from routes.predicate.nodes import ADDRESS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ADDRESSES", "REPLY_SINK", "REPLY_TO", "Addresses", "Reference", "Template", "reply_route", "sink_topic"]
+__all__ = [
+    "ADDRESSES",
+    "REPLY_SINK",
+    "REPLY_TO",
+    "TOPIC",
+    "Addresses",
+    "Reference",
+    "Template",
+    "reply_route",
+    "sink_topic",
+]
 
 REPLY_SINK = "JMS_JmsBridge_ReplySink"
 """Property of a reply that the bridge takes back: the sink that leads to who asked. In JMS, names that begin with
@@ -46,6 +57,10 @@ ADDRESSES: Mapping[System, Addresses] = {
 """By the type of the sink. NATS subjects may be written like the topics that messages from there come from."""
 
 
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""What Kafka takes for a topic's name, `.` and `..` excepted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """`${msg.header.NAME}` or `${msg.address}`: a text of the message."""
@@ -72,6 +87,11 @@ class Template:
         """The text for one message, whose headers `text_of` gives; None if one of them is missing or empty."""
         texts = [part if isinstance(part, str) else text_of(part.name) for part in self.parts]
         return "".join(text for text in texts if text) if all(texts) else None
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of all that it can make."""
+        return "".join(re.escape(part) if isinstance(part, str) else ".+" for part in self.parts)
 
     def __str__(self) -> str:
         return "".join(map(str, self.parts))

@@ -20,7 +20,7 @@ from routes.predicate import trace
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.values import find
 from routes.properties import NUMBERS, JmsType
-from routes.targets import ADDRESSES
+from routes.targets import ADDRESSES, TOPIC
 
 if TYPE_CHECKING:
     from engine.message import Record
@@ -103,12 +103,13 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
     name, key = _key(record, message, route)
     failures = _failures(record, message, route, config)
     ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
-    topics = {Ending.PUBLISHED: route.target.topic, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
+    destination = _destination(message, route, config)
+    topic = route.target.topic or destination
+    topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
     place = position or f"{config.journal.topic}:?:?"
     style = HeaderStyle.TEXT if route.target.sink else config.routing.headers
     published = published_headers(record, style, config.bridge_id, place)
-    destination = _destination(message, route, config)
-    if destination is not None:
+    if route.target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
     return Explanation(
         message,
@@ -120,7 +121,7 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
         key,
         failures,
         topics.get(ending),
-        destination if ending is Ending.PUBLISHED else None,
+        destination if route.target.sink and ending is Ending.PUBLISHED else None,
         published if ending is Ending.PUBLISHED else (),
     )
 
@@ -165,7 +166,7 @@ def _failures(record: Record, message: Message, route: Route, config: Config) ->
     elif route.key and found and not _key_is_valid(found.text, found.type, config.routing.key_pattern):
         detail = f"the key '{found.text[:100]}' from '{name}' is neither a number nor text that matches"
         failures.append(Failure("key-invalid", f"{detail} routing.key-pattern"))
-    if route.target.sink and _destination(message, route, config) is None:
+    if _destination(message, route, config) is None:
         detail = f"the destination {route.target} cannot be made: a header is missing, empty, or none that fits there"
         failures.append(Failure("destination-unresolved", detail))
     return tuple(failures)
@@ -181,9 +182,7 @@ def _key(record: Record, message: Message, route: Route) -> tuple[str, str | Non
 
 
 def _destination(message: Message, route: Route, config: Config) -> str | None:
-    """Where the route's sink sends the message; None without a sink, or where that cannot be made."""
-    if route.target.address is None:
-        return None
+    """Where the message goes; None where that cannot be made."""
 
     def text_of(name: str) -> str | None:
         if name != ADDRESS:
@@ -192,10 +191,15 @@ def _destination(message: Message, route: Route, config: Config) -> str | None:
         value = find(message.lookup, name)
         return None if value is None else str(value.value)
 
-    filled = route.target.address.fill(text_of)
+    target = route.target
+    filled = target.address.fill(text_of)
+    if filled is None:
+        return None
+    if target.sink is None:
+        # Without Kafka it is not known which topics are there.
+        return filled if filled in target.topics or (not target.topics and TOPIC.fullmatch(filled)) else None
     types = {sink.name: sink.type for sink in config.sinks}
-    pattern = ADDRESSES[types[route.target.sink or ""]].pattern
-    return filled if filled is not None and re.fullmatch(pattern, filled) else None
+    return filled if re.fullmatch(ADDRESSES[types[target.sink]].pattern, filled) else None
 
 
 def _convertible(kind: str, body: bytes, conversion: BodyConversion) -> bool:

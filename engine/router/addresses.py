@@ -1,26 +1,34 @@
-"""Where sinks send what routes give them: constant or filled in from headers, as Columns over a row.
+"""Where messages go: constant or filled in from headers, as Columns over a row.
 
 A message whose address lacks a header, or that its sink's system could not be sent to, fails softly.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.router.routes import ROUTES, by_route
+from engine.topology.nodes import ByBranch
 from engine.topology.row import Row
 from routes.model import Config, Route
 from routes.targets import ADDRESSES, Reference, Template
 
-__all__ = ["address", "has_templates", "is_unresolved", "to_sink"]
+__all__ = ["address", "has_templates", "is_unresolved", "to_sink", "topics"]
 
 
 def has_templates(config: Config) -> bool:
     """Whether any route's address depends on the message."""
     return any(_templated(config))
+
+
+def topics(config: Config) -> ByBranch | Callable[[Row], Column]:
+    """The Kafka topic that a message is published to."""
+    constants = by_route(config, lambda route: route.target.topic)
+    chosen = [found for found in _templated(config) if found[1].target.sink is None]
+    return (lambda row: _chosen(row, chosen, row.pick(constants))) if chosen else constants
 
 
 def to_sink(row: Row, config: Config) -> Column:
@@ -29,22 +37,21 @@ def to_sink(row: Row, config: Config) -> Column:
 
 
 def address(row: Row, config: Config) -> Column:
-    """Where the sink sends the message; NULL where that lacks a header, or without a sink."""
+    """Where the message goes, as far as that is not only a constant topic; NULL where it lacks a header."""
     constants = by_route(config, lambda route: str(route.target.address) if route.target.sink else None)
-    return reduce(
-        lambda rest, found: F.when(row.branch(ROUTES) == found[0], _filled(row, found[2])).otherwise(rest),
-        _templated(config),
-        row.pick(constants),
-    )
+    return _chosen(row, _templated(config), row.pick(constants))
 
 
 def is_unresolved(row: Row, config: Config) -> Column:
-    """Whether the address lacks a header, or is none that the sink's system could be sent to."""
+    """Whether the address lacks a header, is none that the sink's system could be sent to, or a topic that is none."""
     types = {sink.name: sink.type for sink in config.sinks}
     unresolved = F.lit(False)
     for index, route, template in _templated(config):
-        assert route.target.sink is not None, "only a sink's address is a template"
-        valid = _filled(row, template).rlike(f"\\A(?:{ADDRESSES[types[route.target.sink]].pattern})\\z")
+        filled = _filled(row, template)
+        if route.target.sink is None:
+            valid = filled.isin(*route.target.topics)
+        else:
+            valid = filled.rlike(f"\\A(?:{ADDRESSES[types[route.target.sink]].pattern})\\z")
         unresolved = F.when(row.branch(ROUTES) == index, ~F.coalesce(valid, F.lit(False))).otherwise(unresolved)
     return unresolved
 
@@ -52,7 +59,13 @@ def is_unresolved(row: Row, config: Config) -> Column:
 def _templated(config: Config) -> list[tuple[int, Route, Template]]:
     """The routes whose address depends on the message, each with its place among all."""
     found = ((index, route, route.target.address) for index, route in enumerate(config.routes))
-    return [(index, route, template) for index, route, template in found if template and template.references]
+    return [(index, route, template) for index, route, template in found if template.references]
+
+
+def _chosen(row: Row, templated: Sequence[tuple[int, Route, Template]], constant: Column) -> Column:
+    for index, _, template in templated:
+        constant = F.when(row.branch(ROUTES) == index, _filled(row, template)).otherwise(constant)
+    return constant
 
 
 def _filled(row: Row, template: Template) -> Column:

@@ -86,7 +86,8 @@ def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
         made.append(_key_valid(config))
     if has_templates(config):
         made.append(_destination(config))
-    routes = {route.name: limits[route.target.topic] for route in config.routes if route.target.topic in limits}
+    known = {route.name: [limits[topic] for topic in route.target.topics if topic in limits] for route in config.routes}
+    routes = {name: min(found) for name, found in known.items() if found}
     if any(limit < config.journal.max_message_bytes + FRAMING_BYTES for limit in routes.values()):
         made.append(_size(routes))
     return tuple(made)
@@ -118,7 +119,7 @@ def _destination(config: Config) -> Check:
         return F.concat(F.lit("the destination "), row.pick(targets), F.lit(" cannot be made"), found)
 
     def stops(route: Route) -> str:
-        return f"the destination {route.target} cannot be made of its headers"
+        return f"the destination {route.target} cannot be made of its headers, or is not there"
 
     return Check("destination-unresolved", "publish", lambda row: is_unresolved(row, config), says, stops)
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.message import DESTINATION, ORIGIN, ROUTE
-from engine.router.addresses import address, to_sink
+from engine.router.addresses import address, to_sink, topics
 from engine.router.failures import CHECKS, JOURNAL_KEY, UNMATCHED, Check, checks, dead_letter, key_name, stop_message
 from engine.router.headers import appended, header, styled
 from engine.router.routes import ROUTES, by_route
@@ -95,7 +95,7 @@ def _published(wanted: Sequence[Stream], config: Config, made: Sequence[Check]) 
         split.branch(check.fails, name=check.reason)
     *failed, passed = split.default_branch("passed")
     published = passed.map(lambda row: row.replace(headers=_headers(row, config)), name="headers")
-    published.to(by_route(config, lambda route: route.target.topic), name=PUBLISHED)
+    published.to(topics(config), name=PUBLISHED)
     return failed
 
 

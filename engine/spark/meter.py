@@ -101,7 +101,8 @@ class Meter:
                 if outcome.kind == "unrouted":
                     series["unrouted", outcome.reason] += count
                 elif outcome.kind == "routed" and route is not None:
-                    series["routed", route.name, route.target.topic] += count
+                    topic = route.target.topic or str(route.target.address)
+                    series["routed", route.name, topic] += count
                 else:
                     series["failed", route.name if route else NO_ROUTE, outcome.reason, outcome.kind] += count
         return series

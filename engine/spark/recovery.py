@@ -28,7 +28,7 @@ from engine.spark.generation import Start
 from engine.spark.positions import KafkaUnavailableError
 from engine.spark.published import find
 from engine.spark.session import running_tasks
-from engine.spark.topics import limits
+from engine.spark.topics import limits, resolved
 from routes.config import loads
 from routes.config.reader import read
 from routes.errors import ConfigurationError
@@ -168,8 +168,8 @@ class Recovery:
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
-        return replace(
-            self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks
+        return resolved(
+            replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks)
         )
 
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
@@ -222,7 +222,7 @@ class Recovery:
 
 def outputs(config: Config) -> list[str]:
     """The topics that a configuration publishes to."""
-    topics = {route.target.topic for route in config.routes}
+    topics = {topic for route in config.routes for topic in route.target.topics}
     if config.routing.dead_letter_topic:
         topics.add(config.routing.dead_letter_topic)
     return sorted(topics)

@@ -29,7 +29,7 @@ from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 from engine.spark.recovery import Recovery, outputs
 from engine.spark.run import Run
 from engine.spark.tally import Tally
-from engine.spark.topics import check_topics, limits
+from engine.spark.topics import check_topics, limits, resolved
 from engine.telemetry.meters import RouterMetrics
 from engine.telemetry.status import State
 from engine.topics import ensure_journal
@@ -85,18 +85,21 @@ class _Router:
         self._metrics = RouterMetrics(status.registry, config)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config)
-        generations = Generations(config.router.checkpoint)
-        self._recovery = Recovery(config, pipes, self._kafka, generations, self._tally, self._meter)
+        self._generations = Generations(config.router.checkpoint)
 
     def run(self, stop: Event) -> None:
         while not stop.is_set():
             try:
                 self._status.state(State.STARTING, "finding out what the last run has published")
-                self._route(self._recovery.run(), stop)
+                config = resolved(self._config)
+                self._route(config, self._recovered(config), stop)
             except (PySparkException, Py4JJavaError) as error:
                 self._retry(spark_failure(error), stop)
             except (KafkaUnavailableError, StoppedByPolicyError) as error:
                 self._retry(error, stop)
+
+    def _recovered(self, config: Config) -> Generation:
+        return Recovery(config, self._pipes, self._kafka, self._generations, self._tally, self._meter).run()
 
     def _retry(self, error: Exception, stop: Event) -> None:
         """Waits before the next attempt, if another one may help."""
@@ -110,8 +113,8 @@ class _Router:
         _log.warning("query starts again", reason=str(error), after_seconds=seconds)
         stop.wait(seconds)
 
-    def _route(self, generation: Generation, stop: Event) -> None:
-        config, start = self._config, generation.start
+    def _route(self, config: Config, generation: Generation, stop: Event) -> None:
+        start = generation.start
         check_topics(config)
         routed = route(self._pipes.follow(start.positions), config, limits(config), self._tally.now())
         self._tally.begin(routed.outcomes, len(config.routes))

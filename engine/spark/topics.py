@@ -11,7 +11,7 @@ from engine.spark.positions import KafkaUnavailableError
 if TYPE_CHECKING:
     from routes.model import Config
 
-__all__ = ["check_topics", "limits"]
+__all__ = ["check_topics", "limits", "resolved"]
 
 _SECONDS = 10.0
 
@@ -28,5 +28,13 @@ def limits(config: Config) -> dict[str, int]:
     """`max.message.bytes` by topic; KafkaUnavailableError without an answer."""
     try:
         return topics.limits(config, _SECONDS)
+    except UnreachableError as error:
+        raise KafkaUnavailableError(str(error)) from error
+
+
+def resolved(config: Config) -> Config:
+    """The configuration with the topics that its templates can make; KafkaUnavailableError without an answer."""
+    try:
+        return topics.resolved(config, _SECONDS)
     except UnreachableError as error:
         raise KafkaUnavailableError(str(error)) from error

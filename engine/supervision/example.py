@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from engine.message import Message
+from routes.config.addresses import KAFKA
 from routes.model import System
 from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
@@ -56,22 +57,20 @@ def _destinations(config: Config) -> Iterator[tuple[str, str]]:
 
 def _wanted(route: Route) -> dict[str, str]:
     """Values for the properties that the route's destination is made of."""
-    references = route.target.address.references if route.target.address else ()
+    references = route.target.address.references
     names = (reference.name for reference in references)
     return {name: "any" for name in names if name != ADDRESS and name not in HEADER_FIELDS}
 
 
 def _place(route: Route, message: Message | None) -> str | None:
     """Where a route takes a message, as `receive` takes it; None if that is not the same for all, or cannot be made."""
-    if route.target.address is None:
-        return str(route.target)
 
     def text_of(name: str) -> str | None:
         found = find(message.lookup, name) if message is not None else None
         return None if found is None else str(found.value)
 
     address = route.target.address.fill(text_of)
-    return None if address is None else f"{route.target.sink}:{address}"
+    return None if address is None else f"{route.target.sink or KAFKA}:{address}"
 
 
 def _keeps(config: Config, route: Route, place: str) -> bool:

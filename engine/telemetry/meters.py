@@ -108,7 +108,7 @@ class RouterMetrics:
     def _prepare(self, config: Config) -> None:
         # Every series a rule may ask for exists from the start, else rate() misses the first increase.
         for route in config.routes:
-            self.routed(route.name, route.target.topic, 0)
+            self.routed(route.name, route.target.topic or str(route.target.address), 0)
             for reason in FAILURE_REASONS:
                 self.failed(route.name, reason, route.on_soft_failure, 0)
         if config.routing.on_unmatched is Unmatched.DEAD_LETTER:

@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from engine.topics.destinations import check_topics, create_missing, limits
 from engine.topics.journal import ensure_journal, ensure_sink_topics
+from engine.topics.templates import resolved
 
-__all__ = ["check_topics", "create_missing", "ensure_journal", "ensure_sink_topics", "limits"]
+__all__ = ["check_topics", "create_missing", "ensure_journal", "ensure_sink_topics", "limits", "resolved"]

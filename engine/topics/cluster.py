@@ -71,6 +71,13 @@ class Cluster:
             found = self._describe(names)
         return found
 
+    def names(self) -> list[str]:
+        """All topics that this client may see; UnreachableError without an answer."""
+        try:
+            return list(self._client.list_topics(timeout=self._seconds_left()).topics)
+        except KafkaException as error:
+            raise self._unreachable() from error
+
     def settings(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
         """The settings of each topic; one whose settings may not be read, or that is missing, is left out."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]

@@ -70,7 +70,8 @@ def _users(config: Config) -> dict[str, str]:
     """Every topic the router writes, with who wants it."""
     routes: dict[str, list[str]] = {}
     for route in config.routes:
-        routes.setdefault(route.target.topic, []).append(f"'{route.name}'")
+        for topic in route.target.topics:
+            routes.setdefault(topic, []).append(f"'{route.name}'")
     users = {topic: f"route{'s' if len(names) > 1 else ''} {', '.join(names)}" for topic, names in routes.items()}
     if dead_letters := config.routing.dead_letter_topic:
         users[dead_letters] = "routing.dead-letter-topic"

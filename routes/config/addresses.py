@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from routes.config.language import parse_header
 from routes.config.values import BadValueError, Kind, one_of, parse_text
 from routes.predicate.nodes import ADDRESS
+from routes.targets import TOPIC as TOPIC_NAME
 from routes.targets import Reference, Template
 
 __all__ = ["DESTINATIONS", "HOST_PORT", "HOST_PORTS", "KAFKA", "REPLY_TO", "TARGET", "TOPIC", "Destination", "url"]
@@ -16,7 +17,6 @@ __all__ = ["DESTINATIONS", "HOST_PORT", "HOST_PORTS", "KAFKA", "REPLY_TO", "TARG
 KAFKA = "kafka"
 """The scheme of destinations that is left out most of the time."""
 
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _LATER_SCHEMES = ("amqp", "dropbox", "file")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
@@ -59,7 +59,7 @@ def _parse_topic(text: str) -> str:
     hint = "letters, digits, '.', '_' and '-', 249 at most"
     if text in (".", ".."):
         raise BadValueError(f"'{text}' is not a valid Kafka topic name", hint)
-    if not _TOPIC.fullmatch(text):
+    if not TOPIC_NAME.fullmatch(text):
         offset = len(re.match(r"[A-Za-z0-9._-]*", text)[0])  # type: ignore[index]
         raise BadValueError(f"'{text}' is not a valid Kafka topic name", hint, min(offset, len(text) - 1))
     return text
@@ -74,11 +74,10 @@ def _parse_target(text: str) -> Destination:
         raise BadValueError(f"destinations of scheme '{scheme}' are not supported yet", hint)
     if not rest:
         raise BadValueError(f"'{text}' names no destination", "as in kafka:orders, nats:orders.eu, stomp:queue/orders")
-    if scheme == KAFKA and "${" in rest:
-        hint = "name one topic; sinks know templates"
-        raise BadValueError("a Kafka topic cannot be a template", hint, text.index("${"))
     try:
-        address = Template((_parse_topic(rest),)) if scheme == KAFKA else _parse_template(rest)
+        address = _parse_template(rest)
+        if scheme == KAFKA and not address.references:
+            _parse_topic(rest)
     except BadValueError as error:
         raise BadValueError(str(error), error.hint, error.offset + offset) from None
     return Destination(scheme, address)

@@ -11,7 +11,7 @@ from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
 from routes.config.values import one_of
 from routes.model import System, WireFormat
-from routes.targets import ADDRESSES
+from routes.targets import ADDRESSES, TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,15 @@ def targets(settings: Settings) -> None:
     types = {name: settings.get("sink.NAME.type", name) for name in settings.names("sink")}
     for route in settings.names("routes"):
         target = settings.get("routes.NAME.out.topic", route)
-        if target is None or target.scheme == KAFKA:
+        if target is None:
+            continue
+        if target.scheme == KAFKA:
+            if target.address.references and not TOPIC.fullmatch(_sample(target)):
+                message, hint = (
+                    f"'{target.address}' is no Kafka topic",
+                    "letters, digits, '.', '_' and '-' beside headers",
+                )
+                settings.fault("routes.NAME.out.topic", route, message, hint)
             continue
         found = [target.scheme] if target.scheme in types else [n for n, t in types.items() if t == target.scheme]
         if len(found) != 1:
@@ -152,8 +160,7 @@ def _which_sink(target: Destination, found: list[str], types: dict[str, System |
 
 def _sample(target: Destination) -> str:
     """The address as it may look for a message. What begins with a header may begin like any address."""
-    first = target.address.parts[0]
-    if not isinstance(first, str):
+    if not isinstance(target.address.parts[0], str) and target.scheme != KAFKA:
         return "queue:x"
     return target.address.fill(lambda _: "x") or ""
 

@@ -86,16 +86,17 @@ def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
 def _reply_route(sink: SinkConfig, policy: Policy) -> Route:
     """Takes the replies for those who asked on the broker of this sink."""
     include = parse(f"{REPLY_SINK} = '{sink.name}'")
-    target = Target(sink.topic, sink.name, Template((Reference(REPLY_TO),)))
+    target = Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name)
     return Route(reply_route(sink.name), include, target, on_soft_failure=policy)
 
 
 def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
     if destination.scheme == KAFKA:
-        return Target(str(destination.address))
+        constant = () if destination.address.references else (str(destination.address),)
+        return Target(destination.address, constant)
     by_name = [sink for sink in sinks if sink.name == destination.scheme]
     sink = (by_name or [sink for sink in sinks if sink.type == destination.scheme])[0]
-    return Target(sink.topic, sink.name, destination.address)
+    return Target(destination.address, (sink.topic,), sink.name)
 
 
 def _routing(settings: Settings) -> RoutingConfig:

@@ -144,8 +144,8 @@ FIELDS = Table(
             "routes.NAME.out.topic",
             TARGET,
             "Where they go: a Kafka topic, which has to exist (`kafka:orders` and `orders` are the same), or a "
-            "destination of a sink, `SINK:ADDRESS`. In the address of a sink `${msg.header.NAME}` is the text of a "
-            "header and `${msg.address}` the name of the queue or topic; a message without it fails softly.",
+            "destination of a sink, `SINK:ADDRESS`. In both `${msg.header.NAME}` is the text of a header and "
+            "`${msg.address}` the name of the queue or topic; a message without it fails softly.",
             example="nats:orders.${msg.header.region}",
             required=True,
             template=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from engine.message import Message, Record
 from engine.router import route
 from engine.topology.driver import records_frame
 from routes.config import loads
+from routes.model import Config, Route
 from tests.spark.router.harness import Result, Router
 
 HEAD = """\
@@ -29,6 +31,17 @@ sink.jms.url=stomp://127.0.0.1:1
 """
 
 
+def known(config: Config) -> Config:
+    """With the topics that routes may choose: `chosen.emea` is one that is there."""
+
+    def resolved(route: Route) -> Route:
+        return (
+            route if route.target.topic else replace(route, target=replace(route.target, topics=("chosen.emea", "x")))
+        )
+
+    return replace(config, routes=tuple(map(resolved, config.routes)))
+
+
 @pytest.fixture
 def router(spark: SparkSession, tmp_path: Path) -> Router:
     """`router(configuration, messages, limits=…, now_ms=…)`: the results in the order of the messages."""
@@ -39,7 +52,7 @@ def router(spark: SparkSession, tmp_path: Path) -> Router:
         limits: Mapping[str, int] | None = None,
         now_ms: int | None = None,
     ) -> list[Result]:
-        config = loads(HEAD + text, base=tmp_path)
+        config = known(loads(HEAD + text, base=tmp_path))
         records = [message.to_record() if isinstance(message, Message) else message for message in messages]
         frame = records_frame(spark, {"journal": records})
         routed = route(frame, config, limits, None if now_ms is None else F.lit(now_ms))

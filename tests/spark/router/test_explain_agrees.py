@@ -12,7 +12,7 @@ from engine.explain import Ending, Explanation, explain
 from engine.message import BodyType, Message, Record
 from routes.config import loads
 from routes.properties import JmsType, Property
-from tests.spark.router.conftest import HEAD
+from tests.spark.router.conftest import HEAD, known
 from tests.spark.router.harness import Result, Router
 
 ROUTES = """\
@@ -35,6 +35,8 @@ routes.sink.in.include=n = '6'
 routes.sink.out.topic=nats:all.${{msg.header.region}}
 routes.constant.in.include=n = '-1'
 routes.constant.out.topic=jms:queue/x
+routes.chosen.in.include=n = '5'
+routes.chosen.out.topic=kafka:chosen.${{msg.header.region}}
 routes.mirror.in.include=n = '1.5'
 routes.mirror.out.topic=jms:topic/${{msg.address}}
 routes.mirror.conv.key=region
@@ -87,7 +89,7 @@ def messages(count: int) -> Iterator[Message | Record]:
 )
 def test_what_is_explained_is_what_is_done(router: Router, tmp_path: Path, settings: Mapping[str, str]) -> None:
     text = ROUTES.format(**settings)
-    config = loads(HEAD + text, base=tmp_path)
+    config = known(loads(HEAD + text, base=tmp_path))
     given = list(messages(400))
     endings, different = set(), []
     for number, (message, result) in enumerate(zip(given, router(text, given, now_ms=NOW_MS), strict=True)):

@@ -120,3 +120,19 @@ def test_a_reply_goes_to_who_asked_before_any_route_is_tried(router: Router) -> 
     assert to_who_asked.header("jmsbridge.destination") == "_INBOX.abc.1"
     assert to_who_asked.header("jmsbridge.route") == "replies to n"
     assert other.topic == "out"
+
+
+def test_headers_choose_among_the_kafka_topics_that_are_there(router: Router) -> None:
+    text = (
+        "routing.on-soft-failure=skip\nroutes.a.in.include=region IS NOT NULL\n"
+        "routes.a.out.topic=chosen.${msg.header.region}\n"
+        "routes.b.in.include=TRUE\nroutes.b.out.topic=plain\n"
+    )
+    results = router(text, [message(region="emea"), message(region="apac"), message(region=""), message()])
+    assert [(result.topic, result.outcome) for result in results] == [
+        ("chosen.emea", "routed"),
+        (None, "skip.destination-unresolved"),
+        (None, "skip.destination-unresolved"),
+        ("plain", "routed"),
+    ]
+    assert results[0].header("jmsbridge.destination") is None

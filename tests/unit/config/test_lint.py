@@ -238,6 +238,7 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         ((Q, "routes.q.out.topic=n:a", "sink.n.type=nats", "sink.n.url=stomp://h:1"), "9:12", "no URL for type nats"),
         ((Q, "routes.q.out.topic=n:a..b", "sink.n.type=nats"), "7:20", "'a..b' is no destination of type nats"),
         ((Q, "routes.q.out.topic=n:a.*", "sink.n.type=nats"), "7:20", "'a.*' is no destination of type nats"),
+        ((Q, "routes.q.out.topic=a b.${msg.header.x}"), "7:20", "'a b.${msg.header.x}' is no Kafka topic"),
         ((Q, "routes.q.out.topic=s:a", "sink.s.type=stomp"), "7:20", "'a' is no destination of type stomp"),
         (
             (Q, "routes.q.out.topic=nats:a", "sink.n.type=nats", "sink.m.type=nats"),
@@ -273,6 +274,7 @@ def test_what_must_hold_between_keys_is_checked(lines: tuple[str, ...], place: s
         ("sink.n.type=nats", "sink.n.reply-to=bridge.replies", "sink.n.stream=true", "sink.n.format=typed"),
         ("sink.n.type=nats", "routes.q.in.include=x=1", "routes.q.out.topic=nats:a.${msg.header.region}.b"),
         ("sink.n.type=stomp", "routes.q.in.include=x=1", "routes.q.out.topic=n:${msg.header.JMSReplyTo}"),
+        ("routes.q.in.include=x=1", "routes.q.out.topic=orders.${msg.header.region}"),
         ("source.n.type=nats", "source.n.destinations=a.*, b.>, >", "source.n.stream=S", "source.n.url=tls://h:1"),
     ],
 )

@@ -12,6 +12,7 @@ from routes.config.fields import FIELDS, SECTIONS
 from routes.model import Config, Embedded, HeaderStyle, NonDurable, Policy, Route, RouterMode, Target, Unmatched
 from routes.predicate import evaluate, parse
 from routes.properties import Property
+from routes.targets import Template
 
 ROOT = Path(__file__).parents[3]
 LEAST = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\n"
@@ -33,8 +34,9 @@ routes.barRoute.map.key=msg.header.CorrelationId
 def test_the_example_of_the_specification_is_read_as_it_stands() -> None:
     config = loads(SEED)
     assert config.routing.dead_letter_topic == "jms-bridge-to-kafka-dead-letter-topic"
+    target = Target(Template(("foobar-topic",)), ("foobar-topic",))
     assert config.routes == tuple(
-        Route(name, parse(f"msg.address=={address}"), Target("foobar-topic"), key="JMSCorrelationID")
+        Route(name, parse(f"msg.address=={address}"), target, key="JMSCorrelationID")
         for name, address in (("fooRoute", "foo-topic"), ("barRoute", "bar-topic"))
     )
 

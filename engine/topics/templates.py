@@ -1,0 +1,40 @@
+"""Destination topics that headers choose: those that are there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.topics.cluster import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from routes.model import Config, Route
+
+__all__ = ["resolved"]
+
+
+def resolved(config: Config, timeout_seconds: float = 30.0) -> Config:
+    """The configuration, its templates of Kafka topics with the existing topics that they can make.
+
+    A message for another topic fails softly: a send to a topic that is not there would end the query. The bridge's own
+    topics, and those of Kafka itself, are nobody's destination.
+
+    Raises:
+        UnreachableError: no broker answers in time.
+    """
+    if all(route.target.topic for route in config.routes):
+        return config
+    own = {config.journal.topic, config.routing.dead_letter_topic, *(sink.topic for sink in config.sinks)}
+    there = {topic for topic in Cluster(config, timeout_seconds).names() if topic not in own and topic[:2] != "__"}
+    return replace(config, routes=tuple(_resolved(route, there) for route in config.routes))
+
+
+def _resolved(route: Route, there: Collection[str]) -> Route:
+    if route.target.topic:
+        return route
+    pattern = re.compile(route.target.address.pattern)
+    found = tuple(sorted(topic for topic in there if pattern.fullmatch(topic)))
+    return replace(route, target=replace(route.target, topics=found))
