@@ -1,6 +1,7 @@
 """`python -m bench`: runs the measurements that were asked for, one after the other, on a Kafka of their own.
 
-That of the codecs needs neither Kafka nor the Java programs, that of the STOMP source runs its own from their source.
+That of the codecs needs neither Kafka nor the Java programs; those of sources and sinks need only Kafka, beside what
+they start themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from bench import codecs, latency, memory, programs, requests, start, stomp_source, throughput
+from bench import codecs, connectors, latency, memory, programs, requests, start, stomp_source, throughput
 from bench.broker import broker
 from bench.options import parse
 from bench.report import machine, save, targets
@@ -31,7 +32,9 @@ _MEASURE = {
     "memory": memory.measure,
     "start": start.measure,
     "stomp-source": stomp_source.measure,
+    "connectors": connectors.measure,
 }
+_WITHOUT_PROGRAMS = {"stomp-source", "connectors"}
 _ALONE = {"codecs": codecs.measure, "requests": requests.measure}
 
 
@@ -43,7 +46,7 @@ def main(arguments: list[str]) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     before = machine()
     try:
-        if (_MEASURE.keys() - {"stomp-source"}).intersection(options.measurements):
+        if (_MEASURE.keys() - _WITHOUT_PROGRAMS).intersection(options.measurements):
             programs.build()
         reports = [_measured(name, options) for name in options.measurements]
     except (BridgeError, KafkaException, RuntimeError) as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.connectors.cases import CASES
 from bench.contestants import Bridge
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
-MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs", "stomp-source", "requests")
+MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs", "stomp-source", "requests", "connectors")
 _MODES = ("realtime", "batch")
 
 
@@ -32,6 +33,10 @@ class Options:
     memory_seconds: int
     source_messages: int
     source_warm_up: int
+    connectors: tuple[str, ...]
+    """Which sources and sinks."""
+    workers: int
+    """How many are measured beside one; 1: none."""
     requests: int
     request_rate: int
     modes: tuple[str, ...]
@@ -60,10 +65,12 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--seconds", type=int, default=250, help="latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
-    add("--source-messages", type=int, default=100_000, help="stomp-source: messages that are timed")
-    add("--source-warm-up", type=int, default=50_000, help="stomp-source: messages before these")
+    add("--source-messages", type=int, default=100_000, help="stomp-source, connectors: messages timed")
+    add("--source-warm-up", type=int, default=50_000, help="stomp-source, connectors: messages before these")
     add("--requests", type=int, default=3_000, help="requests: how many are timed, each way")
     add("--request-rate", type=int, default=200, help="requests: a second")
+    add("--only", action="append", choices=CASES, help="connectors: only this one; may be given several times")
+    add("--workers", type=int, default=2, help="connectors: how many are measured beside one; 1: none")
     add("--mode", choices=_MODES, help="only this mode of the bridge")
     add("--no-peer", action="store_true", help="the bridge alone")
     add("--floor", action="store_true", help="latency: also a plain consumer on the journal, with no routing at all")
@@ -85,6 +92,8 @@ def parse(arguments: Sequence[str]) -> Options:
         memory_seconds=given.memory_seconds,
         source_messages=given.source_messages,
         source_warm_up=given.source_warm_up,
+        connectors=tuple(given.only or CASES),
+        workers=given.workers,
         requests=given.requests,
         request_rate=given.request_rate,
         modes=(given.mode,) if given.mode else _MODES,

@@ -37,6 +37,7 @@ _BUFFER_BYTES = 64 * 1024 * 1024
 _BUFFER_MESSAGES = 20_000
 _BATCH_BYTES = 512 * 1024
 _POLL_SECONDS = 0.1
+_POLL_EVERY = 32
 _CLOSE_SECONDS = 2.0
 
 _MISSING = "there is no such topic; create it, or start the whole bridge, which does"
@@ -82,6 +83,7 @@ class Journal:
         self._stop = stop or Event()
         self._while_full = while_full
         self._open = 0
+        self._unpolled = 0
         self._progress = time.monotonic()
         self._refusal: HardFailureError | None = None
         self._producer = Producer(_settings(config) | {"error_cb": self._on_error})
@@ -151,7 +153,10 @@ class Journal:
                 if not self._open:
                     self._progress = time.monotonic()
                 self._open += 1
-                self.poll()
+                self._unpolled += 1
+                if self._unpolled >= _POLL_EVERY:
+                    self._unpolled = 0
+                    self.poll()
                 return True
 
     def _delivered(self, done: Done, error: KafkaError | None, message: object) -> None:

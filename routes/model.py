@@ -12,6 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routes.targets import System
+
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
     from routes.targets import Template
@@ -34,7 +36,6 @@ __all__ = [
     "RoutingConfig",
     "SinkConfig",
     "SourceConfig",
-    "System",
     "Target",
     "Unmatched",
     "WireFormat",
@@ -84,13 +85,6 @@ class Embedded(StrEnum):
     AUTO = "auto"
     ON = "on"
     OFF = "off"
-
-
-class System(StrEnum):
-    """The kinds of systems that sources and sinks connect to."""
-
-    STOMP = "stomp"
-    NATS = "nats"
 
 
 class WireFormat(StrEnum):

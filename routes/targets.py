@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from routes.model import System
 from routes.predicate.nodes import ADDRESS
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "TOPIC",
     "Addresses",
     "Reference",
+    "System",
     "Template",
     "reply_route",
     "sink_topic",
@@ -33,6 +34,13 @@ REPLY_SINK = "JMS_JmsBridge_ReplySink"
 `JMS_` and a vendor are the provider's; no source takes such a one of the bridge from outside."""
 REPLY_TO = "JMS_JmsBridge_ReplyTo"
 """Beside it: where that sink sends it."""
+
+
+class System(StrEnum):
+    """The kinds of systems that sources and sinks connect to."""
+
+    STOMP = "stomp"
+    NATS = "nats"
 
 
 @dataclass(frozen=True, slots=True)

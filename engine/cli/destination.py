@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.errors import UsageError
-from routes.model import BrokerConfig, SinkConfig, SourceConfig, System, WireFormat
+from routes.model import BrokerConfig, SinkConfig, SourceConfig, WireFormat
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,7 @@ from engine.cli.records import Item
 from engine.connectors import SINKS, SOURCES
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.errors import HardFailureError, UnreachableError
-from routes.model import System
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

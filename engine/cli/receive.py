@@ -13,7 +13,7 @@ from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, Seconds
 from engine.cli.output import BodyFormat, note
 from engine.cli.records import Item, as_json, as_text
 from engine.errors import UnreachableError, UsageError
-from routes.model import System
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

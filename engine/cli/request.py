@@ -36,7 +36,7 @@ from engine.cli.records import Item, as_json, as_text
 from engine.cli.send import Format, outgoing, sink_of
 from engine.errors import UsageError
 from routes.errors import BridgeError
-from routes.model import System
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -28,7 +28,8 @@ from engine.cli.options import (
 )
 from engine.cli.output import note
 from engine.errors import UsageError
-from routes.model import System, WireFormat
+from routes.model import WireFormat
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from routes.model import System
+from routes.targets import System
 
 if TYPE_CHECKING:
     from engine.connectors.base import Sink, Source

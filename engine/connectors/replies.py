@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from routes.model import SourceConfig, System
+from routes.model import SourceConfig
 from routes.properties import JmsType, Property
-from routes.targets import REPLY_SINK, REPLY_TO
+from routes.targets import REPLY_SINK, REPLY_TO, System
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

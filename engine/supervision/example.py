@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from engine.message import Message
 from routes.config.addresses import KAFKA
-from routes.model import System
 from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
-from routes.targets import reply_route
+from routes.targets import System, reply_route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.telemetry.status import component_name, sink_component
-from routes.model import System
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
 from routes.config.values import one_of
-from routes.model import System, WireFormat
-from routes.targets import ADDRESSES, TOPIC
+from routes.model import WireFormat
+from routes.targets import ADDRESSES, TOPIC, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

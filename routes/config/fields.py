@@ -24,17 +24,8 @@ from routes.config.values import (
     size,
     whole,
 )
-from routes.model import (
-    BodyConversion,
-    Embedded,
-    HeaderStyle,
-    NonDurable,
-    Policy,
-    RouterMode,
-    System,
-    Unmatched,
-    WireFormat,
-)
+from routes.model import BodyConversion, Embedded, HeaderStyle, NonDurable, Policy, RouterMode, Unmatched, WireFormat
+from routes.targets import System
 
 __all__ = ["FIELDS", "SECTIONS"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from routes.config.values import Kind
-    from routes.model import System
+    from routes.targets import System
 
 __all__ = ["Field", "Match", "Table"]
 

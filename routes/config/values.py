@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from routes.model import System
+from routes.targets import System
 
 __all__ = [
     "ANY_TEXT",

@@ -26,7 +26,8 @@ from engine.connectors.base import Outgoing
 from engine.embedded import EmbeddedArtemis, EmbeddedNats
 from engine.message import Message
 from routes.config import load
-from routes.model import SinkConfig, SourceConfig, System
+from routes.model import SinkConfig, SourceConfig
+from routes.targets import System
 
 JMS_BRIDGE = (sys.executable, "-m", "engine")
 CONFIGURATION = """\

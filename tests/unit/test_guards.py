@@ -27,6 +27,7 @@ ABOVE = {
     "routes.errors": ("routes",),
     "routes.properties": ("routes",),
     "routes.model": ("routes.config",),
+    "routes.targets": ("routes.config", "routes.model"),
     "routes.predicate": ("routes.config",),
     "engine.errors": ("engine",),
     "engine.message": ("engine",),

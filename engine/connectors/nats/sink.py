@@ -19,8 +19,7 @@ from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.headers import status
 from engine.connectors.nats.jetstream import API, ApiError
 from engine.connectors.nats.message import to_wire
-from routes.model import System
-from routes.targets import ADDRESSES
+from routes.targets import ADDRESSES, System
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

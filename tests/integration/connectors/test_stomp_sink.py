@@ -13,8 +13,9 @@ from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.sink import StompSink
 from engine.embedded import QUICK_START, free_ports
 from engine.message import BodyType, Message
-from routes.model import SinkConfig, System
+from routes.model import SinkConfig
 from routes.properties import Property
+from routes.targets import System
 from tests.conftest import JARS
 from tests.integration.connectors.running import configure
 from tests.integration.connectors.stomp_harness import Peer

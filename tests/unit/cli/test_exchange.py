@@ -12,7 +12,7 @@ from engine.connectors.base import Delivery, NotConnectedError, Outcome, Outgoin
 from engine.errors import HardFailureError, UnreachableError
 from engine.message import Message
 from routes.config import loads
-from routes.model import System
+from routes.targets import System
 
 CONFIG = loads(
     "bridge.id=b1\nsink.out.type=nats\nsink.out.url=nats://127.0.0.1:1\n"
