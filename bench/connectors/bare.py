@@ -1,0 +1,196 @@
+"""What one would write by hand with a client library in place of a source or a sink: `python -m bench.connectors.bare`.
+
+Each is a loop that runs until it is ended. Kafka's settings are those of the bridge; batches are as large as its own.
+Messages keep their body and their headers, and nothing else of what a bridge does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from threading import Event
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import nats
+import stomp
+from confluent_kafka import Consumer, Producer
+from nats.errors import TimeoutError as NothingCameError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import Message as KafkaMessage
+    from nats.aio.msg import Msg
+
+Given = dict[str, str]
+
+_BATCH = 500
+_IDLE_SECONDS = 0.2
+_FULL_SECONDS = 0.1
+_ANSWER_SECONDS = 30.0
+_JMS = "jms."
+_KEY = "JMSCorrelationID"
+_PRODUCER = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "batch.size": 512 * 1024,
+    "partitioner": "murmur2_random",
+}
+
+
+async def core_source(given: Given) -> None:
+    """A subscription whose callback produces; nobody waits for Kafka, since nobody can be told."""
+    producer, topic = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"]}), given["topic"]
+
+    async def take(message: Msg) -> None:
+        _produce(producer, topic, message)
+
+    client = await nats.connect(given["url"])
+    await client.subscribe(given["address"], "bare", cb=take)
+    while True:
+        await asyncio.sleep(_IDLE_SECONDS)
+        producer.poll(0)
+
+
+async def stream_source(given: Given) -> None:
+    """Batches are pulled, produced, and acknowledged when Kafka has confirmed them."""
+    failed: list[object] = []
+    confirmed = {"on_delivery": lambda error, _: failed.append(error) if error else None}
+    producer, topic = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed}), given["topic"]
+    client = await nats.connect(given["url"])
+    pulled = await client.jetstream().pull_subscribe(given["address"], given["consumer"], stream=given["stream"])
+    while True:
+        try:
+            messages = await pulled.fetch(_BATCH, timeout=1)
+        except NothingCameError:
+            continue
+        for message in messages:
+            _produce(producer, topic, message)
+        producer.flush()
+        assert not failed, failed
+        for message in messages:
+            await message.ack()
+
+
+async def core_sink(given: Given) -> None:
+    """Batches are published, and committed when the server has dealt with them."""
+    consumer, address = _consumer(given), given["address"]
+    client = await nats.connect(given["url"])
+    while True:
+        for message in (messages := consumer.consume(_BATCH, _IDLE_SECONDS)):
+            await client.publish(address, _body(message), headers=_headers(message))
+        await client.flush()
+        if messages:
+            consumer.commit(asynchronous=True)
+
+
+async def stream_sink(given: Given) -> None:
+    """The same into a stream, which confirms each message and knows it by its id."""
+    consumer, address = _consumer(given), given["address"]
+    client = await nats.connect(given["url"])
+    stream = client.jetstream()
+    while True:
+        confirmations = []
+        for message in (messages := consumer.consume(_BATCH, _IDLE_SECONDS)):
+            headers = {"Nats-Msg-Id": _id(message), **_headers(message)}
+            confirmations.append(await stream.publish_async(address, _body(message), headers=headers))
+        await asyncio.gather(*confirmations)
+        if messages:
+            consumer.commit(asynchronous=True)
+
+
+def queue_sink(given: Given) -> None:
+    """Batches are sent, each message with a receipt, and committed when all receipts have come."""
+    consumer, queue = _consumer(given), given["address"]
+    url = urlsplit(given["url"])
+    connection = stomp.Connection12([(url.hostname, url.port)], auto_content_length=False)
+    receipts = _Receipts()
+    connection.set_listener("receipts", receipts)
+    connection.connect(wait=True)
+    fixed = {"destination-type": "ANYCAST", "persistent": "true"}
+    run = given["group"]
+    while True:
+        messages = consumer.consume(_BATCH, _IDLE_SECONDS)
+        receipts.expect(len(messages))
+        for message in messages:
+            headers = {**_headers(message), **fixed, "_AMQ_DUPL_ID": f"{run}/{_id(message)}"}
+            connection.send(queue, _body(message), headers=headers, receipt=_id(message))
+        receipts.wait()
+        if messages:
+            consumer.commit(asynchronous=True)
+
+
+class _Receipts(stomp.ConnectionListener):  # type: ignore[misc] # stomp.py has no types
+    """Counts them, on the thread of stomp.py that reads."""
+
+    def __init__(self) -> None:
+        self._missing = 0
+        self._complete = Event()
+
+    def expect(self, count: int) -> None:
+        self._missing = count
+        self._complete.clear()
+
+    def wait(self) -> None:
+        if self._missing and not self._complete.wait(_ANSWER_SECONDS):
+            msg = f"{self._missing} receipts have not come"
+            raise RuntimeError(msg)
+
+    def on_receipt(self, frame: object) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self._complete.set()
+
+    def on_error(self, frame: Any) -> None:
+        print(f"the broker says: {frame.headers} {frame.body}", file=sys.stderr, flush=True)
+
+
+def _produce(producer: Producer, topic: str, message: Msg) -> None:
+    headers: Mapping[str, str] = message.headers or {}
+    while True:
+        try:
+            producer.produce(topic, message.data, headers.get(_KEY), headers=list(headers.items()))
+        except BufferError:
+            producer.poll(_FULL_SECONDS)
+        else:
+            return
+
+
+def _consumer(given: Given) -> Consumer:
+    settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "bootstrap.servers": given["bootstrap"], "group.id": given["group"]})
+    consumer.subscribe([given["topic"]])
+    return consumer
+
+
+def _body(message: KafkaMessage) -> bytes:
+    value = message.value()
+    assert isinstance(value, bytes)
+    return value
+
+
+def _headers(message: KafkaMessage) -> dict[str, str]:
+    headers: Any = message.headers() or ()
+    return {name.removeprefix(_JMS): value.decode() for name, value in headers if name.startswith(_JMS)}
+
+
+def _id(message: KafkaMessage) -> str:
+    return f"{message.partition()}:{message.offset()}"
+
+
+_LOOPS = {each.__name__.replace("_", "-"): each for each in (core_source, stream_source, core_sink, stream_sink)}
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the loop that the first argument names; the others are `NAME=VALUE`."""
+    given = dict(argument.split("=", 1) for argument in arguments[1:])
+    if arguments[0] == "queue-sink":
+        queue_sink(given)
+    else:
+        asyncio.run(_LOOPS[arguments[0]](given))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
