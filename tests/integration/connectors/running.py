@@ -50,20 +50,20 @@ def until(condition: Callable[[], object], seconds: float = 30, what: str = "") 
         time.sleep(0.02)
 
 
-class Running:
-    """A worker of the source in a thread of its own."""
+class Worker:
+    """A worker of a source or a sink in a thread of its own."""
 
-    def __init__(self, config: Config, worker: int = 1) -> None:
-        self._registry = CollectorRegistry()
-        self._stop = threading.Event()
-        self.status = Reporter(None, "source:src", self._registry)
+    def __init__(self, component: str, run: Callable[[Reporter, threading.Event], None]) -> None:
+        self.registry = CollectorRegistry()
+        self.status = Reporter(None, component, self.registry)
         self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(config, worker), daemon=True)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(run,), daemon=True)
         self._thread.start()
 
-    def _run(self, config: Config, worker: int) -> None:
+    def _run(self, run: Callable[[Reporter, threading.Event], None]) -> None:
         try:
-            run_source(config, SOURCE, worker, self.status, self._stop)
+            run(self.status, self._stop)
         except BaseException as error:
             self.error = error
 
@@ -71,34 +71,49 @@ class Running:
     def alive(self) -> bool:
         return self._thread.is_alive()
 
-    def count(self, what: str, **labels: str) -> int:
-        """`received`, `journaled`, `acknowledged`, `rejected` messages or `reconnects`."""
-        name = f"jmsbridge_source_{what}_total" if what == "reconnects" else f"jmsbridge_source_{what}_messages_total"
-        return int(self._registry.get_sample_value(name, {"source": SOURCE, **labels}) or 0)
-
     @property
     def connected(self) -> bool:
-        return self._registry.get_sample_value("jmsbridge_connection_up", {"component": "source:src"}) == 1
+        component = self.status.current.component
+        return self.registry.get_sample_value("jmsbridge_connection_up", {"component": component}) == 1
 
-    def acknowledges(self, count: int, seconds: float = 30) -> None:
-        """Waits until so many are acknowledged."""
+    def sample(self, name: str, **labels: str) -> int:
+        return int(self.registry.get_sample_value(name, labels) or 0)
+
+    def comes_to(self, count: Callable[[], int], wanted: int, what: str, seconds: float) -> None:
+        """Waits until a count is that high; fails at once when the worker does."""
         try:
-            until(lambda: self.error or self.count("acknowledged") >= count, seconds)
+            until(lambda: self.error or count() >= wanted, seconds)
         except AssertionError:
-            said = f"{self.count('acknowledged')} of {count} acknowledged, {self.count('received')} received"
-            raise AssertionError(f"{said}; {self.status.current}") from None
+            raise AssertionError(f"{count()} of {wanted} {what}; {self.status.current}") from None
         assert self.error is None, self.error
 
-    def stop(self, seconds: float = 20) -> None:
+    def stop(self, seconds: float = 30) -> None:
         """Asks it to stop and waits until it has."""
         self._stop.set()
         self.join(seconds)
 
-    def join(self, seconds: float = 20) -> None:
+    def join(self, seconds: float = 30) -> None:
         """Waits until it has ended."""
         self._thread.join(seconds)
         assert not self._thread.is_alive(), f"still running: {self.status.current}"
         self.status.close()
+
+
+class Running(Worker):
+    """A worker of the source."""
+
+    def __init__(self, config: Config, worker: int = 1) -> None:
+        super().__init__("source:src", lambda status, stop: run_source(config, SOURCE, worker, status, stop))
+
+    def count(self, what: str, **labels: str) -> int:
+        """`received`, `journaled`, `acknowledged`, `rejected` messages or `reconnects`."""
+        name = f"jmsbridge_source_{what}_total" if what == "reconnects" else f"jmsbridge_source_{what}_messages_total"
+        return self.sample(name, source=SOURCE, **labels)
+
+    def acknowledges(self, count: int, seconds: float = 30) -> None:
+        """Waits until so many are acknowledged."""
+        what = f"acknowledged, {self.count('received')} received before"
+        self.comes_to(lambda: self.count("acknowledged"), count, what, seconds)
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from nats.aio.client import Client
-from prometheus_client import CollectorRegistry
 
 from engine.connectors.sink_loop import run_sink
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
-from engine.telemetry.status import Reporter
 from engine.topics import ensure_journal, ensure_sink_topics
 from routes import config as configuration
 from routes.properties import Property
+from tests.integration.connectors.running import Worker, until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -97,7 +95,7 @@ class StompSinkHarness:
         self._stomp.create(name)
 
     def arrived(self, name: str, count: int) -> list[Arrived]:
-        wait_for(lambda: self._stomp.waiting(name) >= count, f"{count} in {name}")
+        until(lambda: self._stomp.waiting(name) >= count, 60, f"{count} in {name}")
         time.sleep(0.3)
         count = self._stomp.waiting(name)
         with self._stomp.peer() as peer:
@@ -168,14 +166,6 @@ class NatsSinkHarness:
                 await client.close()
 
         return asyncio.run(run())
-
-
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
-    """Returns when it is true; fails after that time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
 
 
 def configure(folder: Path, bootstrap: str, name: str, settings: Mapping[str, str]) -> Config:
@@ -255,51 +245,19 @@ def in_order(found: Sequence[int], keys: int = 5) -> bool:
     return all(group == sorted(group) for group in groups)
 
 
-class RunningSink:
-    """A worker of the sink in a thread of its own."""
+class RunningSink(Worker):
+    """A worker of the sink."""
 
     def __init__(self, config: Config, worker: int = 1) -> None:
-        self.registry = CollectorRegistry()
-        self._stop = threading.Event()
-        self.status = Reporter(None, "sink:out", self.registry)
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(config, worker), daemon=True)
-        self._thread.start()
-
-    def _run(self, config: Config, worker: int) -> None:
-        try:
-            run_sink(config, SINK, worker, self.status, self._stop)
-        except BaseException as error:
-            self.error = error
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
+        super().__init__("sink:out", lambda status, stop: run_sink(config, SINK, worker, status, stop))
 
     def count(self, what: str, **labels: str) -> int:
         """`delivered_messages`, `rejected_messages`, `reconnects`, `requests`, `replies`, `request_timeouts`."""
-        name = f"jmsbridge_sink_{what}_total"
-        return int(self.registry.get_sample_value(name, {"sink": SINK, **labels}) or 0)
+        return self.sample(f"jmsbridge_sink_{what}_total", sink=SINK, **labels)
 
     def delivers(self, count: int, seconds: float = 60) -> None:
         """Waits until so many are confirmed."""
-        try:
-            wait_for(lambda: self.error or self.count("delivered_messages") >= count, "", seconds)
-        except AssertionError:
-            said = f"{self.count('delivered_messages')} of {count} delivered"
-            raise AssertionError(f"{said}; {self.status.current}") from None
-        assert self.error is None, self.error
-
-    def stop(self, seconds: float = 30) -> None:
-        """Asks it to stop and waits until it has."""
-        self._stop.set()
-        self.join(seconds)
-
-    def join(self, seconds: float = 30) -> None:
-        """Waits until it has ended."""
-        self._thread.join(seconds)
-        assert not self._thread.is_alive(), f"still running: {self.status.current}"
-        self.status.close()
+        self.comes_to(lambda: self.count("delivered_messages"), count, "delivered", seconds)
 
 
 def committed(config: Config) -> int:

@@ -15,7 +15,7 @@ from engine.errors import SoftFailureError
 from engine.message import BodyType, Message
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property
-from tests.integration.connectors.running import read
+from tests.integration.connectors.running import read, until
 from tests.integration.connectors.sinks import (
     SINK,
     RouterStandIn,
@@ -24,7 +24,6 @@ from tests.integration.connectors.sinks import (
     in_order,
     numbered,
     numbers,
-    wait_for,
 )
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def test_a_broker_that_is_killed_and_comes_back_has_everything_once_and_in_order
     sink = start_sink(config)
     sink.delivers(200)
     sink_harness.kill()
-    wait_for(lambda: sink.status.current.state is State.DEGRADED, "degraded")
+    until(lambda: sink.status.current.state is State.DEGRADED, 60, "degraded")
     router.give(sink_harness.address(queue), numbered(100, begin=3000))
     sink_harness.start()
     # What the broker had stored but not confirmed is sent again, and counted once.
@@ -197,7 +196,7 @@ def test_two_workers_share_the_work_and_keep_the_order_of_keys(
     for part in range(10):
         router.give(sink_harness.address(queue), numbered(300, begin=300 * part))
         time.sleep(0.3)
-    wait_for(lambda: sum(sink.count("delivered_messages") for sink in both) >= 3000, "3000 delivered")
+    until(lambda: sum(sink.count("delivered_messages") for sink in both) >= 3000, 60, "3000 delivered")
     for sink in both:
         sink.stop()
         assert sink.error is None
@@ -235,7 +234,7 @@ def test_what_the_other_side_refuses_becomes_a_dead_letter_and_the_rest_goes_on(
     router.give(sink_harness.address(queue), numbered(10, begin=23))
     sink = start_sink(config)
     sink.delivers(30)
-    wait_for(lambda: committed(config) == 33, "all dealt with")
+    until(lambda: committed(config) == 33, 60, "all dealt with")
     sink.stop()
 
     assert sink.error is None
@@ -276,7 +275,7 @@ def test_a_broker_that_is_not_there_at_start_is_waited_for(
     sink_harness.kill()
     try:
         sink = start_sink(config)
-        wait_for(lambda: sink.status.current.state is State.DEGRADED, "degraded")
+        until(lambda: sink.status.current.state is State.DEGRADED, 60, "degraded")
     finally:
         sink_harness.start()
     sink.delivers(10)
@@ -299,13 +298,13 @@ def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(
         before = committed(config)
         process = subprocess.Popen([sys.executable, "-c", code, str(config.path)], start_new_session=True)
         try:
-            wait_for(lambda before=before: committed(config) > before, "some progress")
+            until(lambda before=before: committed(config) > before, 60, "some progress")
             assert process.poll() is None
         finally:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
     sink = start_sink(config)
-    wait_for(lambda: committed(config) == 10_000, "all delivered")
+    until(lambda: committed(config) == 10_000, 60, "all delivered")
     sink.stop()
     found = numbers(sink_harness.arrived(queue, 10_000))
     assert sorted(found) == list(range(10_000))
