@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.connectors.base import Sink, Source
     from routes.model import Config, SinkConfig, SourceConfig
 
-__all__ = ["SINKS", "SOURCES", "MakeSink", "MakeSource"]
+__all__ = ["REPLIES", "SINKS", "SOURCES", "MakeSink", "MakeSource"]
 
 MakeSource = Callable[["Config", "SourceConfig", int], "Source"]
 """Makes the source for one worker of `source.NAME`, not yet connected; workers count from 1."""
@@ -46,6 +46,12 @@ def _nats_source(config: Config, source: SourceConfig, worker: int) -> Source:
     return NatsSource(config, source, worker)
 
 
+def _nats_replies(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.nats.replies import NatsReplies
+
+    return NatsReplies(config, source, worker)
+
+
 def _nats_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
     from engine.connectors.nats.sink import NatsSink
 
@@ -54,6 +60,9 @@ def _nats_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
 
 SOURCES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_source}
 """By `source.NAME.type`."""
+
+REPLIES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_replies}
+"""What takes replies in beside a sink, by `sink.NAME.type`."""
 
 SINKS: Mapping[System, MakeSink] = {System.STOMP: _stomp_sink, System.NATS: _nats_sink}
 """By `sink.NAME.type`."""

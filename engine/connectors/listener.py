@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from engine.connectors import SOURCES
+from engine.connectors import REPLIES
 from engine.connectors.replies import ReplySource, listener
 from engine.connectors.source_loop import SourceLoop
 from engine.telemetry.meters import SourceMetrics
@@ -36,7 +36,7 @@ class Listener:
             status.state(State.READY, "")
             return
         own = listener(sink, requests.reply_to)
-        source = ReplySource(SOURCES[sink.type](config, own, 1), sink, requests)
+        source = ReplySource(REPLIES[sink.type](config, own, 1), sink, requests)
         metrics = SourceMetrics(registry, own.name, component_name(own.name))
         loop = SourceLoop(config, source, metrics, status)
         self._thread = Thread(target=self._run, args=(loop,), name="replies", daemon=True)

@@ -206,7 +206,8 @@ def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
     """The source that takes replies in for one worker of a sink, on a connection like the sink's."""
     shared = ("type", "url", "username", "password", "token", "credentials", "client_id", "heartbeat_seconds")
     tls = ("tls_ca", "tls_certificate", "tls_key", "tls_verify")
-    address = f"{reply_to}.>" if sink.type is System.NATS else reply_to
+    # One word behind it: the address of another worker, which begins like it, has two.
+    address = f"{reply_to}.*" if sink.type is System.NATS else reply_to
     copied = {name: getattr(sink, name) for name in (*shared, *tls)}
     return SourceConfig(name=f"{sink.name}.replies", destinations=(address,), **copied)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.connectors.nats.connection import Connection
     from routes.model import SourceConfig
 
-__all__ = ["API", "ApiError", "Consumer", "ask", "ensure_consumer"]
+__all__ = ["API", "ApiError", "Consumer", "ask", "ensure_consumer", "ensure_stream"]
 
 API = "$JS.API"
 
@@ -35,6 +35,10 @@ _NANOSECONDS = 1_000_000_000
 _NOT_ENABLED = "JetStream is not enabled there; start the server with -js, or remove {key}"
 _NO_STREAM = 10059
 _NO_CONSUMER = 10014
+_NAME_IN_USE = 10058
+_SUBJECTS_OVERLAP = 10065
+_KEPT_SECONDS = 86_400
+"""Of a reply that nobody takes away."""
 _NOT_ENABLED_CODES = (10039, 10076)
 _LATER = 500
 _log = structlog.get_logger(__name__)
@@ -106,6 +110,34 @@ def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str
         config.get("max_bytes") or None,
         config.get("max_expires", 0) / _NANOSECONDS or None,
     )
+
+
+def ensure_stream(connection: Connection, name: str, subject: str) -> str:
+    """The stream that takes a subject, from which what is acknowledged goes; made under that name if there is none.
+
+    Raises:
+        ApiError: JetStream does not let the bridge make it.
+        NotConnectedError: no answer, or no permission to ask.
+        nats.errors.NoRespondersError: there is no JetStream.
+    """
+    found = ask(connection, "STREAM.NAMES", {"subject": subject}).get("streams")
+    if found:
+        return str(found[0])
+    config = {
+        "name": name,
+        "description": "replies on their way through a JMS bridge",
+        "subjects": [subject],
+        "retention": "workqueue",
+        "storage": "file",
+        "max_age": _KEPT_SECONDS * _NANOSECONDS,
+    }
+    try:
+        return str(ask(connection, f"STREAM.CREATE.{name}", config)["config"]["name"])
+    except ApiError as error:
+        if error.err_code not in (_NAME_IN_USE, _SUBJECTS_OVERLAP):
+            raise
+    # Another worker was faster.
+    return name
 
 
 def _translated(error: ApiError, source: SourceConfig, where: str, key: str) -> Exception:

@@ -1,0 +1,80 @@
+"""Replies that come in over NATS: from a stream that the bridge keeps for them, so that none is lost while it is away.
+
+A service answers once, to whoever listens at that moment. Where the server has JetStream, a stream takes the replies
+and this reads them from there; elsewhere it listens, and what comes in between is lost, as NATS is without JetStream.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import structlog
+from nats.errors import NoRespondersError
+
+from engine.connectors.base import NotConnectedError
+from engine.connectors.nats.connection import Connection
+from engine.connectors.nats.jetstream import ApiError, ensure_stream
+from engine.connectors.nats.source import NatsSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.base import Delivery
+    from routes.model import Config, SourceConfig
+
+__all__ = ["NatsReplies"]
+
+_log = structlog.get_logger(__name__)
+
+
+class NatsReplies:
+    """A `NatsSource` that finds out at each connection whether there is a stream to read."""
+
+    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+        """SetupError where a TLS or credentials file is no good."""
+        self._config = config
+        self._own = source
+        self._worker = worker
+        self._source = NatsSource(config, source, worker)
+        self._warned = False
+
+    @property
+    def address(self) -> str:
+        """That of the source."""
+        return self._source.address
+
+    def connect(self) -> None:
+        """Also makes the stream; see `Source`."""
+        self.close()
+        self._source = NatsSource(self._config, replace(self._own, stream=self._stream()), self._worker)
+        self._source.connect()
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """See `Source`."""
+        return self._source.receive(timeout_seconds)
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """See `Source`."""
+        self._source.acknowledge(tokens)
+
+    def close(self) -> None:
+        """See `Source`."""
+        self._source.close()
+
+    def _stream(self) -> str | None:
+        """The stream that has the replies; None where there can be none."""
+        connection = Connection(self._config, self._own)
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", f"replies-{self._own.destinations[0].rpartition('.')[0]}")
+        connection.open()
+        try:
+            return ensure_stream(connection, name, self._own.destinations[0])
+        except (NoRespondersError, ApiError, NotConnectedError) as error:
+            if not self._warned:
+                why = "there is no JetStream" if isinstance(error, NoRespondersError) else str(error)
+                _log.warning("replies that come while the bridge is away are lost", source=self._own.name, why=why)
+            self._warned = True
+            return None
+        finally:
+            connection.close()
