@@ -8,6 +8,7 @@ the records on their way (`engine.journal`), not the deliveries waiting for thei
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from typing import TYPE_CHECKING
 
