@@ -1,5 +1,7 @@
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import javax.jms.Connection;
@@ -11,6 +13,7 @@ import javax.jms.Queue;
 import javax.jms.QueueBrowser;
 import javax.jms.Session;
 import javax.jms.TextMessage;
+import org.apache.activemq.artemis.api.jms.ActiveMQJMSConstants;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -22,8 +25,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
  * A plain JMS application beside the STOMP source, with Artemis's own client; run from its source.
  *
  * <p>{@code load url= queue= messages= bytes=} sends persistent text messages. {@code consume url= queue= messages=
- * bootstrap= topic= batch=} takes that many, produces each to Kafka (value and message id) and acknowledges a batch
- * after Kafka has confirmed all of it. {@code left url= queue=} prints how many are in the queue.
+ * bootstrap= topic= batch= each=} takes that many, produces each to Kafka (value and message id) and acknowledges a batch
+ * after Kafka has confirmed all of it: by its last message, or with {@code each=true} each message by itself.
+ * {@code left url= queue=} prints how many are in the queue.
  */
 public final class JmsPeer {
     private JmsPeer() {}
@@ -57,11 +61,14 @@ public final class JmsPeer {
     }
 
     private static void consume(Connection connection, Map<String, String> given) throws Exception {
-        Session session = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE);
+        boolean individually = Boolean.parseBoolean(given.get("each"));
+        int mode = individually ? ActiveMQJMSConstants.INDIVIDUAL_ACKNOWLEDGE : Session.CLIENT_ACKNOWLEDGE;
+        Session session = connection.createSession(false, mode);
         MessageConsumer consumer = session.createConsumer(session.createQueue(given.get("queue")));
         int messages = Integer.parseInt(given.get("messages"));
         int batch = Integer.parseInt(given.get("batch"));
         String topic = given.get("topic");
+        List<Message> open = new ArrayList<>();
         AtomicReference<Exception> failure = new AtomicReference<>();
         Map<String, Object> settings = Map.of(
             "bootstrap.servers", given.get("bootstrap"), "acks", "all", "enable.idempotence", true,
@@ -69,6 +76,7 @@ public final class JmsPeer {
         try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
             for (int taken = 1; taken <= messages; taken++) {
                 Message message = consumer.receive();
+                open.add(message);
                 byte[] value = ((TextMessage) message).getText().getBytes(UTF_8);
                 byte[] key = message.getJMSMessageID().getBytes(UTF_8);
                 producer.send(new ProducerRecord<>(topic, key, value), (metadata, error) -> {
@@ -77,7 +85,8 @@ public final class JmsPeer {
                 if (taken % batch == 0 || taken == messages) {
                     producer.flush();
                     if (failure.get() != null) throw failure.get();
-                    message.acknowledge();
+                    for (Message each : individually ? open : List.of(message)) each.acknowledge();
+                    open.clear();
                 }
             }
         }
