@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 
-from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
+from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
 
 __all__ = [
     "BODY",
@@ -49,7 +50,10 @@ LARGE_BYTES = 256 * 1024
 """From this size on a journal record carries `SIZE`."""
 
 _JMS = "jms."
+_FIELDS: Mapping[str, str] = {_JMS + name: name for name in HEADER_FIELDS}
 _EMPTY: Mapping[str, str] = MappingProxyType({})
+_NO_TYPES: Mapping[str, JmsType] = MappingProxyType({})
+_LONGEST_KNOWN = 1000
 
 
 class BodyType(StrEnum):
@@ -69,6 +73,9 @@ class BodyType(StrEnum):
         except UnicodeDecodeError:
             return BodyType.BYTES
         return BodyType.TEXT
+
+
+_BODY_TYPES: Mapping[bytes, BodyType] = {kind.encode(): kind for kind in BodyType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,35 +159,49 @@ class Message:
         out; a header without a value is no property; bytes that are no UTF-8 become U+FFFD; a body type that is not
         one reads as bytes, and a record without one as text where its value is UTF-8, else as bytes.
         """
-        types = decode_types(record.header(TYPES) or "")
+        # Of several headers of one name the first stays.
+        first = dict(reversed(record.headers))
+        types = _types(first.get(TYPES))
         headers: dict[str, str] = {}
         properties: dict[str, Property] = {}
-        origins: list[str] = []
-        seen: set[str] = set()
-        for name, value in record.headers:
-            # A header without a value is none, and still the first of its name.
-            first = name not in seen
-            seen.add(name)
-            if value is None or not (first or name == ORIGIN):
+        for name, _ in record.headers:
+            if not name.startswith(_JMS) or (value := first[name]) is None:
                 continue
             text = value.decode("utf-8", "replace")
-            if name == ORIGIN:
-                origins.append(text)
-            elif name.startswith(_JMS):
+            if (field_name := _FIELDS.get(name)) is not None:
+                headers[field_name] = text
+            else:
                 bare = name[len(_JMS) :]
-                if bare in HEADER_FIELDS:
-                    headers[bare] = text
-                else:
-                    properties[bare] = Property(text, types.get(bare))
+                properties[bare] = Property(text, types.get(bare))
         body = record.value or b""
+        source = first.get(SOURCE)
         return Message(
             body,
-            _body_type(record.header(BODY), body),
+            _body_type(first.get(BODY), body),
             headers,
             properties,
-            record.header(SOURCE) or "",
-            tuple(origins),
+            source.decode("utf-8", "replace") if source else "",
+            _origins(record) if ORIGIN in first else (),
         )
+
+
+def _types(declared: bytes | None) -> Mapping[str, JmsType]:
+    if not declared:
+        return _NO_TYPES
+    return _known_types(declared) if len(declared) <= _LONGEST_KNOWN else _decoded(declared)
+
+
+def _decoded(declared: bytes) -> Mapping[str, JmsType]:
+    return decode_types(declared.decode("utf-8", "replace"))
+
+
+_known_types = lru_cache(1000)(_decoded)
+"""Messages of one kind declare the same, and decoding takes as long as the rest of a message."""
+
+
+def _origins(record: Record) -> tuple[str, ...]:
+    values = [value for name, value in record.headers if name == ORIGIN and value is not None]
+    return tuple([value.decode("utf-8", "replace") for value in values])
 
 
 def _encode(text: str) -> bytes:
@@ -188,7 +209,5 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _body_type(declared: str | None, body: bytes) -> BodyType:
-    if declared is not None:
-        return BodyType(declared) if declared in BodyType.__members__.values() else BodyType.BYTES
-    return BodyType.of(body)
+def _body_type(declared: bytes | None, body: bytes) -> BodyType:
+    return BodyType.of(body) if declared is None else _BODY_TYPES.get(declared, BodyType.BYTES)
