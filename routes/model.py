@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from routes.targets import Template
 
 __all__ = [
+    "Acknowledge",
     "BodyConversion",
     "BrokerConfig",
     "Config",
@@ -98,6 +99,13 @@ class WireFormat(StrEnum):
     RAW = "raw"
 
 
+class Acknowledge(StrEnum):
+    """How a STOMP source tells the broker what the journal has: each message, or all up to one."""
+
+    INDIVIDUAL = "individual"
+    CUMULATIVE = "cumulative"
+
+
 class BodyConversion(StrEnum):
     """What a route does with bodies that are neither text nor bytes."""
 
@@ -139,6 +147,8 @@ class Route:
     sink the key of the journal, which keeps the order of what belongs together."""
     on_soft_failure: Policy = Policy.STOP
     conversion: BodyConversion = BodyConversion.AS_IS
+    added: bool = False
+    """Whether the bridge added it, for replies to requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +236,7 @@ class SourceConfig(BrokerConfig):
     """JMS selector that the broker applies."""
     subscription: str | None = None
     """Name of the durable subscription on topics; None: not durable."""
+    acknowledge: Acknowledge = Acknowledge.INDIVIDUAL
     format: WireFormat = WireFormat.AUTO
     stream: str | None = None
     """NATS: the JetStream stream that is read; None: a subscription, which has only what comes while it is there."""
@@ -311,6 +322,11 @@ class Config:
     def brokers(self) -> tuple[BrokerConfig, ...]:
         """All sources and sinks."""
         return (*self.sources, *self.sinks)
+
+    @property
+    def own_routes(self) -> tuple[Route, ...]:
+        """Those of the file."""
+        return tuple(route for route in self.routes if not route.added)
 
     def url(self, broker: BrokerConfig) -> str:
         """Where a source or sink connects to, the embedded broker or not."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import json_bytes, show_bytes
-from engine.cli.sinks import is_added
 from engine.explain import Ending
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def as_text(explanation: Explanation) -> list[str]:
     ]
     for step in explanation.steps:
         # What takes replies back is no route of the user's, unless the message is such a reply.
-        if step.wanted or not is_added(step.route):
+        if step.wanted or not step.route.added:
             lines += ["", *_step_lines(step)]
     if explanation.key_name is not None:
         lines += ["", f"key      {explanation.key or '(none)'}  from {explanation.key_name}"]

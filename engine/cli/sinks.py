@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routes.model import Config, Route, SinkConfig
+    from routes.model import Config, SinkConfig
 
-__all__ = ["as_mermaid", "as_text", "is_added", "own_routes"]
-
-
-def is_added(route: Route) -> bool:
-    """Whether the bridge has added it by itself, to take replies back."""
-    from routes.targets import reply_route
-
-    return route.target.sink is not None and route.name == reply_route(route.target.sink)
-
-
-def own_routes(config: Config) -> list[Route]:
-    """The routes that stand in the file."""
-    return [route for route in config.routes if not is_added(route)]
+__all__ = ["as_mermaid", "as_text"]
 
 
 def as_text(config: Config) -> str:
@@ -49,7 +37,7 @@ def _ways(config: Config, sink: SinkConfig) -> Iterator[tuple[str, str]]:
     """Name and destination of each route to a sink."""
     for route in config.routes:
         if route.target.sink == sink.name:
-            yield route.name, f"{sink.name}: who asked" if is_added(route) else str(route.target)
+            yield route.name, f"{sink.name}: who asked" if route.added else str(route.target)
 
 
 def _quoted(text: str) -> str:

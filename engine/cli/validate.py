@@ -10,7 +10,6 @@ import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples
 from engine.cli.output import printable
-from engine.cli.sinks import own_routes
 from routes.errors import ConfigurationError, Level
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def _summary(config: Config | None, faults: Sequence[Fault]) -> str:
     found = f"{_count(errors, 'error')}, {_count(len(faults) - errors, 'warning')}"
     if config is None:
         return f"{found}: the bridge would not start"
-    content = [_count(len(own_routes(config)), "route"), _count(len(config.sources), "source")]
+    content = [_count(len(config.own_routes), "route"), _count(len(config.sources), "source")]
     if config.sinks:
         content.append(_count(len(config.sinks), "sink"))
     return f"{config.path}: {', '.join(content)}; {found}"

@@ -160,5 +160,5 @@ class _Router:
             return
         if settled:
             self._outage.over()
-        count = len(self._config.routes)
+        count = len(self._config.own_routes)
         self._status.state(State.READY, f"{count} route{'s' * (count != 1)}, {self._config.router.mode}")

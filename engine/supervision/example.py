@@ -11,7 +11,7 @@ from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
-from routes.targets import System, reply_route
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,19 +28,14 @@ def try_out(config: Config) -> list[str]:
     Where nobody keeps a message for who comes later, `receive` is the first of both.
     """
     flag = "" if config.path.name == "jms-bridge.properties" else f" -c {shlex.quote(str(config.path))}"
-    routes = [route for route in config.routes if not _is_added(route)]
-    for route in routes:
+    for route in config.own_routes:
         values = {**_wanted(route), **dict(_equalities(route.include.root))}
         for spelling, destination in _destinations(config):
             message = _message(destination, values)
             if _winner(config.routes, message) is route and (place := _place(route, message)) is not None:
                 commands = [_send(spelling, values, flag), _receive(place, flag)]
                 return commands if _keeps(config, route, place) else commands[::-1]
-    return [_receive(place, flag) for route in routes[:1] if (place := _place(route, None)) is not None]
-
-
-def _is_added(route: Route) -> bool:
-    return route.target.sink is not None and route.name == reply_route(route.target.sink)
+    return [_receive(place, flag) for route in config.own_routes[:1] if (place := _place(route, None)) is not None]
 
 
 def _destinations(config: Config) -> Iterator[tuple[str, str]]:

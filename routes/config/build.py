@@ -87,7 +87,7 @@ def _reply_route(sink: SinkConfig, policy: Policy) -> Route:
     """Takes the replies for those who asked on the broker of this sink."""
     include = parse(f"{REPLY_SINK} = '{sink.name}'")
     target = Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name)
-    return Route(reply_route(sink.name), include, target, on_soft_failure=policy)
+    return Route(reply_route(sink.name), include, target, on_soft_failure=policy, added=True)
 
 
 def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
@@ -140,6 +140,7 @@ def _source(settings: Settings, name: str) -> SourceConfig:
         destinations=get("destinations"),
         selector=get("selector"),
         subscription=get("subscription"),
+        acknowledge=get("acknowledge"),
         format=get("format"),
         stream=get("stream"),
         consumer=get("consumer"),

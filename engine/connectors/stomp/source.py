@@ -3,19 +3,20 @@
 Here are the steps of a source: subscribe, receive, acknowledge. The connection is in `session`, bytes become frames in
 `frames`, frames become messages in `message`, sockets are in `wire`; `source_loop` does the rest.
 
-Each message is acknowledged by itself (`client-individual`). A cumulative acknowledgement would be cheaper, but it
-would include messages that the broker failed to put into a frame, such as Artemis a stream message: these would be
-lost without ever having been seen.
+Each message is acknowledged by itself (`client-individual`), unless `acknowledge=cumulative`. A cumulative one is
+cheaper, above all for Artemis, but it includes messages that the broker failed to put into a frame, such as Artemis a
+stream message: these are lost without ever having been seen.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.connectors.base import Delivery
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import ROUTING, StompSession
+from routes.model import Acknowledge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,7 @@ class StompSource:
         # A topic gives each of its subscribers everything, so only one worker listens to it.
         self._destinations = [name for name in source.destinations if worker == 1 or name.startswith("queue:")]
         self._kinds: dict[str, str] = {}
+        self._cumulative = source.acknowledge is Acknowledge.CUMULATIVE
 
     @property
     def address(self) -> str:
@@ -61,16 +63,19 @@ class StompSource:
             return None
         if frame.command != "MESSAGE":
             raise self._session.refused(frame)
-        token = frame.headers.get("ack")
-        if token is None:
+        subscription, ack = frame.headers.get("subscription", ""), frame.headers.get("ack")
+        if ack is None:
             raise self._session.lost("the broker sent a message without an ack header, which cannot be acknowledged")
-        kind = self._kinds.get(frame.headers.get("subscription", ""), "queue")
+        kind = self._kinds.get(subscription, "queue")
         message = to_message(frame, kind, self._source.name, artemis=self._session.artemis)
-        return Delivery(message, token, frame.size if frame.size > len(frame.body) else None)
+        return Delivery(message, (subscription, ack), frame.size if frame.size > len(frame.body) else None)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """One frame for each, all in one write."""
-        frames = "".join(f"ACK\nid:{escape(str(token))}\n\n\0" for token in tokens)
+        """A frame for each, or for the last of each subscription; all in one write."""
+        pairs = cast("Sequence[tuple[str, str]]", tokens)
+        # Later ones take the place of earlier ones.
+        acks = dict(pairs).values() if self._cumulative else (ack for _, ack in pairs)
+        frames = "".join([f"ACK\nid:{escape(ack)}\n\n\0" for ack in acks])
         self._session.send(frames.encode())
 
     def close(self) -> None:
@@ -94,5 +99,6 @@ class StompSource:
             headers |= {"durable-subscription-name": durable, "activemq.subscriptionName": durable}
         self._kinds[number] = kind
         target = name if self._session.artemis else f"/{kind}/{name}"
-        self._session.connection.subscribe(target, number, ack="client-individual", headers=headers)
+        ack = "client" if self._cumulative else "client-individual"
+        self._session.connection.subscribe(target, number, ack=ack, headers=headers)
         self._session.expect("RECEIPT", headers["receipt"])
