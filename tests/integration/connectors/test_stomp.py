@@ -10,7 +10,7 @@ from engine.errors import SetupError
 from engine.message import BodyType
 from engine.telemetry.status import State
 from tests.integration.connectors.harness import Outgoing
-from tests.integration.connectors.running import bodies, read, until
+from tests.integration.connectors.running import bodies, numbered, numbers, read, until
 from tests.integration.connectors.stomp_harness import amqp
 
 if TYPE_CHECKING:
@@ -220,3 +220,25 @@ def test_the_type_that_a_jms_sender_by_amqp_declares_is_kept(
 
     (located,) = read(kafka.bootstrap, config.journal.topic)
     assert located.message.body_type is {1: BodyType.OBJECT, 2: BodyType.MAP, 4: BodyType.STREAM}[annotation]
+
+
+def test_acknowledging_all_up_to_a_message_takes_every_queue_and_nothing_that_is_not_journaled(
+    stomp: StompHarness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
+) -> None:
+    queues = [f"{queue}.{letter}" for letter in "ab"]
+    destinations = ", ".join(f"queue:{name}" for name in queues)
+    config = configured(stomp.settings(queue) | {".destinations": destinations, ".acknowledge": "cumulative"})
+    for name in queues:
+        stomp.send(name, numbered(3000, size=300))
+    source = start(config)
+    source.acknowledges(1)
+    source.stop()
+    taken = source.count("acknowledged")
+    assert source.count("received") == taken
+    assert taken + sum(stomp.waiting(name) for name in queues) == 6000
+
+    last = start(config)
+    last.acknowledges(6000 - taken)
+    last.stop()
+    assert [stomp.waiting(name) for name in queues] == [0, 0]
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == sorted(2 * list(range(3000)))
