@@ -25,6 +25,11 @@ from tests.integration.bridge_process import ROOT, Bridge, configuration, wait
 DASHBOARD = ROOT / "grafana/dashboards/overview.json"
 PANELS = [panel for panel in json.loads(DASHBOARD.read_text())["panels"] if panel["type"] != "row"]
 CHOICES = json.loads(DASHBOARD.read_text())["templating"]["list"]
+SINK = """\
+sink.jms.type=stomp
+routes.copies.in.include=region = 'copy'
+routes.copies.out.topic=stomp:queue/copies
+"""
 HOW = "switch this test on with `apt-get install prometheus`"
 
 
@@ -77,10 +82,10 @@ class Prometheus:
 
 @pytest.fixture(scope="module")
 def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    """A bridge under a little load: good messages, bad keys, and messages nobody wants."""
+    """A bridge under a little load: good messages, bad keys, messages for a sink, and messages nobody wants."""
     if not shutil.which("prometheus"):
         pytest.skip(f"no prometheus: {HOW}")
-    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge")))
+    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), SINK))
     bridge.start()
     stop = Event()
 
@@ -89,6 +94,7 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
             bridge.send(range(20))
             bridge.send(range(1), number="not a key!")
             bridge.send(range(1), region="apac")
+            bridge.send(range(1), region="copy")
 
     sender = Thread(target=load)
     try:
