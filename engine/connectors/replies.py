@@ -13,13 +13,13 @@ import binascii
 import json
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import structlog
 
-from routes.model import SourceConfig
+from routes.model import BrokerConfig, SourceConfig
 from routes.properties import JmsType, Property
 from routes.targets import REPLY_SINK, REPLY_TO, System
 
@@ -204,12 +204,11 @@ class ReplySource:
 
 def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
     """The source that takes replies in for one worker of a sink, on a connection like the sink's."""
-    shared = ("type", "url", "username", "password", "token", "credentials", "client_id", "heartbeat_seconds")
-    tls = ("tls_ca", "tls_certificate", "tls_key", "tls_verify")
     # One word behind it: the address of another worker, which begins like it, has two.
     address = f"{reply_to}.*" if sink.type is System.NATS else reply_to
-    copied = {name: getattr(sink, name) for name in (*shared, *tls)}
-    return SourceConfig(name=f"{sink.name}.replies", destinations=(address,), **copied)
+    connection = {each.name: getattr(sink, each.name) for each in fields(BrokerConfig)}
+    connection |= {"name": f"{sink.name}.replies", "workers": 1}
+    return SourceConfig(**connection, destinations=(address,))
 
 
 def _spelt(address: str | None) -> str | None:
