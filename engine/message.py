@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from types import MappingProxyType
 
-from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
+from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
 __all__ = [
     "BODY",
@@ -52,8 +51,6 @@ LARGE_BYTES = 256 * 1024
 _JMS = "jms."
 _FIELDS: Mapping[str, str] = {_JMS + name: name for name in HEADER_FIELDS}
 _EMPTY: Mapping[str, str] = MappingProxyType({})
-_NO_TYPES: Mapping[str, JmsType] = MappingProxyType({})
-_LONGEST_KNOWN = 1000
 
 
 class BodyType(StrEnum):
@@ -161,7 +158,7 @@ class Message:
         """
         # Of several headers of one name the first stays.
         first = dict(reversed(record.headers))
-        types = _types(first.get(TYPES))
+        types = decode_types((first.get(TYPES) or b"").decode("utf-8", "replace"))
         headers: dict[str, str] = {}
         properties: dict[str, Property] = {}
         for name, _ in record.headers:
@@ -183,20 +180,6 @@ class Message:
             source.decode("utf-8", "replace") if source else "",
             _origins(record) if ORIGIN in first else (),
         )
-
-
-def _types(declared: bytes | None) -> Mapping[str, JmsType]:
-    if not declared:
-        return _NO_TYPES
-    return _known_types(declared) if len(declared) <= _LONGEST_KNOWN else _decoded(declared)
-
-
-def _decoded(declared: bytes) -> Mapping[str, JmsType]:
-    return decode_types(declared.decode("utf-8", "replace"))
-
-
-_known_types = lru_cache(1000)(_decoded)
-"""Messages of one kind declare the same, and decoding takes as long as the rest of a message."""
 
 
 def _origins(record: Record) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -117,15 +119,27 @@ def encode_types(types: Iterable[tuple[str, JmsType]]) -> str:
     return ",".join(f"{encode_type_name(name)}={kind}" for name, kind in types)
 
 
-def decode_types(text: str) -> dict[str, JmsType]:
+def decode_types(text: str) -> Mapping[str, JmsType]:
     """The declared types in a `jmsbridge.types` header; the first wins.
 
     A pair that `encode_types` would not write so is left out: Spark looks for exactly what it writes.
     """
+    if not text:
+        return _NO_TYPES
+    return _known_types(text) if len(text) <= _LONGEST_KNOWN else _decoded_types(text)
+
+
+def _decoded_types(text: str) -> Mapping[str, JmsType]:
     types: dict[str, JmsType] = {}
     for pair in text.split(","):
         encoded, found, kind = pair.rpartition("=")
         name = unquote(encoded)
         if found and kind in JmsType.__members__.values() and encode_type_name(name) == encoded:
             types.setdefault(name, JmsType(kind))
-    return types
+    return MappingProxyType(types)
+
+
+_NO_TYPES: Mapping[str, JmsType] = MappingProxyType({})
+_LONGEST_KNOWN = 1000
+_known_types = lru_cache(1000)(_decoded_types)
+"""Messages of one kind declare the same, and decoding takes as long as the rest of a message."""

@@ -6,7 +6,9 @@ Headers travel as NATS' own, in a frame of the Java bridge (`engine.codecs`), or
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.codecs import frame, json_frame, typed_frame
@@ -18,7 +20,7 @@ from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 __all__ = ["MESSAGE_ID", "Fault", "Incoming", "Stored", "stored", "to_message", "to_wire"]
 
@@ -34,6 +36,7 @@ _NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDe
 """Fields that say how a message came; the other side finds out by itself."""
 _BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
 _SHORT_ACK_TOKENS = 9
+_FIELD, _OWN, _PROPERTY, _NOTHING = range(4)
 
 
 class Incoming(NamedTuple):
@@ -140,19 +143,24 @@ def _of_frame(framed: Message) -> tuple[dict[str, str], dict[str, Property]]:
 def _native(headers: list[tuple[str, str]]) -> tuple[dict[str, str], dict[str, Property], str | None]:
     """Fields, properties and the declared kind of body in NATS' own headers; the first of repeated ones wins."""
     fields: dict[str, str] = {}
-    properties: dict[str, Property] = {}
     own: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    places = {_FIELD: fields, _OWN: own, _PROPERTY: texts}
     for name, value in headers:
-        if name in HEADER_FIELDS:
-            fields.setdefault(name, value)
-        elif name.startswith(_BRIDGE):
-            own.setdefault(name, value)
-        elif name and name not in properties and not _is_reserved(name):
-            properties[name] = Property(value)
-    if TYPES in own:
-        types = decode_types(own[TYPES])
-        properties = {name: Property(value.text, types.get(name)) for name, value in properties.items()}
-    return fields, properties, own.get(BODY)
+        if (place := places.get(_meaning(name))) is not None and name not in place:
+            place[name] = value
+    types = decode_types(own.get(TYPES, ""))
+    return fields, {name: Property(text, types.get(name)) for name, text in texts.items()}, own.get(BODY)
+
+
+@lru_cache(10_000)
+def _meaning(name: str) -> int:
+    """What a header of that name is; a program uses the same names again and again."""
+    if name in HEADER_FIELDS:
+        return _FIELD
+    if name.startswith(_BRIDGE):
+        return _OWN
+    return _NOTHING if not name or _is_reserved(name) else _PROPERTY
 
 
 def _is_reserved(name: str) -> bool:
