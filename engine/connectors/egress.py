@@ -29,6 +29,7 @@ __all__ = ["Egress", "Positions", "Taken"]
 _SESSION_MS = 6_000
 """The shortest that brokers allow by default: for so long a killed reader's partitions wait for the next one."""
 _FETCHED_KIB = 16 * 1024
+_BRIEFLY_SECONDS = 0.5
 _ASK_SECONDS = 5.0
 _ANSWER_SECONDS = 1.0
 _REFUSED = {
@@ -95,6 +96,7 @@ class Egress:
         self._asked = 0.0
         self._refusal: str | None = None
         self._rests = False
+        self._took_at = 0.0
         self._early: list[Taken] = []
         settings = librdkafka(config, "consumer") | {
             "group.id": f"{config.bridge_id}.sink.{sink.name}",
@@ -123,6 +125,7 @@ class Egress:
             HardFailureError: Kafka refuses the bridge.
             UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
         """
+        self._took_at = time.monotonic()
         if self._early:
             early, self._early = self._early[:most], self._early[most:]
             return early
@@ -139,7 +142,10 @@ class Egress:
         return taken
 
     def rest(self, timeout_seconds: float) -> None:
-        """Takes nothing, but stays a member of the group; raises as `take` does."""
+        """Takes nothing, but stays a member of the group; raises as `take` does. Soon after a `take` it returns."""
+        if time.monotonic() - self._took_at < _BRIEFLY_SECONDS:
+            # Kafka's client drops what it has read ahead of a partition that is paused, and reads it again.
+            return
         self._rest(rests=True)
         message = self._consumer.poll(timeout_seconds)
         self._check()
