@@ -182,7 +182,8 @@ def _settings(config: Config) -> dict[str, str | int | bool]:
     """What users may change, what they have changed, and what the guarantee needs."""
     largest = config.journal.max_message_bytes + FRAMING_BYTES
     preferred: dict[str, str | int | bool] = {
-        "linger.ms": 5,
+        # Requests wait for it twice; batches of a busy source fill while others are on their way.
+        "linger.ms": 1,
         # A batch that is too large fails as a whole, so that only a single record may come near the limit.
         "batch.size": min(_BATCH_BYTES, largest // 2),
         "queue.buffering.max.messages": _BUFFER_MESSAGES,

@@ -9,6 +9,7 @@ After an ERROR the connection is of no more use. Whose fault it was, the frame t
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ __all__ = ["StompSink"]
 _ANSWER_BYTES = 64 * 1024
 _LAST_WORDS_SECONDS = 0.5
 _DOUBT_SECONDS = 5.0
+_STORED_SECONDS = 2.0
 _MOST_DOUBTS = 3
 _MOST_ADDRESSES = 10_000
 
@@ -68,6 +70,10 @@ class StompSink:
 
     def connect(self) -> None:
         """Also logs in; a refused login is asked for again only after a while."""
+        if self._open:
+            # Artemis may still be storing what it has read from the connection that ended. It drops what it is sent a
+            # second time, and says at once that it has it; what follows would then come to stand before it.
+            time.sleep(_STORED_SECONDS)
         self._open.clear()
         self._known.clear()
         self._failure = None
