@@ -111,6 +111,8 @@ _RESERVED = re.compile("[%,=]")
 
 def encode_type_name(name: str) -> str:
     """A property name as it stands in the types header: `%`, `,` and `=` percent-encoded, all else as it is."""
+    if "%" not in name and "," not in name and "=" not in name:
+        return name
     return _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", name)
 
 

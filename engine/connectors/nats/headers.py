@@ -21,6 +21,7 @@ __all__ = ["pack", "parse", "status"]
 _VERSION = "NATS/1.0"
 _STATUS = re.compile(rb"NATS/1\.0 +(\d{3}) ?([^\r\n]*)")
 _NAME = re.compile(r"[!-9;-~]+")
+_LONGEST_KNOWN = 100
 
 
 def parse(block: bytes) -> list[tuple[str, str]]:
@@ -41,7 +42,7 @@ def pack(headers: Iterable[tuple[str, str]]) -> bytes:
     """
     lines = [_VERSION]
     for name, value in headers:
-        if not _legal(name):
+        if not (_known(name) if len(name) <= _LONGEST_KNOWN else _is_legal(name)):
             raise RefusedError(f"NATS cannot carry a header named {name[:60]!r}: names are printable ASCII without ':'")
         if "\n" in value or "\r" in value or "\0" in value:
             raise RefusedError(f"NATS cannot carry header '{name}': its value has a line break or NUL")
@@ -58,6 +59,9 @@ def status(block: bytes) -> tuple[int, str] | None:
     return (int(found[1]), found[2].decode("utf-8", "replace").strip()) if found else None
 
 
-@lru_cache(1000)
-def _legal(name: str) -> bool:
+def _is_legal(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
+
+
+_known = lru_cache(1000)(_is_legal)
+"""A program uses the same names again and again."""

@@ -6,7 +6,6 @@ Headers travel as NATS' own, in a frame of the Java bridge (`engine.codecs`), or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +19,9 @@ from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from routes.properties import JmsType
 
 __all__ = ["MESSAGE_ID", "Fault", "Incoming", "Stored", "stored", "to_message", "to_wire"]
 
@@ -37,6 +38,7 @@ _NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDe
 _BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
 _SHORT_ACK_TOKENS = 9
 _FIELD, _OWN, _PROPERTY, _NOTHING = range(4)
+_LONGEST_KNOWN = 100
 
 
 class Incoming(NamedTuple):
@@ -147,20 +149,24 @@ def _native(headers: list[tuple[str, str]]) -> tuple[dict[str, str], dict[str, P
     texts: dict[str, str] = {}
     places = {_FIELD: fields, _OWN: own, _PROPERTY: texts}
     for name, value in headers:
-        if (place := places.get(_meaning(name))) is not None and name not in place:
+        meaning = _known(name) if len(name) <= _LONGEST_KNOWN else _meaning(name)
+        if (place := places.get(meaning)) is not None and name not in place:
             place[name] = value
     types = decode_types(own.get(TYPES, ""))
     return fields, {name: Property(text, types.get(name)) for name, text in texts.items()}, own.get(BODY)
 
 
-@lru_cache(10_000)
 def _meaning(name: str) -> int:
-    """What a header of that name is; a program uses the same names again and again."""
+    """What a header of that name is."""
     if name in HEADER_FIELDS:
         return _FIELD
     if name.startswith(_BRIDGE):
         return _OWN
     return _NOTHING if not name or _is_reserved(name) else _PROPERTY
+
+
+_known = lru_cache(1000)(_meaning)
+"""A program uses the same names again and again."""
 
 
 def _is_reserved(name: str) -> bool:
@@ -229,18 +235,17 @@ def to_wire(message: Message, wire: WireFormat, identity: str) -> tuple[bytes, b
     return pack(headers), payload
 
 
-def _native_headers(message: Message) -> Iterator[tuple[str, str]]:
-    for name, text in message.headers.items():
-        if name not in _NOT_SENT:
-            yield name, text
-    sent: Mapping[str, Property] = {
-        name: value
-        for name, value in message.properties.items()
-        if name not in HEADER_FIELDS and not _is_reserved(name)
-    }
-    for name, value in sent.items():
-        yield name, value.text
-    if types := encode_types((name, value.type) for name, value in sent.items() if value.type is not None):
-        yield TYPES, types
+def _native_headers(message: Message) -> list[tuple[str, str]]:
+    headers = [(name, text) for name, text in message.headers.items() if name not in _NOT_SENT]
+    typed: list[tuple[str, JmsType]] = []
+    for name, value in message.properties.items():
+        if (_known(name) if len(name) <= _LONGEST_KNOWN else _meaning(name)) != _PROPERTY:
+            continue
+        headers.append((name, value.text))
+        if value.type is not None:
+            typed.append((name, value.type))
+    if typed:
+        headers.append((TYPES, encode_types(typed)))
     if message.body_type is not BodyType.TEXT:
-        yield BODY, message.body_type.value
+        headers.append((BODY, message.body_type.value))
+    return headers
