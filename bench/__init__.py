@@ -7,6 +7,9 @@
     processes     a process tree: its CPU, its memory, its end
     throughput    latency    memory    start       one measurement each
     codecs        frames of the Java NATS bridges, without a broker
+    connectors/   each source and sink beside a bare loop of its client library
+    stomp_source  the STOMP source beside a JMS application
+    requests      request and reply through a whole bridge; asking asks and answers
     report        tables, targets, JSON
 
 `python -m bench --help` tells the rest; docs/benchmarks.md says what is compared and how. Nothing here is a test.
