@@ -116,6 +116,9 @@ class Sink(Protocol):
     before is sent again on the next one, in the same order and with the same `Outgoing.id`.
     """
 
+    most_under_way: int
+    """Messages sent and not confirmed, at most."""
+
     @property
     def address(self) -> str:
         """Where it connects to, for people; free of secrets."""

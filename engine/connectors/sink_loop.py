@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SinkLoop", "run_sink"]
 
-_MOST_UNDER_WAY = 4_000
 _MOST_BYTES_UNDER_WAY = 64 * 1024 * 1024
 _BATCH = 500
 _IDLE_SECONDS = 0.2
@@ -140,7 +139,9 @@ class SinkLoop:
             self._metrics.connection(up=False)
 
     def _step(self) -> None:
-        room = 0 if self._bytes >= _MOST_BYTES_UNDER_WAY else min(_MOST_UNDER_WAY - len(self._under_way), _BATCH)
+        room = min(self._sink.most_under_way - len(self._under_way), _BATCH)
+        if self._bytes >= _MOST_BYTES_UNDER_WAY:
+            room = 0
         if room > 0:
             taken = self._egress.take(room, _SOON_SECONDS if self._under_way else _IDLE_SECONDS)
             self._send([outgoing for each in taken if (outgoing := self._take(each)) is not None])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -188,8 +189,10 @@ def _listen(fd: int, orders: Orders) -> None:
     """Obeys the supervisor and SIGTERM from now on, in threads."""
 
     def obey() -> None:
-        while os.read(fd, 1) == GO:
-            orders.go.set()
+        # A supervisor that was killed before it had read everything resets the connection.
+        with suppress(ConnectionError):
+            while os.read(fd, 1) == GO:
+                orders.go.set()
         _stop(orders)
 
     Thread(target=obey, name="orders", daemon=True).start()

@@ -62,6 +62,8 @@ class _Sent:
 class NatsSink:
     """A connection of its own to the server."""
 
+    most_under_way = 4_000
+
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
         self._sink = sink
