@@ -150,9 +150,9 @@ class Egress:
         message = self._consumer.poll(timeout_seconds)
         self._check()
         if message is not None and (taken := self._taken(message)) is not None:
-            # From a partition that was assigned only now.
+            # From a partition that was assigned only now. It rests like the others, so that `take` resumes them all.
             self._early.append(taken)
-            self._rests = False
+            self._consumer.pause(self._consumer.assignment())
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
         """Where the next reader of each partition would begin. What does not get through is repeated with later ones.
