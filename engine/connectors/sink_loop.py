@@ -8,7 +8,6 @@ Nothing here is unbounded: not the messages under way, not what is read ahead (`
 
 from __future__ import annotations
 
-import gc
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,7 +50,6 @@ _FIGURES_SECONDS = 1.0
 _SETTLE_SECONDS = 10.0
 _RELEASE_SECONDS = 3.0
 _OUTAGE_SECONDS = 3.0
-_OBJECTS_BEFORE_A_SEARCH = 20_000
 _REFUSED = "refused"
 _log = structlog.get_logger(__name__)
 
@@ -62,8 +60,6 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
     Raises:
         BridgeError: it cannot go on, and no other try can help; see `engine.errors` for which.
     """
-    # As in a source: what is under way has no cycles, and searching it for some took a quarter of the time.
-    gc.set_threshold(_OBJECTS_BEFORE_A_SEARCH, *gc.get_threshold()[1:])
     sink = next(sink for sink in config.sinks if sink.name == name)
     metrics = SinkMetrics(status.registry, name, sink_component(name, worker))
     requests = Requests(config, sink, worker, metrics)

@@ -8,7 +8,6 @@ the records on their way (`engine.journal`), not the deliveries waiting for thei
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -40,7 +39,6 @@ _ACKNOWLEDGE_AT = 500
 _IDLE_SECONDS = 0.2
 _SOON_SECONDS = 0.01
 _FLUSH_SECONDS = 10.0
-_OBJECTS_BEFORE_A_SEARCH = 20_000
 _STALLED_SECONDS = 3.0
 _log = structlog.get_logger(__name__)
 
@@ -51,8 +49,6 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
     Raises:
         BridgeError: it cannot go on, and no other try can help; see `engine.errors` for which.
     """
-    # What is under way is made of many small objects without cycles; searching them for some took a tenth of the time.
-    gc.set_threshold(_OBJECTS_BEFORE_A_SEARCH, *gc.get_threshold()[1:])
     source = next(source for source in config.sources if source.name == name)
     metrics = SourceMetrics(status.registry, name, component_name(name, worker))
     SourceLoop(config, SOURCES[source.type](config, source, worker), metrics, status).run(stop)

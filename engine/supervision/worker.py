@@ -7,6 +7,7 @@ it raises into a last word and an exit status.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -43,6 +44,7 @@ _ALIVE_SECONDS = 0.5
 _ANSWER_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
 _PROMPT_SECONDS = 0.5
+_OBJECTS_BEFORE_A_SEARCH = 20_000
 _log = structlog.get_logger(__name__)
 
 
@@ -152,6 +154,9 @@ def _route(config: Config, status: Reporter, orders: Orders) -> None:
 def _connector(config: Config, only: str, worker: int, status: Reporter, orders: Orders) -> None:
     from engine import topics
 
+    # What is under way is made of many small objects without cycles; searching them for some took a tenth of the time
+    # of a source, and a quarter of that of a sink.
+    gc.set_threshold(_OBJECTS_BEFORE_A_SEARCH, *gc.get_threshold()[1:])
     kind, _, name = only.partition(":")
     status.state(State.STARTING, "waiting for its brokers")
     orders.go.wait()
