@@ -54,8 +54,8 @@ _REFUSING = frozenset(
 class StompSink:
     """A connection of its own to the broker."""
 
-    # Artemis stores what it has read from a connection that ended beside what comes by the next one. Of few messages
-    # it has soon stored all, so that they keep their order.
+    # What a lost connection left in doubt can come to stand behind later messages (docs/connectors/stomp.md); of fewer
+    # messages, fewer can.
     most_under_way = 500
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
@@ -75,8 +75,8 @@ class StompSink:
     def connect(self) -> None:
         """Also logs in; a refused login is asked for again only after a while."""
         if self._open:
-            # Artemis may still be storing what it has read from the connection that ended. It drops what it is sent a
-            # second time, and says at once that it has it; what follows would then come to stand before it.
+            # Artemis may still be storing what it has read from the connection that ended: it confirms a repetition at
+            # once. This alone does not keep the order, see docs/connectors/stomp.md.
             time.sleep(_STORED_SECONDS)
         self._open.clear()
         self._known.clear()
