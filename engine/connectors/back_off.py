@@ -30,16 +30,16 @@ class BackOff:
         return 0.0 if self._failing_since is None else self._clock() - self._failing_since
 
     def next(self, at_least_seconds: float | None = None) -> float:
-        """How long to wait after another failure: between a half and the whole of twice the time before."""
+        """How long to wait after another failure: between a half and the whole of twice the time before, or longer."""
         now = self._clock()
         if self._connected_since is not None and now - self._connected_since > _LONGEST_BACK_OFF_SECONDS:
             self.reset()
         self._connected_since = None
         if self._failing_since is None:
             self._failing_since = now
-        wait = max(self._next_seconds, at_least_seconds or 0.0)
+        wait = self._next_seconds * random.uniform(0.5, 1.0)  # noqa: S311 # no secret depends on it
         self._next_seconds = min(self._next_seconds * 2, _LONGEST_BACK_OFF_SECONDS)
-        return wait * random.uniform(0.5, 1.0)  # noqa: S311 # no secret depends on it
+        return max(wait, at_least_seconds or 0.0)
 
     def connected(self) -> None:
         """There is a connection; whether it is any good, only messages or time can tell."""

@@ -118,6 +118,9 @@ class Sink(Protocol):
 
     most_under_way: int
     """Messages sent and not confirmed, at most."""
+    settle_seconds: float
+    """For how long the other side may still be taking in what came by a connection that was lost. Who sends that again
+    sooner, and others after it, may see these stand before it."""
 
     @property
     def address(self) -> str:

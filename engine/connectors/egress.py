@@ -28,6 +28,7 @@ __all__ = ["Egress", "Positions", "Taken"]
 
 _SESSION_MS = 6_000
 """The shortest that brokers allow by default: for so long a killed reader's partitions wait for the next one."""
+_HEARTBEAT_MS = 1_500
 _FETCHED_KIB = 16 * 1024
 _BRIEFLY_SECONDS = 0.5
 _ASK_SECONDS = 5.0
@@ -86,8 +87,14 @@ class Positions:
 class Egress:
     """A reader of one sink's topic. For one thread; `released` is called inside `take` and `rest`."""
 
-    def __init__(self, config: Config, sink: SinkConfig, released: Callable[[Collection[int]], None]) -> None:
-        """`released` is told which partitions are about to go to another reader, while they can still be committed."""
+    def __init__(
+        self, config: Config, sink: SinkConfig, settle_seconds: float, released: Callable[[Collection[int]], None]
+    ) -> None:
+        """`released` is told which partitions are about to go to another reader, while they can still be committed.
+
+        Partitions of a reader that was killed rest for `settle_seconds`, but at least for as long as Kafka needs to
+        notice that it is gone.
+        """
         self._topic = sink.topic
         self._servers = config.bootstrap_servers
         self._outage_seconds = config.router.outage_timeout_seconds
@@ -98,12 +105,14 @@ class Egress:
         self._rests = False
         self._took_at = 0.0
         self._early: list[Taken] = []
+        # Kafka counts from a reader's last heart-beat.
+        session_ms = max(_SESSION_MS, int(settle_seconds * 1000) + _HEARTBEAT_MS)
         settings = librdkafka(config, "consumer") | {
             "group.id": f"{config.bridge_id}.sink.{sink.name}",
             "auto.offset.reset": "earliest",
             "enable.auto.offset.store": False,
-            "session.timeout.ms": _SESSION_MS,
-            "heartbeat.interval.ms": _SESSION_MS // 4,
+            "session.timeout.ms": session_ms,
+            "heartbeat.interval.ms": _HEARTBEAT_MS,
             "queued.max.messages.kbytes": _FETCHED_KIB,
             # A record is on its way at once, also after a pause.
             "fetch.wait.max.ms": 100,

@@ -90,13 +90,14 @@ class SinkLoop:
         self._metrics = metrics
         self._status = status
         self._policies = {route.name: route.on_soft_failure for route in config.routes}
-        self._egress = Egress(config, own, self._release)
+        self._egress = Egress(config, own, sink.settle_seconds, self._release)
         self._positions = Positions()
         self._under_way: dict[int, _UnderWay] = {}
         self._bytes = 0
         self._number = 0
         self._connections = 0
         self._is_connected = False
+        self._settled_at = 0.0
         self._back_off = BackOff()
         self._letters: Journal | None = None
         self._failure: Exception | None = None
@@ -129,6 +130,9 @@ class SinkLoop:
             self._status.state(State.STOPPING, f"waiting for {self._sink.address}")
             self._settle(_SETTLE_SECONDS)
             self._commit(wait=True)
+        except NotConnectedError:
+            self._settled_at = time.monotonic() + self._sink.settle_seconds
+            raise
         finally:
             self._is_connected = False
             self._sink.close()
@@ -241,15 +245,19 @@ class SinkLoop:
 
     def _release(self, partitions: Collection[int]) -> None:
         """Partitions go to another reader: what is under way is waited for a moment, the rest it sends again."""
-        with suppress(NotConnectedError, SoftFailureError):
-            if self._is_connected:
-                self._settle(_RELEASE_SECONDS)
+        with suppress(SoftFailureError):
+            try:
+                if self._is_connected:
+                    self._settle(_RELEASE_SECONDS)
+            except NotConnectedError:
+                self._settled_at = time.monotonic() + self._sink.settle_seconds
         self._commit(wait=True)
         self._positions.forget(partitions)
-        for number, each in list(self._under_way.items()):
-            if each.taken.partition in partitions:
-                self._bytes -= len(each.outgoing.message.body)
-                del self._under_way[number]
+        left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
+        if left:
+            time.sleep(max(self._settled_at - time.monotonic(), 0))
+        for number in left:
+            self._bytes -= len(self._under_way.pop(number).outgoing.message.body)
 
     def _connected(self) -> None:
         self._connections += 1

@@ -63,6 +63,7 @@ class NatsSink:
     """A connection of its own to the server."""
 
     most_under_way = 4_000
+    settle_seconds = 0.0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""

@@ -1,7 +1,10 @@
 """Messages to a STOMP 1.2 broker: one SEND frame for each, confirmed by a receipt.
 
 Many are on their way at once. Artemis sends a receipt when it has stored the message, and drops a message that comes
-again with the same `_AMQ_DUPL_ID`, so that what a lost connection left in doubt is simply sent again.
+again with the same `_AMQ_DUPL_ID`, so that what a lost connection left in doubt is simply sent again. Not at once:
+releases before the one that has ARTEMIS-5874 can take ten seconds to put into its queue what they have read from a
+connection that was cut (the thread that would do it waits for a lock that is held until a time-out), but confirm
+repetitions and take later messages meanwhile, which would come to stand before it.
 
 After an ERROR the connection is of no more use. Whose fault it was, the frame tells only in part: `_Judge` decides.
 """
@@ -9,7 +12,6 @@ After an ERROR the connection is of no more use. Whose fault it was, the frame t
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +31,6 @@ __all__ = ["StompSink"]
 _ANSWER_BYTES = 64 * 1024
 _LAST_WORDS_SECONDS = 0.5
 _DOUBT_SECONDS = 5.0
-_STORED_SECONDS = 2.0
 _MOST_DOUBTS = 3
 _MOST_ADDRESSES = 10_000
 
@@ -54,9 +55,8 @@ _REFUSING = frozenset(
 class StompSink:
     """A connection of its own to the broker."""
 
-    # What a lost connection left in doubt can come to stand behind later messages (docs/connectors/stomp.md); of fewer
-    # messages, fewer can.
-    most_under_way = 500
+    most_under_way = 4_000
+    settle_seconds = 11.0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
@@ -74,10 +74,6 @@ class StompSink:
 
     def connect(self) -> None:
         """Also logs in; a refused login is asked for again only after a while."""
-        if self._open:
-            # Artemis may still be storing what it has read from the connection that ended: it confirms a repetition at
-            # once. This alone does not keep the order, see docs/connectors/stomp.md.
-            time.sleep(_STORED_SECONDS)
         self._open.clear()
         self._known.clear()
         self._failure = None
@@ -96,10 +92,11 @@ class StompSink:
                 self._open[each.number] = _Sent(each.address, len(frame) - len(each.message.body))
         try:
             self._session.send(b"".join(frames))
-        except NotConnectedError:
+        except NotConnectedError as error:
             # The broker may have said why; what it said of messages is told first.
             self._listen(0)
-            if self._failure and not self._known:
+            self._failure = self._failure or self._lost(error)
+            if not self._known:
                 raise self._failure from None
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
@@ -125,9 +122,13 @@ class StompSink:
             while (frame := self._session.next(timeout_seconds)) is not None:
                 timeout_seconds = 0 if self._take(frame) else _LAST_WORDS_SECONDS
         except NotConnectedError as error:
-            self._failure = self._failure or error
+            self._failure = self._failure or self._lost(error)
         if self._failure:
             self._session.hang_up()
+
+    def _lost(self, error: NotConnectedError) -> NotConnectedError:
+        """What to raise when the connection has gone without a word."""
+        return NotConnectedError(str(error), self.settle_seconds if self._open else error.back_off_seconds)
 
     def _take(self, frame: Frame) -> bool:
         """Whether more can be expected of this connection."""

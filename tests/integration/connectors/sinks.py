@@ -44,10 +44,6 @@ class Arrived:
 class SinkHarness(Protocol):
     """One running broker. To join the suite a connector adds its harness to `sink_harness` in `conftest`."""
 
-    keeps_order_after_loss: bool
-    """Whether what a lost connection left in doubt keeps its order. Over STOMP Artemis breaks it now and then: an open
-    fault, see docs/connectors/stomp.md."""
-
     @property
     def port(self) -> int:
         """Where it listens, for a proxy to stand in front."""
@@ -76,8 +72,6 @@ class SinkHarness(Protocol):
 
 class StompSinkHarness:
     """Queues of an Artemis."""
-
-    keeps_order_after_loss = False
 
     def __init__(self, stomp: StompHarness) -> None:
         self._stomp = stomp
@@ -112,8 +106,6 @@ class StompSinkHarness:
 
 class NatsSinkHarness:
     """Streams of a NATS server."""
-
-    keeps_order_after_loss = True
 
     def __init__(self, server: EmbeddedNats) -> None:
         self._server = server

@@ -164,7 +164,7 @@ def test_connections_that_are_cut_lose_and_double_nothing(
     assert sink.count("reconnects") >= 1
     found = numbers(sink_harness.arrived(queue, 4000))
     assert sorted(found) == list(range(4000))
-    assert in_order(found) or not sink_harness.keeps_order_after_loss
+    assert in_order(found)
 
 
 def test_a_slow_peer_holds_the_sink_back_without_losing_anything(
@@ -308,4 +308,4 @@ def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(
     sink.stop()
     found = numbers(sink_harness.arrived(queue, 10_000))
     assert sorted(found) == list(range(10_000))
-    assert in_order(found) or not sink_harness.keeps_order_after_loss
+    assert in_order(found)
