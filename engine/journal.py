@@ -21,6 +21,8 @@ from engine.kafka import librdkafka
 from engine.message import LARGE_BYTES, SIZE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.message import Message, Record
     from routes.model import Config
 
@@ -70,11 +72,15 @@ class Journal:
     """Writes messages and confirms each. For one thread: callbacks run inside its calls, on the caller's thread."""
 
     def __init__(
-        self, config: Config, stop: Event | None = None, while_full: Callable[[], None] = lambda: None
+        self,
+        config: Config,
+        stop: Event | None = None,
+        while_full: Callable[[], None] = lambda: None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         """`append` calls `while_full` now and then while it waits; `stop`, once set, ends the waiting.
 
-        Kafka need not be there yet.
+        Kafka need not be there yet. `settings` are more of the producer's.
         """
         self._topic = config.journal.topic
         self._limit = config.journal.max_message_bytes
@@ -86,7 +92,7 @@ class Journal:
         self._unpolled = 0
         self._progress = time.monotonic()
         self._refusal: HardFailureError | None = None
-        self._producer = Producer(_settings(config) | {"error_cb": self._on_error})
+        self._producer = Producer({**_settings(config), **(settings or {}), "error_cb": self._on_error})
 
     @property
     def stalled_seconds(self) -> float:

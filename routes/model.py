@@ -29,6 +29,7 @@ __all__ = [
     "HttpConfig",
     "JournalConfig",
     "KafkaConfig",
+    "MessageType",
     "NonDurable",
     "Policy",
     "Route",
@@ -104,6 +105,15 @@ class Acknowledge(StrEnum):
 
     INDIVIDUAL = "individual"
     CUMULATIVE = "cumulative"
+
+
+class MessageType(StrEnum):
+    """What a Kafka source makes of a record's value."""
+
+    AUTO = "auto"
+    """What the record says, if a bridge wrote it; else text where the value is UTF-8."""
+    TEXT = "TEXT"
+    BYTES = "BYTES"
 
 
 class BodyConversion(StrEnum):
@@ -231,7 +241,8 @@ class SourceConfig(BrokerConfig):
     """`source.<name>.*`: one connection to a broker that messages are taken from."""
 
     destinations: tuple[str, ...]
-    """STOMP: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. In the order of the file."""
+    """STOMP: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. Kafka: regular expressions of topics. In
+    the order of the file."""
     selector: str | None = None
     """JMS selector that the broker applies."""
     subscription: str | None = None
@@ -241,7 +252,13 @@ class SourceConfig(BrokerConfig):
     stream: str | None = None
     """NATS: the JetStream stream that is read; None: a subscription, which has only what comes while it is there."""
     consumer: str | None = None
-    """NATS: name of the durable consumer of the stream, or of the queue group; None: made of bridge and source."""
+    """Name of the durable consumer of a NATS stream, or of the group of a NATS subscription or of Kafka; None: made of
+    bridge and source."""
+    address: Template | None = None
+    """Kafka: where messages are said to come from, `queue:` or `topic:` included."""
+    message_type: MessageType = MessageType.AUTO
+    hops: int = 0
+    """Kafka: how often a record may have come through this bridge before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,6 +347,8 @@ class Config:
 
     def url(self, broker: BrokerConfig) -> str:
         """Where a source or sink connects to, the embedded broker or not."""
+        if broker.type is System.KAFKA:
+            return f"kafka://{self.bootstrap_servers}"
         embedded = {System.STOMP: self.embedded.stomp_port, System.NATS: self.embedded.nats_port}
         return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDRESSES",
+    "KAFKA_TOPIC",
     "REPLY_SINK",
     "REPLY_TO",
     "TOPIC",
@@ -41,6 +42,8 @@ class System(StrEnum):
 
     STOMP = "stomp"
     NATS = "nats"
+    KAFKA = "kafka"
+    """Only to take from: what goes to a topic needs no sink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +68,22 @@ ADDRESSES: Mapping[System, Addresses] = {
 """By the type of the sink. NATS subjects may be written like the topics that messages from there come from."""
 
 
+KAFKA_TOPIC = "kafka.topic"
+"""In the address of a Kafka source: the topic that the record is from. No header has a name with a dot."""
+_PLAIN = {ADDRESS: ADDRESS, KAFKA_TOPIC: "topic"}
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """What Kafka takes for a topic's name, `.` and `..` excepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`${msg.header.NAME}` or `${msg.address}`: a text of the message."""
+    """`${msg.header.NAME}`, `${msg.address}` or `${topic}`: a text of the message."""
 
     name: str
-    """The JMS field or property, in JMS spelling, or `msg.address`."""
+    """The JMS field or property, in JMS spelling, `msg.address`, or `KAFKA_TOPIC`."""
 
     def __str__(self) -> str:
-        return f"${{{self.name if self.name == ADDRESS else f'msg.header.{self.name}'}}}"
+        return f"${{{_PLAIN.get(self.name, f'msg.header.{self.name}')}}}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,9 @@ def _system(config: Config, scheme: str, destination: str, to_send: bool) -> Sys
     if scheme in _JMS:
         return System.STOMP
     if (named := _named(config, scheme, to_send)) is not None:
+        if named.type is System.KAFKA:
+            msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
+            raise UsageError(msg)
         return named.type
     if scheme in list(System):
         return System(scheme)

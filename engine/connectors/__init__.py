@@ -58,7 +58,17 @@ def _nats_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
     return NatsSink(config, sink, worker)
 
 
-SOURCES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_source}
+def _kafka_source(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.kafka.source import KafkaSource
+
+    return KafkaSource(config, source, worker)
+
+
+SOURCES: Mapping[System, MakeSource] = {
+    System.STOMP: _stomp_source,
+    System.NATS: _nats_source,
+    System.KAFKA: _kafka_source,
+}
 """By `source.NAME.type`."""
 
 REPLIES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_replies}

@@ -8,14 +8,16 @@ only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from threading import Event
 
+    from engine.journal import Journal
     from engine.message import Message
 
-__all__ = ["Delivery", "NotConnectedError", "Outcome", "Outgoing", "RefusedError", "Sink", "Source"]
+__all__ = ["Delivery", "NotConnectedError", "Outcome", "Outgoing", "RefusedError", "Sink", "Source", "Transactional"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,19 @@ class Source(Protocol):
         """Ends the connection; deliveries not acknowledged go back. Never raises, may be called at any time.
 
         Where the connection still works it returns only when the broker has taken all acknowledgements.
+        """
+
+
+@runtime_checkable
+class Transactional(Protocol):
+    """A source that keeps its position in the journal's own Kafka, and moves it in one transaction with the journal."""
+
+    def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
+        """The journal of one connection, in place of an ordinary one; `acknowledge` ends its transactions.
+
+        Raises:
+            JournalError: Kafka has not answered.
+            HardFailureError: Kafka refuses the bridge.
         """
 
 

@@ -15,7 +15,7 @@ import structlog
 
 from engine.connectors import SOURCES
 from engine.connectors.back_off import BackOff
-from engine.connectors.base import NotConnectedError
+from engine.connectors.base import NotConnectedError, Transactional
 from engine.connectors.rejected import TOO_LARGE, UNREADABLE, unjournaled
 from engine.errors import HardFailureError, SoftFailureError, UnreachableError
 from engine.journal import Journal, JournalError, JournalTooLargeError
@@ -84,7 +84,7 @@ class SourceLoop:
         try:
             self._source.connect()
             self._connected()
-            journal = Journal(self._config, stop, self._stalled)
+            journal = self._journal(stop)
             flow = _Flow(self._config, self._source, journal, self._metrics)
             try:
                 self._flow(flow, journal, stop)
@@ -95,6 +95,11 @@ class SourceLoop:
         finally:
             self._source.close()
             self._metrics.connection(up=False)
+
+    def _journal(self, stop: Event) -> Journal:
+        if isinstance(self._source, Transactional):
+            return self._source.journal(stop, self._stalled)
+        return Journal(self._config, stop, self._stalled)
 
     def _flow(self, flow: _Flow, journal: Journal, stop: Event) -> None:
         try:
@@ -144,6 +149,9 @@ class _Flow:
         self._journal = journal
         self._metrics = metrics
         self._waiting: deque[_Waiting] = deque()
+        self._in_transactions = isinstance(source, Transactional)
+        # A transaction ends when the source has nothing more to hand over, or says so.
+        self._acknowledge_at = _MOST_OUTSTANDING if self._in_transactions else _ACKNOWLEDGE_AT
         self._confirmed = 0
         self._failure: Exception | None = None
         self._received = 0
@@ -160,7 +168,7 @@ class _Flow:
             return self._acknowledge()
         self._received += 1
         self._take(delivery)
-        return (self._failure is not None or self._confirmed >= _ACKNOWLEDGE_AT) and self._acknowledge()
+        return (self._failure is not None or self._confirmed >= self._acknowledge_at) and self._acknowledge()
 
     def settle(self) -> None:
         """Waits until the journal has all that was read, and acknowledges it."""
@@ -226,7 +234,9 @@ class _Flow:
             self._failure = error
 
     def _acknowledge(self) -> bool:
-        """Acknowledges the first deliveries, up to one that is not confirmed yet."""
+        """Acknowledges the first deliveries, up to one that is not confirmed; those of a transaction all at once."""
+        if self._waiting and self._in_transactions and not self._journal.flush(_FLUSH_SECONDS):
+            raise JournalError(f"Kafka has not confirmed a transaction for {_FLUSH_SECONDS:.0f} s")
         tokens = []
         while self._waiting and self._waiting[0].confirmed:
             tokens.append(self._waiting.popleft().token)

@@ -11,12 +11,12 @@ from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
-from routes.targets import System
+from routes.targets import KAFKA_TOPIC, TOPIC, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from routes.model import Config, Route
+    from routes.model import Config, Route, SourceConfig
     from routes.predicate.nodes import Node
 
 __all__ = ["try_out"]
@@ -42,11 +42,21 @@ def _destinations(config: Config) -> Iterator[tuple[str, str]]:
     """What sources read: as `send` takes it, and as messages from there have it."""
     for source in config.sources:
         for destination in source.destinations:
-            if source.type is System.NATS:
+            if source.type is System.KAFKA:
+                # Of a regular expression, only one that is a name says where to send to.
+                address = _from_topic(source, destination) if TOPIC.fullmatch(destination) else None
+                if address is not None:
+                    yield f"{KAFKA}:{destination}", address
+            elif source.type is System.NATS:
                 subject = ".".join("any" if word in ("*", ">") else word for word in destination.split("."))
                 yield f"{source.name}:{subject}", f"topic:{subject}"
             else:
                 yield destination, destination
+
+
+def _from_topic(source: SourceConfig, topic: str) -> str | None:
+    """Where messages of a topic are said to come from, if no header has a say in it."""
+    return source.address.fill(lambda name: topic if name == KAFKA_TOPIC else None) if source.address else None
 
 
 def _wanted(route: Route) -> dict[str, str]:

@@ -87,7 +87,7 @@ def _all(config: Config) -> list[Part]:
 
 
 def _workers(broker: BrokerConfig, stage: Stage, named: Callable[[str, int], str]) -> list[Part]:
-    needs = (KAFKA,) if broker.url else (KAFKA, SERVERS[broker.type])
+    needs = (KAFKA,) if broker.url or broker.type not in SERVERS else (KAFKA, SERVERS[broker.type])
     return [
         Part(named(broker.name, number), named(broker.name, 1), stage, number, needs)
         for number in range(1, broker.workers + 1)

@@ -5,18 +5,34 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from routes.config.language import parse_header
 from routes.config.values import BadValueError, Kind, one_of, parse_text
 from routes.predicate.nodes import ADDRESS
+from routes.targets import KAFKA_TOPIC, Reference, Template
 from routes.targets import TOPIC as TOPIC_NAME
-from routes.targets import Reference, Template
 
-__all__ = ["DESTINATIONS", "HOST_PORT", "HOST_PORTS", "KAFKA", "REPLY_TO", "TARGET", "TOPIC", "Destination", "url"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "DESTINATIONS",
+    "FROM",
+    "HOST_PORT",
+    "HOST_PORTS",
+    "KAFKA",
+    "REPLY_TO",
+    "TARGET",
+    "TOPIC",
+    "Destination",
+    "url",
+]
 
 KAFKA = "kafka"
 """The scheme of destinations that is left out most of the time."""
 
+_KIND = re.compile("(?:queue|topic):")
 _LATER_SCHEMES = ("amqp", "dropbox", "file")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
@@ -83,8 +99,24 @@ def _parse_target(text: str) -> Destination:
     return Destination(scheme, address)
 
 
-def _parse_template(text: str) -> Template:
-    """Text with `${msg.header.NAME}`, in any spelling of the routing language, or `${msg.address}` in it."""
+def _parse_from(text: str) -> Template:
+    """Where the messages of a topic are said to come from: what does not say `queue:` is a topic."""
+    parse_text(text)
+    found = _KIND.match(text)
+    if found and found.end() == len(text):
+        raise BadValueError(f"'{text}' has no name", "as in topic:kafka.${topic}")
+    offset = 0 if found else len("topic:")
+    try:
+        return _parse_template(text if found else f"topic:{text}", {"topic": KAFKA_TOPIC}, "msg.header.")
+    except BadValueError as error:
+        raise BadValueError(str(error), "as in kafka.${topic}", max(error.offset - offset, 0)) from None
+
+
+_ADDRESS_ALONE = {ADDRESS: ADDRESS}
+
+
+def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header: str = "") -> Template:
+    """Text with one of `names`, or with `${msg.header.NAME}` in it, in any spelling that begins with `header`."""
     parts: list[str | Reference] = []
     end = 0
     for found in _REFERENCE.finditer(text):
@@ -93,7 +125,10 @@ def _parse_template(text: str) -> Template:
         if not found[2]:
             raise BadValueError("'${' without its '}'", "as in orders.${msg.header.region}", found.start())
         try:
-            parts.append(Reference(ADDRESS if found[1] == ADDRESS else parse_header(found[1])))
+            if found[1] not in names and not found[1].startswith(header):
+                listed = one_of([f"${{{name}}}" for name in (*names, "msg.header.NAME")])
+                raise BadValueError(f"'{found[0]}' is not {listed}")
+            parts.append(Reference(names[found[1]] if found[1] in names else parse_header(found[1])))
         except BadValueError as error:
             raise BadValueError(str(error), "as in ${msg.header.region}", found.start(1)) from None
     return Template((*parts, text[end:]) if end < len(text) else tuple(parts))
@@ -144,6 +179,7 @@ def _without_login(text: str) -> str:
 
 
 DESTINATIONS = Kind("list of destinations", "destinations such as queue:orders, topic:prices", _parse_list)
+FROM = Kind("template", "an address, as in kafka.${topic}", _parse_from)
 HOST_PORT = Kind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
 HOST_PORTS = Kind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
 REPLY_TO = Kind("destination", "a destination, as in queue:replies, or a subject", parse_text)

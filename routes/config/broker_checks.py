@@ -11,7 +11,7 @@ from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
 from routes.config.values import one_of
 from routes.model import WireFormat
-from routes.targets import ADDRESSES, TOPIC, System
+from routes.targets import ADDRESSES, TOPIC, System, sink_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["BROKER_CHECKS"]
 
 _SECTIONS = ("source", "sink")
+_OWN = ("journal.topic", "routing.dead-letter-topic")
 _SCHEMES = {System.STOMP: ("stomp", "stomp+ssl"), System.NATS: ("nats", "tls")}
 _TLS = ("stomp+ssl", "tls")
 _SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|\*))*(?:\.>)?|>")
@@ -41,7 +42,7 @@ def urls_of_their_type(settings: Settings) -> None:
     """The scheme of a URL fits the type."""
     for section, name, system in _brokers(settings):
         url = settings.get(f"{section}.NAME.url", name)
-        if url is not None and url.partition(":")[0] not in _SCHEMES[system]:
+        if url is not None and system in _SCHEMES and url.partition(":")[0] not in _SCHEMES[system]:
             wanted = one_of([f"{scheme}://host:port" for scheme in _SCHEMES[system]])
             settings.fault(f"{section}.NAME.url", name, f"'{url}' is no URL for type {system}", f"write {wanted}")
 
@@ -90,10 +91,27 @@ def destinations(settings: Settings) -> None:
             elif system is System.NATS and not _SUBJECT.fullmatch(destination):
                 message = f"'{destination}' is not a subject"
                 hint = "words between dots, `*` for any one word, a last `>` for any that follow: orders.*.eu, prices.>"
+            elif system is System.KAFKA and (fault := _no_topics(settings, destination)):
+                message, hint = fault
             else:
                 continue
             if entry is not None:
                 settings.faults.append(entry.fault(message, hint, max(entry.value.find(destination), 0)))
+
+
+def _no_topics(settings: Settings, pattern: str) -> tuple[str, str] | None:
+    """What is wrong with a regular expression of topics, and what to do."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return (
+            f"'{pattern}' is no regular expression: {error}",
+            "as in orders, or orders\\\\..*: commas separate several",
+        )
+    sinks = [settings.get("sink.NAME.topic", name) or sink_topic(name) for name in settings.names("sink")]
+    if pattern in (*(settings.get(key) for key in _OWN), *sinks):
+        return f"'{pattern}' is a topic of the bridge itself", "take messages from topics that others write"
+    return None
 
 
 def durable_subscriptions(settings: Settings) -> None:
@@ -116,6 +134,10 @@ def sinks(settings: Settings) -> None:
         if settings.get("sink.NAME.format", name) is WireFormat.AUTO:
             settings.fault("sink.NAME.format", name, "'auto' is for sources", "write headers, json, typed or raw")
         system, reply_to = settings.get("sink.NAME.type", name), settings.get("sink.NAME.reply-to", name)
+        if system is System.KAFKA:
+            hint = f"remove sink '{name}'; a route names a topic, as in routes.NAME.out.topic=orders"
+            settings.fault("sink.NAME.type", name, "Kafka needs no sink", hint)
+            continue
         if system is not None and reply_to is not None and not re.fullmatch(ADDRESSES[system].pattern, reply_to):
             hint = "as in queue:bridge.replies" if system is System.STOMP else "as in bridge.replies"
             message = f"'{reply_to}' is no place for replies, {ADDRESSES[system].expected.partition(',')[0]}"
@@ -151,7 +173,7 @@ def _which_sink(target: Destination, found: list[str], types: dict[str, System |
     if found:
         named = one_of([f"{name}:{target.address}" for name in found])
         return f"there are {len(found)} sinks of type {target.scheme}", f"name one of them: {named}"
-    if target.scheme in list(System):
+    if target.scheme in ADDRESSES:
         return f"there is no sink of type {target.scheme}", f"add sink.{target.scheme}.type={target.scheme}"
     near = get_close_matches(target.scheme, [*types, *list(System), KAFKA], n=1)
     hint = f"did you mean {near[0]}:{target.address}?" if near else "as in kafka:orders, or SINK:ADDRESS"

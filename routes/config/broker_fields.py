@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from routes.config.addresses import DESTINATIONS, REPLY_TO, TOPIC, url
+from routes.config.addresses import DESTINATIONS, FROM, REPLY_TO, TOPIC, url
 from routes.config.language import SELECTOR
 from routes.config.table import Field
 from routes.config.values import FLAG, NAME, PATH, SYSTEM, TEXT, choice, duration, whole
-from routes.model import Acknowledge, WireFormat
+from routes.model import Acknowledge, MessageType, WireFormat
 from routes.targets import System
 
 __all__ = ["BROKER_FIELDS"]
+
+_NETWORK = (System.STOMP, System.NATS)
+"""What is reached by a connection of its own; how to reach Kafka, `kafka.*` says for all of the bridge."""
 
 
 def _broker(section: str) -> tuple[Field, ...]:
@@ -23,10 +26,11 @@ def _broker(section: str) -> tuple[Field, ...]:
             "Where it listens; `stomp+ssl` is STOMP over TLS, `tls` is NATS over TLS.",
             default_note="the embedded Artemis, or NATS server",
             example="stomp://127.0.0.1:61613",
+            systems=_NETWORK,
         ),
         Field(f"{name}.workers", whole(1, 64), "Connections that share the work, each a process.", default="1"),
-        Field(f"{name}.username", TEXT, "Login.", example="bridge"),
-        Field(f"{name}.password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}"),
+        Field(f"{name}.username", TEXT, "Login.", example="bridge", systems=_NETWORK),
+        Field(f"{name}.password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}", systems=_NETWORK),
         Field(
             f"{name}.token",
             TEXT,
@@ -41,23 +45,36 @@ def _broker(section: str) -> tuple[Field, ...]:
             example="nats.creds",
             systems=(System.NATS,),
         ),
-        Field(f"{name}.client-id", NAME, "Client id of the connection.", example="bridge-1"),
+        Field(f"{name}.client-id", NAME, "Client id of the connection.", example="bridge-1", systems=_NETWORK),
         Field(
             f"{name}.heartbeat",
             duration("100ms", "10m"),
             "How often both sides show that they are alive.",
             default="10s",
+            systems=_NETWORK,
         ),
         Field(
-            f"{name}.tls.ca", PATH, "Certificates (PEM) to trust.", default_note="the system's", example="tls/ca.pem"
+            f"{name}.tls.ca",
+            PATH,
+            "Certificates (PEM) to trust.",
+            default_note="the system's",
+            example="tls/ca.pem",
+            systems=_NETWORK,
         ),
-        Field(f"{name}.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"),
-        Field(f"{name}.tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key"),
+        Field(
+            f"{name}.tls.certificate",
+            PATH,
+            "The bridge's own certificate (PEM).",
+            example="tls/bridge.pem",
+            systems=_NETWORK,
+        ),
+        Field(f"{name}.tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key", systems=_NETWORK),
         Field(
             f"{name}.tls.verify",
             FLAG,
             "Whether the broker has to prove who it is. `false` is for tests.",
             default="true",
+            systems=_NETWORK,
         ),
     )
 
@@ -67,7 +84,8 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.destinations",
         DESTINATIONS,
-        "What to take messages from. STOMP: queues and topics. NATS: subjects, with the wildcards `*` and `>`.",
+        "What to take messages from. STOMP: queues and topics. NATS: subjects, with the wildcards `*` and `>`. Kafka: "
+        "topics, each a regular expression for whole names; those of the bridge and of Kafka itself are left out.",
         example="queue:orders, topic:prices",
         required=True,
     ),
@@ -106,10 +124,11 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.consumer",
         NAME,
-        "Name of the durable consumer of the stream, or of the queue group of a plain subscription.",
+        "Name of the durable consumer of the stream, of the queue group of a plain subscription, or of the group of "
+        "Kafka consumers.",
         default_note="`bridge.id` and NAME",
         example="orders-to-kafka",
-        systems=(System.NATS,),
+        systems=(System.NATS, System.KAFKA),
     ),
     Field(
         "source.NAME.format",
@@ -118,6 +137,32 @@ BROKER_FIELDS = (
         "(`raw`). `auto`: in a frame where the payload begins like one, else as NATS' own.",
         default="auto",
         systems=(System.NATS,),
+    ),
+    Field(
+        "source.NAME.address",
+        FROM,
+        "Where the messages of a Kafka topic are said to come from, as `msg.address` and JMSDestination: a topic "
+        "unless it begins with `queue:`. `${topic}` is the Kafka topic, `${msg.header.NAME}` the text of a header.",
+        default="kafka.${topic}",
+        example="queue:${topic}",
+        systems=(System.KAFKA,),
+        template=True,
+    ),
+    Field(
+        "source.NAME.message.type",
+        choice(MessageType, any_case=True),
+        "What a record's value is. `auto`: what the record says, if a bridge wrote it, else text where it is UTF-8. "
+        "A value that is no UTF-8 is no `TEXT` and fails softly.",
+        default="auto",
+        systems=(System.KAFKA,),
+    ),
+    Field(
+        "source.NAME.hops",
+        whole(0, 100),
+        "How often a record may have come through this bridge before. With `0`, what this bridge has published itself "
+        "is not routed again, so that nothing goes round in circles; `1` lets a message go from JMS to Kafka and back.",
+        default="0",
+        systems=(System.KAFKA,),
     ),
     *_broker("sink"),
     Field(

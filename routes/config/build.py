@@ -144,6 +144,9 @@ def _source(settings: Settings, name: str) -> SourceConfig:
         format=get("format"),
         stream=get("stream"),
         consumer=get("consumer"),
+        address=get("address"),
+        message_type=get("message.type"),
+        hops=get("hops"),
     )
 
 

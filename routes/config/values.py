@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _SYSTEMS = [system.value for system in System]
-_LATER_SYSTEMS = ("amqp", "dropbox", "kafka")
+_LATER_SYSTEMS = ("amqp", "dropbox")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
@@ -64,14 +64,15 @@ class Kind:
     parse: Callable[[str], Any]
 
 
-def choice(enum: type[StrEnum]) -> Kind:
+def choice(enum: type[StrEnum], *, any_case: bool = False) -> Kind:
     """One of an enum's values."""
     values = [member.value for member in enum]
     listed = one_of(values)
 
     def parse(text: str) -> StrEnum:
-        if text in values:
-            return enum(text)
+        for value in values:
+            if text == value or (any_case and text.lower() == value.lower()):
+                return enum(value)
         near = get_close_matches(text.lower(), values, n=1)
         raise BadValueError(f"'{text}' is not {listed}", f"did you mean {near[0]}?" if near else "")
 

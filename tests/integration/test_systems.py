@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from confluent_kafka import Producer
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from engine.embedded import free_ports
 from tests.integration.bridge_process import Bridge, configuration, wait
+from tests.integration.connectors.running import read
 from tests.integration.connectors.stomp_jms import JmsClient
 from tests.integration.test_supervisor import part
 
@@ -22,7 +24,7 @@ T = TypeVar("T")
 
 SYSTEMS = """\
 embedded.nats.port={nats}
-source.jms.destinations=queue:orders, queue:to.nats, queue:to.jms, queue:ask.nats
+source.jms.destinations=queue:orders, queue:to.nats, queue:to.jms, queue:ask.nats, queue:to.kafka, queue:mirror
 source.nats.type=nats
 source.nats.destinations=to.jms.>, ask.jms, to.template.>
 sink.jms.type=stomp
@@ -37,6 +39,20 @@ routes.to-jms.in.include=msg.address==to.jms
 routes.to-jms.out.topic=stomp:queue/from.jms
 routes.nats-to-jms.in.include=msg.address LIKE 'to.jms.%'
 routes.nats-to-jms.out.topic=jms:queue/from.nats
+source.topics.type=kafka
+source.topics.destinations=from-jms
+source.topics.address=queue:back.${{topic}}
+source.topics.hops=1
+source.mirror.type=kafka
+source.mirror.destinations=mirror
+routes.to-kafka.in.include=msg.address==to.kafka
+routes.to-kafka.out.topic=from-jms
+routes.back.in.include=msg.address=='back.from-jms'
+routes.back.out.topic=jms:queue/from.kafka
+routes.mirror-out.in.include=msg.address==mirror
+routes.mirror-out.out.topic=mirror
+routes.mirror-in.in.include=msg.address=='kafka.mirror'
+routes.mirror-in.out.topic=jms:queue/mirror
 routes.ask-nats.in.include=msg.address==ask.nats
 routes.ask-nats.out.topic=nats:service.nats
 routes.ask-jms.in.include=msg.address==ask.jms
@@ -134,6 +150,25 @@ def test_a_message_of_a_subject_arrives_in_a_queue(bridge: Bridge, jms: JmsClien
     data, text = sorted((jms.receive("queue:from.nats", 30) for _ in range(2)), key=lambda found: "text" in found)
     assert (text["text"], text["JMSType"], text["property region"]) == ("hello", "new", "emea")
     assert data["bytes"] == "\xff\x00"
+
+
+def test_a_message_goes_from_jms_to_kafka_and_back_through_the_same_bridge(bridge: Bridge, jms: JmsClient) -> None:
+    bridge.send(range(3), destination="to.kafka", region="emea")
+    found = [jms.receive("queue:from.kafka", 30) for _ in range(3)]
+    assert sorted(message["bytes"] for message in found) == ["order 0", "order 1", "order 2"]
+    assert {message["property region"] for message in found} == {"emea"}
+
+
+def test_a_queue_and_a_topic_that_mirror_each_other_never_cycle(bridge: Bridge) -> None:
+    before = bridge.metric("jmsbridge_unrouted_messages_total", reason="own-origin")
+    bridge.send(range(1), destination="mirror")
+    producer = Producer({"bootstrap.servers": bridge.bootstrap})
+    producer.produce("mirror", b"from outside")
+    assert producer.flush(30) == 0
+    # Each came back once, and was left out.
+    wait(lambda: bridge.metric("jmsbridge_unrouted_messages_total", reason="own-origin") == before + 2)
+    found = [located.record.value for located in read(bridge.bootstrap, "mirror")]
+    assert sorted(found, key=str) == [b"from outside", b"order 0"]
 
 
 def test_a_request_of_nats_is_answered_by_a_jms_service(bridge: Bridge, jms: JmsClient) -> None:

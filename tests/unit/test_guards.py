@@ -79,6 +79,7 @@ LIBRARIES = {
     "confluent_kafka": (
         "engine.cli.produce",
         "engine.connectors.egress",
+        "engine.connectors.kafka",
         "engine.embedded.kafka",
         "engine.journal",
         "engine.kafka",

@@ -1,0 +1,1 @@
+"""Kafka topics as a source: each record is in the journal exactly once."""

@@ -1,0 +1,234 @@
+"""Messages from Kafka topics that regular expressions name; topics made later are found while it runs.
+
+A consumer group reads them. Its positions move in the transactions in which the journal takes what was read
+(`transactions`), so that each record is in the journal once, whatever dies when.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from engine.connectors.base import Delivery, NotConnectedError
+from engine.connectors.kafka.message import Located, Reader
+from engine.connectors.kafka.transactions import TransactionalJournal
+from engine.errors import HardFailureError
+from engine.journal import JournalError
+from engine.kafka import librdkafka
+from engine.message import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from threading import Event
+
+    from confluent_kafka import Message as KafkaMessage
+
+    from engine.journal import Journal
+    from routes.model import Config, SourceConfig
+
+__all__ = ["KafkaSource"]
+
+_BATCH = 500
+_SESSION_MS = 6_000
+_FETCHED_KIB = 16 * 1024
+_LOOK_SECONDS = 5.0
+_ANSWER_SECONDS = 5.0
+_OPEN_SECONDS = 0.05
+"""For how long records wait to become visible, if more keep coming."""
+_REFUSED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "not authorised to read it; grant READ on the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "not authorised to read in this group; grant READ on the group",
+    KafkaError._AUTHENTICATION: "the login is refused; check kafka.sasl.*",
+}
+_PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError.UNKNOWN_TOPIC_OR_PART)
+_log = structlog.get_logger(__name__)
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class KafkaSource:
+    """A member of the group; for one thread, which also runs the callbacks."""
+
+    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+        """Workers count from 1."""
+        self._config = config
+        self._source = source
+        self._worker = worker
+        self._patterns = [re.compile(pattern) for pattern in source.destinations]
+        sinks = {sink.topic for sink in config.sinks}
+        self._own = {config.journal.topic, config.routing.dead_letter_topic, *sinks}
+        self._reader = Reader(source, config.bridge_id)
+        self._consumer: Consumer | None = None
+        self._journal: TransactionalJournal | None = None
+        self._topics: frozenset[str] = frozenset()
+        self._read: deque[KafkaMessage] = deque()
+        self._next: dict[Place, int] = {}
+        """Where the next reader would begin, of what was handed over since the last commit."""
+        self._begun_at = 0.0
+        self._looked_at = 0.0
+        self._fault: Exception | None = None
+
+    @property
+    def address(self) -> str:
+        """`kafka://host:port (orders, payments-.*)`."""
+        return f"kafka://{self._config.bootstrap_servers} ({', '.join(self._source.destinations)})"
+
+    def connect(self) -> None:
+        """Also finds the topics; the group assigns partitions when records are asked for."""
+        self.close()
+        self._fault = None
+        settings = {"auto.offset.reset": "earliest"} | librdkafka(self._config, "consumer")
+        own: dict[str, Any] = {
+            "group.id": self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}",
+            "enable.auto.offset.store": False,
+            "session.timeout.ms": _SESSION_MS,
+            "heartbeat.interval.ms": _SESSION_MS // 4,
+            "queued.max.messages.kbytes": _FETCHED_KIB,
+            "fetch.wait.max.ms": 100,
+            "topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000),
+            "error_cb": self._on_error,
+            "log_level": 0,
+        }
+        self._consumer = Consumer(settings | own)
+        self._look(first=True)
+
+    def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
+        """Also ends what a worker of this name, that died on this machine, had begun."""
+        self._journal = TransactionalJournal(
+            self._config, f"source.{self._source.name}.{self._worker}", stop, while_full
+        )
+        return self._journal
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """The next record; None also when it is time to make visible what was read."""
+        now = time.monotonic()
+        if self._next and now - self._begun_at > _OPEN_SECONDS:
+            self._begun_at = now
+            return None
+        if not self._read:
+            self._fill(timeout_seconds, now)
+            if not self._read:
+                return None
+        if not self._next:
+            self._begun_at = now
+        return self._delivery(self._read.popleft())
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """Ends the transaction; these are all that the journal was given in it."""
+        ends: dict[Place, int] = {}
+        for token in tokens:
+            topic, partition, offset = cast("tuple[str, int, int]", token)
+            ends[topic, partition] = offset + 1
+        # Of partitions that have gone to another worker, that one says how far it is.
+        self._commit({place: at for place, at in ends.items() if place in self._next})
+
+    def close(self) -> None:
+        """Leaves the group; what was not committed is read again."""
+        self._read.clear()
+        self._next.clear()
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer = self._journal = None
+        self._topics = frozenset()
+
+    def _fill(self, timeout_seconds: float, now: float) -> None:
+        """Reads what is there, waiting so long for the first record."""
+        consumer = self._opened()
+        if now - self._looked_at > _LOOK_SECONDS:
+            self._look()
+        if not self._topics:
+            time.sleep(timeout_seconds)
+            return
+        first = consumer.poll(timeout_seconds)
+        if self._fault:
+            raise self._fault
+        if first is not None:
+            self._read.extend(filter(self._is_record, (first, *consumer.consume(_BATCH - 1, 0))))
+        if self._fault:
+            raise self._fault
+
+    def _look(self, *, first: bool = False) -> None:
+        """Which topics there are; also tells whether Kafka answers."""
+        self._looked_at = time.monotonic()
+        try:
+            names = self._opened().list_topics(timeout=_ANSWER_SECONDS).topics
+        except KafkaException as error:
+            raise self._translated(error.args[0], "topics") from error
+        found = frozenset(name for name in names if self._is_wanted(name))
+        if found and found != self._topics:
+            _log.info("topics found", source=self._source.name, topics=sorted(found - self._topics)[:20])
+            self._opened().subscribe(sorted(found), on_revoke=self._on_revoke, on_lost=self._on_lost)
+        elif not found and (first or self._topics):
+            _log.warning("there is no such topic yet", source=self._source.name, wanted=self._source.destinations)
+            self._opened().unsubscribe()
+        self._topics = found
+
+    def _is_wanted(self, name: str) -> bool:
+        if name in self._own or name.startswith("__"):
+            return False
+        return any(pattern.fullmatch(name) for pattern in self._patterns)
+
+    def _is_record(self, message: KafkaMessage) -> bool:
+        error = message.error()
+        if error is not None:
+            self._on_error(error)
+        return error is None
+
+    def _delivery(self, message: KafkaMessage) -> Delivery:
+        topic: Any = message.topic()
+        partition: Any = message.partition()
+        offset: Any = message.offset()
+        headers: Any = message.headers() or ()
+        self._next[topic, partition] = offset + 1
+        record = Record(message.key(), message.value(), tuple(headers))
+        taken, fault = self._reader.message(Located(record, topic, partition, offset, message.timestamp()[1]))
+        return Delivery(taken, (topic, partition, offset), fault=fault)
+
+    def _commit(self, ends: Mapping[Place, int]) -> None:
+        consumer = self._opened()
+        positions = [TopicPartition(topic, partition, at) for (topic, partition), at in ends.items()]
+        if self._journal is not None and self._journal.begun:
+            self._journal.commit(positions, consumer.consumer_group_metadata())
+        elif positions:
+            # Nothing of it went into the journal: its policy was to skip it.
+            consumer.commit(offsets=positions, asynchronous=False)
+        self._next.clear()
+
+    def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
+        """Partitions go to another worker: what was handed over is committed, what was only read is its own to read."""
+        revoked = {(place.topic, place.partition) for place in places}
+        self._read = deque(m for m in self._read if (m.topic(), m.partition()) not in revoked)
+        if not self._next:
+            return
+        try:
+            self._commit(self._next)
+        except (JournalError, HardFailureError, KafkaException) as error:
+            self._fault = error if not isinstance(error, KafkaException) else self._translated(error.args[0], "group")
+
+    def _on_lost(self, _: Consumer, places: list[TopicPartition]) -> None:
+        self._fault = NotConnectedError(
+            "Kafka has given its partitions to another worker: it was not heard from in time"
+        )
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() in _REFUSED:
+            self._fault = self._translated(error, str(self._source.name))
+        elif error.code() not in _PASSING:
+            _log.warning("Kafka says", source=self._source.name, why=error.str())
+
+    def _translated(self, error: KafkaError, what: str) -> Exception:
+        if remedy := _REFUSED.get(error.code()):
+            where = f"source '{self._source.name}'"
+            return HardFailureError(f"Kafka at {self._config.bootstrap_servers} refuses {where}: {remedy}")
+        return NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")
+
+    def _opened(self) -> Consumer:
+        if self._consumer is None:
+            raise NotConnectedError("not connected")
+        return self._consumer

@@ -1,0 +1,198 @@
+"""Kafka records as messages: every row of the table in docs/connectors/kafka.md, and all styles of headers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.connectors.kafka.message import HOPS, Located, Reader
+from engine.connectors.kafka.styles import as_text
+from engine.explain.header_styles import published_headers
+from engine.message import BodyType, Message, Record
+from routes.model import HeaderStyle, MessageType, SourceConfig
+from routes.properties import JmsType, Property
+from routes.targets import KAFKA_TOPIC, Reference, System, Template
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SOURCE = SourceConfig(
+    name="in", type=System.KAFKA, destinations=("t",), address=Template(("topic:kafka.", Reference(KAFKA_TOPIC)))
+)
+PLACE = {"JMS_Kafka_Topic", "JMS_Kafka_Partition", "JMS_Kafka_Offset", "JMS_Kafka_Key"}
+
+
+def read(record: Record, source: SourceConfig = SOURCE, timestamp: int = 1000) -> tuple[Message, str | None]:
+    return Reader(source, "b1").message(Located(record, "t", 2, 7, timestamp))
+
+
+def plain(*headers: tuple[str, bytes | None], key: bytes | None = None, value: bytes | None = b"x") -> Record:
+    return Record(key, value, headers)
+
+
+def test_a_record_without_headers_gets_what_jms_asks_for() -> None:
+    message, fault = read(plain(key=b"k"))
+    assert fault is None
+    assert message.headers == {
+        "JMSDestination": "topic:kafka.t",
+        "JMSMessageID": "ID:t:2:7",
+        "JMSCorrelationID": "k",
+        "JMSDeliveryMode": "PERSISTENT",
+        "JMSRedelivered": "false",
+        "JMSTimestamp": "1000",
+    }
+    assert set(message.properties) == PLACE
+    assert message.key == "k"
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\xff"])
+def test_a_key_that_is_no_text_is_no_correlation_id(key: bytes | None) -> None:
+    message, _ = read(plain(key=key))
+    assert "JMSCorrelationID" not in message.headers
+    assert message.key == "ID:t:2:7"
+
+
+def test_a_binary_key_is_a_property_of_type_bytes() -> None:
+    assert read(plain(key=b"\xff"))[0].properties["JMS_Kafka_Key"] == Property("/w==", JmsType.BYTES)
+
+
+def test_without_a_time_there_is_no_timestamp() -> None:
+    assert "JMSTimestamp" not in read(plain(), timestamp=-1)[0].headers
+
+
+def test_fields_of_the_record_win_but_those_of_its_way_to_the_bridge() -> None:
+    stale = [("jms.JMSDestination", b"queue:a"), ("jms.JMSRedelivered", b"true"), ("jms.JMSXDeliveryCount", b"3")]
+    own = [("jms.JMSMessageID", b"ID:1"), ("jms.JMSTimestamp", b"5"), ("jms.JMSCorrelationID", b"c")]
+    message, _ = read(plain(*stale, *own, key=b"k"))
+    assert message.headers == {
+        "JMSDestination": "topic:kafka.t",
+        "JMSMessageID": "ID:1",
+        "JMSCorrelationID": "c",
+        "JMSDeliveryMode": "PERSISTENT",
+        "JMSRedelivered": "false",
+        "JMSTimestamp": "5",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "property_name"),
+    [("region", "region"), ("a-b.c", "a_b_c"), ("1st", "_1st"), ("", "_"), ("JMSType", "_JMSType"), ("ü", "_")],
+)
+def test_names_of_other_headers_become_identifiers(name: str, property_name: str) -> None:
+    found = read(plain((name, b"v"), (name, b"w"), ("none", None)))[0].properties
+    assert {key: value for key, value in found.items() if key not in PLACE} == {
+        property_name: Property("v", JmsType.STRING)
+    }
+
+
+def test_nobody_but_the_bridge_sets_its_properties() -> None:
+    foreign = (("jms.JMS_JmsBridge_ReplySink", b"x"), ("jms.a", b"1"), ("jmsbridge.position", b"t:0:0"))
+    message, _ = read(plain(*foreign, key=b"k"))
+    assert set(message.properties) == {"a", *PLACE}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "kind", "faulty"),
+    [
+        (MessageType.AUTO, b"x", BodyType.TEXT, False),
+        (MessageType.AUTO, b"\xff", BodyType.BYTES, False),
+        (MessageType.AUTO, None, BodyType.TEXT, False),
+        (MessageType.TEXT, b"x", BodyType.TEXT, False),
+        (MessageType.TEXT, b"\xff", BodyType.BYTES, True),
+        (MessageType.BYTES, b"x", BodyType.BYTES, False),
+    ],
+)
+def test_message_types(wanted: MessageType, value: bytes | None, kind: BodyType, faulty: bool) -> None:
+    message, fault = read(plain(value=value), replace(SOURCE, message_type=wanted))
+    assert (message.body, message.body_type, fault is not None) == (value or b"", kind, faulty)
+
+
+@pytest.mark.parametrize(
+    ("hops", "origins", "before", "kept", "counted"),
+    [
+        (0, (), None, (), None),
+        (0, ("b2",), None, ("b2",), None),
+        (0, ("b1",), None, ("b1",), "1"),
+        (1, ("b1",), None, (), "1"),
+        (1, ("b2", "b1"), None, ("b2",), "1"),
+        (1, ("b1", "b1"), None, ("b1", "b1"), "2"),
+        (1, ("b1",), "1", ("b1",), "2"),
+        (2, ("b1",), "1", (), "2"),
+        (2, (), "3", ("b1",), "3"),
+        (1, ("b1",), "9" * 5000, (), "1"),
+    ],
+)
+def test_hops_through_this_bridge_are_counted(
+    hops: int, origins: tuple[str, ...], before: str | None, kept: Sequence[str], counted: str | None
+) -> None:
+    """What may not come again keeps this bridge as its origin, so that the router leaves it out."""
+    properties = {} if before is None else {HOPS: Property(before, JmsType.INT)}
+    record = Message(b"x", properties=properties, origins=origins).to_record()
+    message, _ = read(record, replace(SOURCE, hops=hops))
+    found = message.properties.get(HOPS)
+    assert message.origins == tuple(kept)
+    assert (found.text if found else None) == counted
+
+
+def test_an_address_of_headers_that_are_not_there_is_a_fault() -> None:
+    source = replace(SOURCE, address=Template(("queue:", Reference("region"))))
+    assert read(plain(("jms.region", b"eu")), source)[0].headers["JMSDestination"] == "queue:eu"
+    message, fault = read(plain(), source)
+    assert fault is not None
+    assert "${msg.header.region}" in fault
+    assert "JMSDestination" not in message.headers
+
+
+FIELDS = {"JMSMessageID": "ID:1", "JMSType": "t", "JMSPriority": "4", "JMSTimestamp": "12345678901"}
+VALUES: dict[JmsType, st.SearchStrategy[str]] = {
+    JmsType.BOOLEAN: st.sampled_from(["true", "false"]),
+    JmsType.BYTE: st.integers(-(2**7), 2**7 - 1).map(str),
+    JmsType.SHORT: st.integers(-(2**15), 2**15 - 1).map(str),
+    JmsType.INT: st.integers(-(2**31), 2**31 - 1).map(str),
+    JmsType.LONG: st.integers(-(2**63), 2**63 - 1).map(str),
+    JmsType.FLOAT: st.floats(width=32).map(lambda value: Property.of(value).text),
+    JmsType.DOUBLE: st.floats().map(lambda value: Property.of(value).text),
+    JmsType.STRING: st.text(st.characters(codec="utf-8")),
+}
+TYPED = st.sampled_from(sorted(VALUES)).flatmap(lambda kind: VALUES[kind].map(lambda text: Property(text, kind)))
+
+
+@given(
+    st.dictionaries(st.from_regex("[a-z_][A-Za-z0-9_]{0,10}", fullmatch=True), TYPED, max_size=5),
+    st.sampled_from(HeaderStyle),
+)
+def test_a_published_message_comes_back_in_every_style(properties: dict[str, Property], style: HeaderStyle) -> None:
+    message = Message(b"x", BodyType.TEXT, FIELDS, properties)
+    record = message.to_record()
+    published = replace(record, headers=published_headers(record, style, "b1", "journal:0:0"))
+    found = Message.from_record(as_text(published))
+    assert found.headers == FIELDS
+    assert {name: value.type for name, value in found.properties.items()} == {
+        name: value.type for name, value in properties.items()
+    }
+    for name, value in properties.items():
+        if value.type is JmsType.FLOAT:
+            assert float(found.properties[name].text) == pytest.approx(float(value.text), rel=1e-7, nan_ok=True)
+        else:
+            assert found.properties[name].text == value.text
+
+
+def test_typed_headers_of_another_program_bring_their_types() -> None:
+    headers = (("jms.int.amount", b"\0\0\0\5"), ("jms.string.JMSType", b"t"), ("jms.short.bad", b"1"))
+    found = Message.from_record(as_text(Record(None, b"", headers)))
+    assert found.headers == {"JMSType": "t"}
+    assert found.properties == {"amount": Property("5", JmsType.INT), "bad": Property("1", JmsType.SHORT)}
+
+
+def test_a_property_that_is_called_like_a_short_field_stays_one() -> None:
+    record = Message(b"", headers={"JMSMessageID": "ID:1"}, properties={"Priority": Property("9")}).to_record()
+    assert Message.from_record(as_text(record)).properties == {"Priority": Property("9")}
+
+
+@given(st.lists(st.tuples(st.text(max_size=20).map(lambda t: "jms." + t), st.none() | st.binary(max_size=12))))
+def test_no_headers_make_it_fail(headers: list[tuple[str, bytes | None]]) -> None:
+    read(Record(b"k", b"v", tuple(headers)))
