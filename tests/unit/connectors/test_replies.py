@@ -30,6 +30,8 @@ source.jms.destinations=queue:q
 source.far.type=stomp
 source.far.url=stomp://127.0.0.1:1
 source.far.destinations=queue:q
+source.topics.type=kafka
+source.topics.destinations=in
 sink.nats.type=nats
 sink.nats.reply-to=bridge.replies
 sink.jms.type=stomp
@@ -192,3 +194,8 @@ def test_what_comes_to_the_reply_address_without_a_token_is_a_message_like_any()
     message = Message(b"!", headers={"JMSCorrelationID": "mine"})
     delivery = ReplySource(OneDelivery(message), SINKS["jms"], made).receive(0)
     assert delivery == Delivery(message, "token")
+
+
+def test_the_reply_address_of_a_record_from_kafka_goes_on_as_it_is() -> None:
+    message = asked("topics", "queue:replies", JMSCorrelationID="c")
+    assert requests("jms")[0].outgoing(message) == (message, "queue:replies")
