@@ -134,8 +134,10 @@ class Requests:
         return other.type is self._sink.type and self._config.url(other) == self._config.url(self._sink)
 
     def _unanswerable(self, source: str, asked_from: str) -> str | None:
-        """Within one kind of system the address goes on as it is: a broker beside may know it. Kafka has none of its own:
-        what a record from there says is from elsewhere, and may be meant for this system."""
+        """Within one kind of system the address goes on as it is: a broker beside may know it.
+
+        Kafka has no such addresses of its own: what a record says is from elsewhere, and may be meant for this system.
+        """
         types = {each.name: each.type for each in self._config.sources}
         if types.get(source) in (self._sink.type, System.KAFKA):
             return asked_from
