@@ -8,10 +8,11 @@ messages, `journal` writes them, Spark reads the records; nothing here knows any
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from routes.immutable import immutable
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
 __all__ = [
@@ -75,7 +76,7 @@ class BodyType(StrEnum):
 _BODY_TYPES: Mapping[bytes, BodyType] = {kind.encode(): kind for kind in BodyType}
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Record:
     """A Kafka record's content, without a place in a topic."""
 
@@ -97,7 +98,7 @@ class Record:
         return len(self.key or b"") + len(self.value or b"") + headers
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Message:
     """One JMS message, whatever system it came from."""
 

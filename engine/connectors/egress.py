@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -16,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
 from engine.message import Record
+from routes.immutable import immutable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -41,7 +41,7 @@ _REFUSED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Taken:
     """One record, and where it stands."""
 

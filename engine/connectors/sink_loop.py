@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -27,6 +26,7 @@ from engine.journal import Journal
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.telemetry.meters import SinkMetrics
 from engine.telemetry.status import State, Voices, sink_component
+from routes.immutable import immutable
 from routes.model import Policy
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
         loop.run(stop, listener)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class _UnderWay:
     """A message that is not confirmed yet."""
 
