@@ -20,18 +20,14 @@ __all__ = ["pack", "parse", "status"]
 
 _VERSION = "NATS/1.0"
 _STATUS = re.compile(rb"NATS/1\.0 +(\d{3}) ?([^\r\n]*)")
+_LINE = re.compile(r"\r\n[ \t]*+([^:\r\n]*[^:\s])[ \t]*:[ \t]?([^\r\n]*)")
 _NAME = re.compile(r"[!-9;-~]+")
 _LONGEST_KNOWN = 100
 
 
 def parse(block: bytes) -> list[tuple[str, str]]:
     """Names and values in their order, repeated ones too; U+FFFD for what is no UTF-8. Lines without colon are none."""
-    found = []
-    for line in block.decode("utf-8", "replace").split("\r\n")[1:]:
-        name, colon, value = line.partition(":")
-        if colon:
-            found.append((name.strip(), value[1:] if value[:1] in (" ", "\t") else value))
-    return found
+    return _LINE.findall(block.decode("utf-8", "replace"))
 
 
 def pack(headers: Iterable[tuple[str, str]]) -> bytes:
