@@ -117,7 +117,10 @@ class Journal:
 
     def poll(self, timeout_seconds: float = 0) -> None:
         """Runs the callbacks that are due, waiting for the first one at most that long; raises as `append` does."""
+        before = self._open
         self._producer.poll(timeout_seconds)
+        if self._open < before:
+            self._progress = time.monotonic()
         if self._refusal:
             raise self._refusal
         if self.stalled_seconds > self._outage_seconds:
@@ -161,11 +164,7 @@ class Journal:
 
     def _delivered(self, done: Done, error: KafkaError | None, message: object) -> None:
         self._open -= 1
-        if error is None:
-            self._progress = time.monotonic()
-            done(None)
-        else:
-            done(self._translated(error, message.topic()))  # type: ignore[attr-defined]
+        done(None if error is None else self._translated(error, message.topic()))  # type: ignore[attr-defined]
 
     def _on_error(self, error: KafkaError) -> None:
         # Everything else is either retried or comes back with the messages it concerns.

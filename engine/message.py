@@ -124,25 +124,27 @@ class Message:
     @property
     def key(self) -> str | None:
         """What keeps related messages in one partition: group, else correlation id, else message id."""
-        for name in ("JMSXGroupID", "JMSCorrelationID", "JMSMessageID"):
-            if text := self.headers.get(name):
-                return text
-        return None
+        known = self.headers.get
+        return known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID") or None
 
     def to_record(self) -> Record:
         """The Kafka record that the journal holds. Never fails: a header name or text may hold anything."""
+        # `encode` with `replace`: a lone surrogate is the one thing UTF-8 cannot hold; a wire that allowed it must not
+        # stop the source.
         headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in self.headers.items()]
-        if self.properties:
-            headers += [(_JMS + name, _encode(value.text)) for name, value in self.properties.items()]
-            typed = [(name, value.type) for name, value in self.properties.items() if value.type is not None]
-            if typed:
-                headers.append((TYPES, _encode(encode_types(typed))))
+        typed = []
+        for name, value in self.properties.items():
+            headers.append((_JMS + name, value.text.encode("utf-8", "replace")))
+            if value.type is not None:
+                typed.append((name, value.type))
+        if typed:
+            headers.append((TYPES, encode_types(typed).encode("utf-8", "replace")))
         headers.append((BODY, self.body_type.encode()))
         if self.source:
-            headers.append((SOURCE, _encode(self.source)))
-        headers += [(ORIGIN, _encode(origin)) for origin in self.origins]
+            headers.append((SOURCE, self.source.encode("utf-8", "replace")))
+        headers += [(ORIGIN, origin.encode("utf-8", "replace")) for origin in self.origins]
         key = self.key
-        record = Record(None if key is None else _encode(key), self.body, tuple(headers))
+        record = Record(None if key is None else key.encode("utf-8", "replace"), self.body, tuple(headers))
         # Measuring costs as much as the rest; a character of a name has at most four bytes.
         most = len(self.body) + 4 * sum([len(name) + len(value) for name, value in headers])
         if most < LARGE_BYTES or record.size < LARGE_BYTES:
@@ -186,11 +188,6 @@ class Message:
 def _origins(record: Record) -> tuple[str, ...]:
     values = [value for name, value in record.headers if name == ORIGIN and value is not None]
     return tuple([value.decode("utf-8", "replace") for value in values])
-
-
-def _encode(text: str) -> bytes:
-    # A lone surrogate is the one thing UTF-8 cannot hold; a wire that allowed it must not stop the source.
-    return text.encode("utf-8", "replace")
 
 
 def _body_type(declared: bytes | None, body: bytes) -> BodyType:

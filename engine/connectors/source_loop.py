@@ -36,6 +36,7 @@ __all__ = ["SourceLoop", "run_source"]
 
 _MOST_OUTSTANDING = 20_000
 _ACKNOWLEDGE_AT = 500
+_BATCH = 32
 _IDLE_SECONDS = 0.2
 _SOON_SECONDS = 0.01
 _FLUSH_SECONDS = 10.0
@@ -144,23 +145,27 @@ class _Flow:
         self._journal = journal
         self._metrics = metrics
         self._waiting: deque[_Waiting] = deque()
-        self._confirmed = 0
-        self._failure: Exception | None = None
         self._received = 0
-        self._journaled = 0
+        self.confirmed = 0
+        """Of the waiting ones."""
+        self.journaled = 0
+        """Since the last `count`."""
+        self.failure: Exception | None = None
+        """Why one of them will never be confirmed."""
 
     def step(self) -> bool:
         """Reads what is there, or waits for some; whether anything was acknowledged."""
-        if len(self._waiting) >= _MOST_OUTSTANDING:
-            self._journal.poll(_SOON_SECONDS)
-            return self._acknowledge()
-        delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
-        if delivery is None:
-            self._journal.poll()
-            return self._acknowledge()
-        self._received += 1
-        self._take(delivery)
-        return (self._failure is not None or self._confirmed >= _ACKNOWLEDGE_AT) and self._acknowledge()
+        for _ in range(_BATCH):
+            if len(self._waiting) >= _MOST_OUTSTANDING:
+                self._journal.poll(_SOON_SECONDS)
+                return self._acknowledge()
+            delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
+            if delivery is None:
+                self._journal.poll()
+                return self._acknowledge()
+            self._received += 1
+            self._take(delivery)
+        return (self.failure is not None or self.confirmed >= _ACKNOWLEDGE_AT) and self._acknowledge()
 
     def settle(self) -> None:
         """Waits until the journal has all that was read, and acknowledges it."""
@@ -177,7 +182,7 @@ class _Flow:
     def count(self) -> None:
         """Brings the metrics up to date; not done for each message, since it would take longer than its parsing."""
         received, self._received = self._received, 0
-        journaled, self._journaled = self._journaled, 0
+        journaled, self.journaled = self.journaled, 0
         self._metrics.received(received)
         self._metrics.journaled(journaled)
 
@@ -217,26 +222,18 @@ class _Flow:
         waiting.settled(None)
         return True
 
-    def settled(self, error: Exception | None, *, journaled: bool) -> None:
-        """One more of them may be acknowledged, or never will be."""
-        if error is None:
-            self._confirmed += 1
-            self._journaled += journaled
-        elif self._failure is None:
-            self._failure = error
-
     def _acknowledge(self) -> bool:
         """Acknowledges the first deliveries, up to one that is not confirmed yet."""
         tokens = []
         while self._waiting and self._waiting[0].confirmed:
             tokens.append(self._waiting.popleft().token)
         if tokens:
-            self._confirmed -= len(tokens)
+            self.confirmed -= len(tokens)
             self._source.acknowledge(tokens)
             self._metrics.acknowledged(len(tokens))
         self.count()
-        if self._failure:
-            raise self._failure
+        if self.failure:
+            raise self.failure
         return bool(tokens)
 
 
@@ -252,10 +249,14 @@ class _Waiting:
 
     def journaled(self, error: Exception | None) -> None:
         """What the journal calls for it."""
-        self.confirmed = error is None
-        self._flow.settled(error, journaled=True)
+        if error is None:
+            self._flow.journaled += 1
+        self.settled(error)
 
     def settled(self, error: Exception | None) -> None:
         """The same where it did not go into the journal but was dealt with otherwise."""
-        self.confirmed = error is None
-        self._flow.settled(error, journaled=False)
+        if error is None:
+            self.confirmed = True
+            self._flow.confirmed += 1
+        elif self._flow.failure is None:
+            self._flow.failure = error
