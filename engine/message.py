@@ -7,7 +7,7 @@ messages, `journal` writes them, Spark reads the records; nothing here knows any
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -50,7 +50,7 @@ LARGE_BYTES = 256 * 1024
 """From this size on a journal record carries `SIZE`."""
 
 _JMS = "jms."
-_FIELDS: Mapping[str, str] = {_JMS + name: name for name in HEADER_FIELDS}
+_BARE = slice(len(_JMS), None)
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -159,19 +159,19 @@ class Message:
         out; a header without a value is no property; bytes that are no UTF-8 become U+FFFD; a body type that is not
         one reads as bytes, and a record without one as text where its value is UTF-8, else as bytes.
         """
-        # Of several headers of one name the first stays.
-        first = dict(reversed(record.headers))
+        first = dict(record.headers)
+        if repeated := len(first) < len(record.headers):
+            first.update(reversed(record.headers))
         types = decode_types((first.get(TYPES) or b"").decode("utf-8", "replace"))
         headers: dict[str, str] = {}
         properties: dict[str, Property] = {}
-        for name, _ in record.headers:
-            if not name.startswith(_JMS) or (value := first[name]) is None:
+        for name, value in first.items():
+            if value is None or not name.startswith(_JMS):
                 continue
-            text = value.decode("utf-8", "replace")
-            if (field_name := _FIELDS.get(name)) is not None:
-                headers[field_name] = text
+            bare, text = name[_BARE], value.decode("utf-8", "replace")
+            if bare in HEADER_FIELDS:
+                headers[bare] = text
             else:
-                bare = name[len(_JMS) :]
                 properties[bare] = Property(text, types.get(bare))
         body = record.value or b""
         source = first.get(SOURCE)
@@ -181,13 +181,12 @@ class Message:
             headers,
             properties,
             source.decode("utf-8", "replace") if source else "",
-            _origins(record) if ORIGIN in first else (),
+            _origins(record.headers if repeated else [(ORIGIN, first.get(ORIGIN))]),
         )
 
 
-def _origins(record: Record) -> tuple[str, ...]:
-    values = [value for name, value in record.headers if name == ORIGIN and value is not None]
-    return tuple([value.decode("utf-8", "replace") for value in values])
+def _origins(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, ...]:
+    return tuple([value.decode("utf-8", "replace") for name, value in headers if name == ORIGIN and value is not None])
 
 
 def _body_type(declared: bytes | None, body: bytes) -> BodyType:

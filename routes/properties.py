@@ -119,7 +119,7 @@ def encode_type_name(name: str) -> str:
 
 def encode_types(types: Iterable[tuple[str, JmsType]]) -> str:
     """The value of the `jmsbridge.types` header: `name=type` pairs joined by commas."""
-    return ",".join(f"{encode_type_name(name)}={kind}" for name, kind in types)
+    return ",".join([encode_type_name(name) + "=" + kind for name, kind in types])
 
 
 def decode_types(text: str) -> Mapping[str, JmsType]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.codecs import frame, json_frame, typed_frame
 from engine.codecs.frame import FrameError
 from engine.connectors.base import RefusedError
-from engine.connectors.nats.headers import pack, parse
+from engine.connectors.nats.headers import Known, pack, parse
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
 from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
@@ -37,8 +37,6 @@ _NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDe
 _BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
 _SHORT_ACK_TOKENS = 9
 _FIELD, _OWN, _PROPERTY, _NOTHING = range(4)
-_MOST_KNOWN = 1000
-_LONGEST_KNOWN = 100
 
 
 class Incoming(NamedTuple):
@@ -167,25 +165,15 @@ def _native(
     return fields, properties, own, tuple(origins)
 
 
-class _Meanings(dict[str, int]):
-    """What headers are, by name: a program uses the same names again and again."""
-
-    def __missing__(self, name: str) -> int:
-        meaning = _meaning(name)
-        if len(self) < _MOST_KNOWN and len(name) <= _LONGEST_KNOWN:
-            self[name] = meaning
-        return meaning
-
-
-_MEANINGS = _Meanings()
-
-
 def _meaning(name: str) -> int:
     if name in HEADER_FIELDS:
         return _FIELD
     if name.startswith(_BRIDGE) or name == MESSAGE_ID:
         return _OWN
     return _NOTHING if _is_reserved(name) else _PROPERTY
+
+
+_MEANINGS = Known(_meaning)
 
 
 def _is_reserved(name: str) -> bool:
@@ -244,7 +232,7 @@ def to_wire(message: Message, wire: WireFormat, identity: str) -> tuple[bytes, b
             raise RefusedError(str(error)) from error
     else:
         payload = message.body
-    headers = [(MESSAGE_ID, identity), *((ORIGIN, origin) for origin in message.origins)]
+    headers = [(MESSAGE_ID, identity), *[(ORIGIN, origin) for origin in message.origins]]
     if wire in (WireFormat.HEADERS, WireFormat.AUTO):
         headers += _native_headers(message)
     return pack(headers), payload
