@@ -114,6 +114,8 @@ class Egress:
             "session.timeout.ms": session_ms,
             "heartbeat.interval.ms": _HEARTBEAT_MS,
             "queued.max.messages.kbytes": _FETCHED_KIB,
+            # How long it does not ask again when it has read that much ahead; the default, a second, leaves a pause.
+            "fetch.queue.backoff.ms": 20,
             # A record is on its way at once, also after a pause.
             "fetch.wait.max.ms": 100,
             "error_cb": self._on_error,
