@@ -17,7 +17,7 @@ from engine.connectors import SOURCES
 from engine.connectors.back_off import BackOff
 from engine.connectors.base import NotConnectedError
 from engine.connectors.rejected import TOO_LARGE, UNREADABLE, unjournaled
-from engine.errors import HardFailureError, SoftFailureError, UnreachableError
+from engine.errors import HardFailureError, SoftFailureError
 from engine.journal import Journal, JournalError, JournalTooLargeError
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
@@ -74,7 +74,7 @@ class SourceLoop:
                 self._session(stop)
             except (NotConnectedError, JournalError) as error:
                 where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
-                self._check_outage(where, error)
+                self._back_off.check(where, error, self._config.router.outage_timeout_seconds)
                 wait = self._back_off.next(getattr(error, "back_off_seconds", None))
                 self._status.state(State.DEGRADED, f"{where}: {error}")
                 _log.warning("will try again", where=where, why=str(error), seconds=round(wait, 1))
@@ -129,12 +129,6 @@ class SourceLoop:
         self._is_stalled = True
         self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
 
-    def _check_outage(self, where: str, error: Exception) -> None:
-        most = self._config.router.outage_timeout_seconds
-        if self._back_off.lasting_seconds > most:
-            msg = f"{where} has been out of reach for more than {most:.0f} s: {error}"
-            raise UnreachableError(msg) from error
-
 
 class _Flow:
     """The deliveries of one connection, from the broker through the journal to their acknowledgement."""
@@ -159,13 +153,21 @@ class _Flow:
             if len(self._waiting) >= _MOST_OUTSTANDING:
                 self._journal.poll(_SOON_SECONDS)
                 return self._acknowledge()
-            delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
+            delivery = self._source.receive(0) or self._pause()
             if delivery is None:
-                self._journal.poll()
                 return self._acknowledge()
             self._received += 1
             self._take(delivery)
         return (self.failure is not None or self.confirmed >= _ACKNOWLEDGE_AT) and self._acknowledge()
+
+    def _pause(self) -> Delivery | None:
+        """There is nothing to read: what was read goes to Kafka at once, and what is there already is confirmed."""
+        self._journal.hurry()
+        if self.confirmed or self.failure:
+            return None
+        delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
+        self._journal.poll()
+        return delivery
 
     def settle(self) -> None:
         """Waits until the journal has all that was read, and acknowledges it."""
