@@ -161,9 +161,9 @@ class _Flow:
         return (self.failure is not None or self.confirmed >= _ACKNOWLEDGE_AT) and self._acknowledge()
 
     def _pause(self) -> Delivery | None:
-        """There is nothing to read: what was read goes to Kafka at once, and what is there already is confirmed."""
+        """There is nothing to read: what was read goes to Kafka at once. What comes next, unless something is to do."""
         self._journal.hurry()
-        if self.confirmed or self.failure:
+        if self.failure or (self._waiting and self._waiting[0].confirmed):
             return None
         delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
         self._journal.poll()
