@@ -7,11 +7,12 @@ messages, `journal` writes them, Spark reads the records; nothing here knows any
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from routes.immutable import immutable
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
 __all__ = [
@@ -49,7 +50,7 @@ LARGE_BYTES = 256 * 1024
 """From this size on a journal record carries `SIZE`."""
 
 _JMS = "jms."
-_FIELDS: Mapping[str, str] = {_JMS + name: name for name in HEADER_FIELDS}
+_BARE = slice(len(_JMS), None)
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -75,7 +76,7 @@ class BodyType(StrEnum):
 _BODY_TYPES: Mapping[bytes, BodyType] = {kind.encode(): kind for kind in BodyType}
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Record:
     """A Kafka record's content, without a place in a topic."""
 
@@ -97,7 +98,7 @@ class Record:
         return len(self.key or b"") + len(self.value or b"") + headers
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Message:
     """One JMS message, whatever system it came from."""
 
@@ -123,25 +124,27 @@ class Message:
     @property
     def key(self) -> str | None:
         """What keeps related messages in one partition: group, else correlation id, else message id."""
-        for name in ("JMSXGroupID", "JMSCorrelationID", "JMSMessageID"):
-            if text := self.headers.get(name):
-                return text
-        return None
+        known = self.headers.get
+        return known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID") or None
 
     def to_record(self) -> Record:
         """The Kafka record that the journal holds. Never fails: a header name or text may hold anything."""
+        # `encode` with `replace`: a lone surrogate is the one thing UTF-8 cannot hold; a wire that allowed it must not
+        # stop the source.
         headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in self.headers.items()]
-        if self.properties:
-            headers += [(_JMS + name, _encode(value.text)) for name, value in self.properties.items()]
-            typed = [(name, value.type) for name, value in self.properties.items() if value.type is not None]
-            if typed:
-                headers.append((TYPES, _encode(encode_types(typed))))
+        typed = []
+        for name, value in self.properties.items():
+            headers.append((_JMS + name, value.text.encode("utf-8", "replace")))
+            if value.type is not None:
+                typed.append((name, value.type))
+        if typed:
+            headers.append((TYPES, encode_types(typed).encode("utf-8", "replace")))
         headers.append((BODY, self.body_type.encode()))
         if self.source:
-            headers.append((SOURCE, _encode(self.source)))
-        headers += [(ORIGIN, _encode(origin)) for origin in self.origins]
+            headers.append((SOURCE, self.source.encode("utf-8", "replace")))
+        headers += [(ORIGIN, origin.encode("utf-8", "replace")) for origin in self.origins]
         key = self.key
-        record = Record(None if key is None else _encode(key), self.body, tuple(headers))
+        record = Record(None if key is None else key.encode("utf-8", "replace"), self.body, tuple(headers))
         # Measuring costs as much as the rest; a character of a name has at most four bytes.
         most = len(self.body) + 4 * sum([len(name) + len(value) for name, value in headers])
         if most < LARGE_BYTES or record.size < LARGE_BYTES:
@@ -156,19 +159,19 @@ class Message:
         out; a header without a value is no property; bytes that are no UTF-8 become U+FFFD; a body type that is not
         one reads as bytes, and a record without one as text where its value is UTF-8, else as bytes.
         """
-        # Of several headers of one name the first stays.
-        first = dict(reversed(record.headers))
+        first = dict(record.headers)
+        if repeated := len(first) < len(record.headers):
+            first.update(reversed(record.headers))
         types = decode_types((first.get(TYPES) or b"").decode("utf-8", "replace"))
         headers: dict[str, str] = {}
         properties: dict[str, Property] = {}
-        for name, _ in record.headers:
-            if not name.startswith(_JMS) or (value := first[name]) is None:
+        for name, value in first.items():
+            if value is None or not name.startswith(_JMS):
                 continue
-            text = value.decode("utf-8", "replace")
-            if (field_name := _FIELDS.get(name)) is not None:
-                headers[field_name] = text
+            bare, text = name[_BARE], value.decode("utf-8", "replace")
+            if bare in HEADER_FIELDS:
+                headers[bare] = text
             else:
-                bare = name[len(_JMS) :]
                 properties[bare] = Property(text, types.get(bare))
         body = record.value or b""
         source = first.get(SOURCE)
@@ -178,18 +181,12 @@ class Message:
             headers,
             properties,
             source.decode("utf-8", "replace") if source else "",
-            _origins(record) if ORIGIN in first else (),
+            _origins(record.headers if repeated else [(ORIGIN, first.get(ORIGIN))]),
         )
 
 
-def _origins(record: Record) -> tuple[str, ...]:
-    values = [value for name, value in record.headers if name == ORIGIN and value is not None]
-    return tuple([value.decode("utf-8", "replace") for value in values])
-
-
-def _encode(text: str) -> bytes:
-    # A lone surrogate is the one thing UTF-8 cannot hold; a wire that allowed it must not stop the source.
-    return text.encode("utf-8", "replace")
+def _origins(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, ...]:
+    return tuple([value.decode("utf-8", "replace") for name, value in headers if name == ORIGIN and value is not None])
 
 
 def _body_type(declared: bytes | None, body: bytes) -> BodyType:

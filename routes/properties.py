@@ -8,12 +8,13 @@ this module, so that a value means the same everywhere.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from routes.immutable import immutable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,7 +49,7 @@ NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT
 """The numeric types."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Property:
     """One value: its text, and its type if declared."""
 
@@ -118,7 +119,7 @@ def encode_type_name(name: str) -> str:
 
 def encode_types(types: Iterable[tuple[str, JmsType]]) -> str:
     """The value of the `jmsbridge.types` header: `name=type` pairs joined by commas."""
-    return ",".join(f"{encode_type_name(name)}={kind}" for name, kind in types)
+    return ",".join([encode_type_name(name) + "=" + kind for name, kind in types])
 
 
 def decode_types(text: str) -> Mapping[str, JmsType]:

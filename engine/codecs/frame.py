@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
 
 import numpy as np
 
 from engine.message import BodyType, Message
+from routes.immutable import immutable
 from routes.properties import NUMBERS, JmsType, Property
 
 __all__ = ["FIELDS", "PARSERS", "PART", "Frame", "FrameError", "checksum", "from_message", "shown", "to_message"]
@@ -24,7 +25,7 @@ class FrameError(ValueError):
     """Bytes are not the frame that they begin as, or a message does not fit into one. One line for users."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Frame:
     """A message as NATS carries it."""
 

@@ -6,6 +6,8 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from engine.errors import UnreachableError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,6 +30,12 @@ class BackOff:
     def lasting_seconds(self) -> float:
         """For how long there has been no connection."""
         return 0.0 if self._failing_since is None else self._clock() - self._failing_since
+
+    def check(self, where: str, error: Exception, most_seconds: float) -> None:
+        """UnreachableError where that has been out of reach for longer; `error` is the last thing heard of it."""
+        if self.lasting_seconds > most_seconds:
+            msg = f"{where} has been out of reach for more than {most_seconds:.0f} s: {error}"
+            raise UnreachableError(msg) from error
 
     def next(self, at_least_seconds: float | None = None) -> float:
         """How long to wait after another failure: between a half and the whole of twice the time before, or longer."""

@@ -7,8 +7,9 @@ only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from routes.immutable import immutable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Delivery", "NotConnectedError", "Outcome", "Outgoing", "RefusedError", "Sink", "Source", "Transactional"]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Delivery:
     """One message as a source hands it over."""
 
@@ -33,7 +34,7 @@ class Delivery:
     """Why it cannot be read as its source should; `message.body` then is what came, of type bytes. One line."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Outgoing:
     """One message as a sink gets it."""
 
@@ -48,7 +49,7 @@ class Outgoing:
     """Where the other side is to send its reply, in the spelling of `address`; None: it is no request."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Outcome:
     """What became of one message."""
 

@@ -7,8 +7,7 @@ An offset is committed only when everything before it has been dealt with.
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import dataclass
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -16,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
 from engine.message import Record
+from routes.immutable import immutable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -41,7 +41,7 @@ _REFUSED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Taken:
     """One record, and where it stands."""
 
@@ -54,17 +54,17 @@ class Positions:
     """What was taken and is not dealt with yet, by partition. Things may end in any order; offsets follow in theirs."""
 
     def __init__(self) -> None:
-        self._taken: dict[int, deque[int]] = {}
-        self._done: dict[int, set[int]] = {}
+        self._taken: defaultdict[int, deque[int]] = defaultdict(deque)
+        self._done: defaultdict[int, set[int]] = defaultdict(set)
         self._next: dict[int, int] = {}
 
     def take(self, partition: int, offset: int) -> None:
         """A record was taken; those of a partition come in the order of their offsets."""
-        self._taken.setdefault(partition, deque()).append(offset)
+        self._taken[partition].append(offset)
 
     def done(self, partition: int, offset: int) -> None:
         """It was dealt with. One of a partition that was forgotten meanwhile does not count."""
-        taken, done = self._taken.get(partition), self._done.setdefault(partition, set())
+        taken, done = self._taken[partition], self._done[partition]
         if not taken or offset < taken[0]:
             return
         done.add(offset)
@@ -114,6 +114,8 @@ class Egress:
             "session.timeout.ms": session_ms,
             "heartbeat.interval.ms": _HEARTBEAT_MS,
             "queued.max.messages.kbytes": _FETCHED_KIB,
+            # How long it does not ask again when it has read that much ahead; the default, a second, leaves a pause.
+            "fetch.queue.backoff.ms": 20,
             # A record is on its way at once, also after a pause.
             "fetch.wait.max.ms": 100,
             "error_cb": self._on_error,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -22,11 +21,12 @@ from engine.connectors.egress import Egress, Positions, Taken
 from engine.connectors.listener import Listener
 from engine.connectors.rejected import dead_letter
 from engine.connectors.replies import Requests
-from engine.errors import HardFailureError, SoftFailureError, UnreachableError
+from engine.errors import HardFailureError, SoftFailureError
 from engine.journal import Journal
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.telemetry.meters import SinkMetrics
 from engine.telemetry.status import State, Voices, sink_component
+from routes.immutable import immutable
 from routes.model import Policy
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
         loop.run(stop, listener)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class _UnderWay:
     """A message that is not confirmed yet."""
 
@@ -111,7 +111,7 @@ class SinkLoop:
                 try:
                     self._session(stop, listener)
                 except NotConnectedError as error:
-                    self._lost(error)
+                    self._back_off.check(self._sink.address, error, self._config.router.outage_timeout_seconds)
                     self._wait(error, stop, listener)
         finally:
             self._egress.close()
@@ -266,12 +266,6 @@ class SinkLoop:
         if self._connections > 1:
             self._metrics.reconnected()
         self._back_off.connected()
-
-    def _lost(self, error: NotConnectedError) -> None:
-        most = self._config.router.outage_timeout_seconds
-        if self._back_off.lasting_seconds > most:
-            msg = f"{self._sink.address} has been out of reach for more than {most:.0f} s: {error}"
-            raise UnreachableError(msg) from error
 
     def _wait(self, error: NotConnectedError, stop: Event, listener: Listener) -> None:
         """Before the next connection; Kafka goes on counting this worker as a member."""

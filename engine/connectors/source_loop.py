@@ -17,7 +17,7 @@ from engine.connectors import SOURCES
 from engine.connectors.back_off import BackOff
 from engine.connectors.base import NotConnectedError, Transactional
 from engine.connectors.rejected import TOO_LARGE, UNREADABLE, unjournaled
-from engine.errors import HardFailureError, SoftFailureError, UnreachableError
+from engine.errors import HardFailureError, SoftFailureError
 from engine.journal import Journal, JournalError, JournalTooLargeError
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
@@ -36,6 +36,7 @@ __all__ = ["SourceLoop", "run_source"]
 
 _MOST_OUTSTANDING = 20_000
 _ACKNOWLEDGE_AT = 500
+_BATCH = 32
 _IDLE_SECONDS = 0.2
 _SOON_SECONDS = 0.01
 _FLUSH_SECONDS = 10.0
@@ -73,7 +74,7 @@ class SourceLoop:
                 self._session(stop)
             except (NotConnectedError, JournalError) as error:
                 where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
-                self._check_outage(where, error)
+                self._back_off.check(where, error, self._config.router.outage_timeout_seconds)
                 wait = self._back_off.next(getattr(error, "back_off_seconds", None))
                 self._status.state(State.DEGRADED, f"{where}: {error}")
                 _log.warning("will try again", where=where, why=str(error), seconds=round(wait, 1))
@@ -133,12 +134,6 @@ class SourceLoop:
         self._is_stalled = True
         self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
 
-    def _check_outage(self, where: str, error: Exception) -> None:
-        most = self._config.router.outage_timeout_seconds
-        if self._back_off.lasting_seconds > most:
-            msg = f"{where} has been out of reach for more than {most:.0f} s: {error}"
-            raise UnreachableError(msg) from error
-
 
 class _Flow:
     """The deliveries of one connection, from the broker through the journal to their acknowledgement."""
@@ -150,25 +145,37 @@ class _Flow:
         self._metrics = metrics
         self._waiting: deque[_Waiting] = deque()
         self._in_transactions = isinstance(source, Transactional)
-        # A transaction ends when the source has nothing more to hand over, or says so.
+        # A transaction ends when its source has nothing to hand over, or says so by handing over nothing.
         self._acknowledge_at = _MOST_OUTSTANDING if self._in_transactions else _ACKNOWLEDGE_AT
-        self._confirmed = 0
-        self._failure: Exception | None = None
         self._received = 0
-        self._journaled = 0
+        self.confirmed = 0
+        """Of the waiting ones."""
+        self.journaled = 0
+        """Since the last `count`."""
+        self.failure: Exception | None = None
+        """Why one of them will never be confirmed."""
 
     def step(self) -> bool:
         """Reads what is there, or waits for some; whether anything was acknowledged."""
-        if len(self._waiting) >= _MOST_OUTSTANDING:
-            self._journal.poll(_SOON_SECONDS)
-            return self._acknowledge()
+        for _ in range(_BATCH):
+            if len(self._waiting) >= _MOST_OUTSTANDING:
+                self._journal.poll(_SOON_SECONDS)
+                return self._acknowledge()
+            delivery = self._source.receive(0) or self._pause()
+            if delivery is None:
+                return self._acknowledge()
+            self._received += 1
+            self._take(delivery)
+        return (self.failure is not None or self.confirmed >= self._acknowledge_at) and self._acknowledge()
+
+    def _pause(self) -> Delivery | None:
+        """There is nothing to read: what was read goes to Kafka at once. What comes next, unless something is to do."""
+        self._journal.hurry()
+        if self.failure or (self._waiting and (self._in_transactions or self._waiting[0].confirmed)):
+            return None
         delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
-        if delivery is None:
-            self._journal.poll()
-            return self._acknowledge()
-        self._received += 1
-        self._take(delivery)
-        return (self._failure is not None or self._confirmed >= self._acknowledge_at) and self._acknowledge()
+        self._journal.poll()
+        return delivery
 
     def settle(self) -> None:
         """Waits until the journal has all that was read, and acknowledges it."""
@@ -185,7 +192,7 @@ class _Flow:
     def count(self) -> None:
         """Brings the metrics up to date; not done for each message, since it would take longer than its parsing."""
         received, self._received = self._received, 0
-        journaled, self._journaled = self._journaled, 0
+        journaled, self.journaled = self.journaled, 0
         self._metrics.received(received)
         self._metrics.journaled(journaled)
 
@@ -225,14 +232,6 @@ class _Flow:
         waiting.settled(None)
         return True
 
-    def settled(self, error: Exception | None, *, journaled: bool) -> None:
-        """One more of them may be acknowledged, or never will be."""
-        if error is None:
-            self._confirmed += 1
-            self._journaled += journaled
-        elif self._failure is None:
-            self._failure = error
-
     def _acknowledge(self) -> bool:
         """Acknowledges the first deliveries, up to one that is not confirmed; those of a transaction all at once."""
         if self._waiting and self._in_transactions and not self._journal.flush(_FLUSH_SECONDS):
@@ -241,12 +240,12 @@ class _Flow:
         while self._waiting and self._waiting[0].confirmed:
             tokens.append(self._waiting.popleft().token)
         if tokens:
-            self._confirmed -= len(tokens)
+            self.confirmed -= len(tokens)
             self._source.acknowledge(tokens)
             self._metrics.acknowledged(len(tokens))
         self.count()
-        if self._failure:
-            raise self._failure
+        if self.failure:
+            raise self.failure
         return bool(tokens)
 
 
@@ -262,10 +261,14 @@ class _Waiting:
 
     def journaled(self, error: Exception | None) -> None:
         """What the journal calls for it."""
-        self.confirmed = error is None
-        self._flow.settled(error, journaled=True)
+        if error is None:
+            self._flow.journaled += 1
+        self.settled(error)
 
     def settled(self, error: Exception | None) -> None:
         """The same where it did not go into the journal but was dealt with otherwise."""
-        self.confirmed = error is None
-        self._flow.settled(error, journaled=False)
+        if error is None:
+            self.confirmed = True
+            self._flow.confirmed += 1
+        elif self._flow.failure is None:
+            self._flow.failure = error

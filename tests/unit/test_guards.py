@@ -25,7 +25,8 @@ MAX_LINES = 400
 ABOVE = {
     "routes": ("engine",),
     "routes.errors": ("routes",),
-    "routes.properties": ("routes",),
+    "routes.immutable": ("routes",),
+    "routes.properties": ("routes.config", "routes.errors", "routes.model", "routes.predicate", "routes.targets"),
     "routes.model": ("routes.config",),
     "routes.targets": ("routes.config", "routes.model"),
     "routes.predicate": ("routes.config",),

@@ -10,18 +10,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client as NatsClient
 from nats.aio.transport import TcpTransport
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.nats.protocol import Parser
 
-__all__ = ["Client", "Handler"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-Handler = Callable[[bytes, bytes, bytes, bytes], None]
-"""Takes subject, reply, header block and body of one message, the middle two perhaps empty; must not raise."""
+    from engine.connectors.nats.protocol import Handler
+
+__all__ = ["Client"]
 
 _ERROR = re.compile(rb"^-ERR '(.*)'\r\n", re.MULTILINE)
 
@@ -32,12 +34,13 @@ logging.getLogger("nats").setLevel(logging.CRITICAL)
 class Client(NatsClient):
     """One connection; `send`, `ping` and what handlers are called from run on the thread of its loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, tls: bool) -> None:
-        """`tls`: whether nothing may be sent in the clear."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, came: Callable[[], None], *, tls: bool) -> None:
+        """`came` is called after something came from the server; `tls`: whether nothing may be sent in the clear."""
         super().__init__()
         self._loop = loop
         self._wants_tls = tls
         self._handlers: dict[int, Handler] = {}
+        self._ps = Parser(self, self._handlers, came)
 
     async def listen(self, subject: str, handler: Handler, queue: str = "") -> int:
         """Subscribes; the number of the subscription. The server may still refuse it."""
@@ -97,13 +100,6 @@ class Client(NatsClient):
     @property
     def _reader(self) -> asyncio.StreamReader | None:
         return self._transport._io_reader if isinstance(self._transport, TcpTransport) else None
-
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        handler = self._handlers.get(sid)
-        if handler is None:
-            await super()._process_msg(sid, subject, reply, data, headers)
-        else:
-            handler(subject, reply, headers or b"", data)
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         if initial_connection:

@@ -26,7 +26,7 @@ from engine.connectors.tls import tls_context, why
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from engine.connectors.nats.client import Handler
+    from engine.connectors.nats.protocol import Handler
     from routes.model import BrokerConfig, Config
 
 __all__ = ["Connection"]
@@ -72,7 +72,8 @@ class Connection:
         self._loop = asyncio.new_event_loop()
         # What goes wrong in a task of nats-py ends the connection, and is told then.
         self._loop.set_exception_handler(lambda _, context: _log.debug("in nats-py", what=context.get("message")))
-        self._client, self._fault, self._cause = Client(self._loop, tls=self._tls is not None), None, None
+        self._client = Client(self._loop, self.wake, tls=self._tls is not None)
+        self._fault = self._cause = None
         self._opening = True
         try:
             self.run(self._connect(self._client), _CONNECT_SECONDS * 3)
@@ -134,12 +135,7 @@ class Connection:
 
     def listen(self, subject: str, handler: Handler, queue: str = "") -> int:
         """Subscribes; returns when the server has taken it, with the number for `forget`."""
-
-        def woken(subject: bytes, reply: bytes, headers: bytes, body: bytes) -> None:
-            handler(subject, reply, headers, body)
-            self.wake()
-
-        number = self.run(self._opened().listen(subject, woken, queue))
+        number = self.run(self._opened().listen(subject, handler, queue))
         self.flush()
         return number
 

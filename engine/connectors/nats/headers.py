@@ -8,49 +8,64 @@ it; nats-py would take all white space from both ends of a value, and the last o
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from engine.connectors.base import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["pack", "parse", "status"]
+__all__ = ["Known", "pack", "parse", "status"]
+
+T = TypeVar("T")
 
 _VERSION = "NATS/1.0"
 _STATUS = re.compile(rb"NATS/1\.0 +(\d{3}) ?([^\r\n]*)")
+_LINE = re.compile(r"\r\n[ \t]*+([^:\r\n]*[^:\s])[ \t]*:[ \t]?([^\r\n]*)")
 _NAME = re.compile(r"[!-9;-~]+")
+_ILLEGAL = re.compile(r"[\r\n\0]")
+_MOST_KNOWN = 1000
 _LONGEST_KNOWN = 100
+
+
+class Known(dict[str, T]):
+    """What a function says of names, by name: a program uses the same ones again and again."""
+
+    def __init__(self, find: Callable[[str], T]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, name: str) -> T:
+        found = self._find(name)
+        if len(self) < _MOST_KNOWN and len(name) <= _LONGEST_KNOWN:
+            self[name] = found
+        return found
 
 
 def parse(block: bytes) -> list[tuple[str, str]]:
     """Names and values in their order, repeated ones too; U+FFFD for what is no UTF-8. Lines without colon are none."""
-    found = []
-    for line in block.decode("utf-8", "replace").split("\r\n")[1:]:
-        name, colon, value = line.partition(":")
-        if colon:
-            found.append((name.strip(), value[1:] if value[:1] in (" ", "\t") else value))
-    return found
+    return _LINE.findall(block.decode("utf-8", "replace"))
 
 
-def pack(headers: Iterable[tuple[str, str]]) -> bytes:
+def pack(headers: Sequence[tuple[str, str]]) -> bytes:
     """The block with these headers, in their order; empty without any.
 
     Raises:
         RefusedError: NATS cannot carry a name or value.
     """
+    if not headers:
+        return b""
     lines = [_VERSION]
     for name, value in headers:
-        if not (_known(name) if len(name) <= _LONGEST_KNOWN else _is_legal(name)):
+        if not _LEGAL[name]:
             raise RefusedError(f"NATS cannot carry a header named {name[:60]!r}: names are printable ASCII without ':'")
-        if "\n" in value or "\r" in value or "\0" in value:
-            raise RefusedError(f"NATS cannot carry header '{name}': its value has a line break or NUL")
         lines.append(f"{name}: {value}")
-    if len(lines) == 1:
-        return b""
     lines += "", ""
-    return "\r\n".join(lines).encode("utf-8", "replace")
+    block, breaks = "\r\n".join(lines), len(lines) - 1
+    if block.count("\r") != breaks or block.count("\n") != breaks or "\0" in block:
+        name = next(name for name, value in headers if _ILLEGAL.search(value))
+        raise RefusedError(f"NATS cannot carry header '{name}': its value has a line break or NUL")
+    return block.encode("utf-8", "replace")
 
 
 def status(block: bytes) -> tuple[int, str] | None:
@@ -63,5 +78,4 @@ def _is_legal(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-_known = lru_cache(1000)(_is_legal)
-"""A program uses the same names again and again."""
+_LEGAL = Known(_is_legal)

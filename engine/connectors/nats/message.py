@@ -7,13 +7,12 @@ Headers travel as NATS' own, in a frame of the Java bridge (`engine.codecs`), or
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.codecs import frame, json_frame, typed_frame
 from engine.codecs.frame import FrameError
 from engine.connectors.base import RefusedError
-from engine.connectors.nats.headers import pack, parse
+from engine.connectors.nats.headers import Known, pack, parse
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
 from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
@@ -38,7 +37,6 @@ _NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDe
 _BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
 _SHORT_ACK_TOKENS = 9
 _FIELD, _OWN, _PROPERTY, _NOTHING = range(4)
-_LONGEST_KNOWN = 100
 
 
 class Incoming(NamedTuple):
@@ -100,18 +98,20 @@ def to_message(
     `facts` are there for messages of a stream. `default` gives what others get where nothing says it: a message id and
     the time in milliseconds.
     """
-    native = parse(incoming.headers) if incoming.headers else []
-    framed, fault = _framed(incoming.body, wire)
+    fields, properties, own, origins = _native(parse(incoming.headers) if incoming.headers else [])
+    # The sender's id stands beside a frame, too, which has no place for one.
+    given = fields.get("JMSMessageID") or _given_id(own)
+    body, (framed, fault) = incoming.body, _framed(incoming.body, wire)
     if framed is not None:
         fields, properties = _of_frame(framed)
         body, body_type = framed.body, framed.body_type
+    elif fault is not None and not fault.body_only:
+        fields, properties, body_type = {}, {}, BodyType.BYTES
+    elif wire is WireFormat.RAW:
+        fields, properties, body_type = {}, {}, BodyType.of(body)
     else:
-        headers = native if wire is not WireFormat.RAW and (fault is None or fault.body_only) else []
-        fields, properties, declared = _native(headers)
-        body = incoming.body
-        body_type = BodyType.BYTES if fault and not fault.body_only else _body_type(declared, body)
-    origins = tuple(value for name, value in native if name == ORIGIN) if native else ()
-    _complete(fields, incoming, facts, native, default)
+        body_type = _body_type(own.get(BODY), body)
+    _complete(fields, incoming, facts, given, default)
     return Message(body, body_type, fields, properties, source, origins), fault
 
 
@@ -142,31 +142,38 @@ def _of_frame(framed: Message) -> tuple[dict[str, str], dict[str, Property]]:
     return fields, properties
 
 
-def _native(headers: list[tuple[str, str]]) -> tuple[dict[str, str], dict[str, Property], str | None]:
-    """Fields, properties and the declared kind of body in NATS' own headers; the first of repeated ones wins."""
+def _native(
+    headers: list[tuple[str, str]],
+) -> tuple[dict[str, str], dict[str, Property], dict[str, str], tuple[str, ...]]:
+    """Fields, properties, the bridge's own and the server's, and origins; the first of repeated ones counts."""
     fields: dict[str, str] = {}
-    own: dict[str, str] = {}
     texts: dict[str, str] = {}
-    places = {_FIELD: fields, _OWN: own, _PROPERTY: texts}
-    for name, value in headers:
-        meaning = _known(name) if len(name) <= _LONGEST_KNOWN else _meaning(name)
-        if (place := places.get(meaning)) is not None and name not in place:
-            place[name] = value
+    own: dict[str, str] = {}
+    origins = []
+    for name, text in headers:
+        meaning = _MEANINGS[name]
+        if meaning == _PROPERTY:
+            texts.setdefault(name, text)
+        elif meaning == _FIELD:
+            fields.setdefault(name, text)
+        elif name == ORIGIN:
+            origins.append(text)
+        elif meaning == _OWN:
+            own.setdefault(name, text)
     types = decode_types(own.get(TYPES, ""))
-    return fields, {name: Property(text, types.get(name)) for name, text in texts.items()}, own.get(BODY)
+    properties = {name: Property(text, types.get(name)) for name, text in texts.items()}
+    return fields, properties, own, tuple(origins)
 
 
 def _meaning(name: str) -> int:
-    """What a header of that name is."""
     if name in HEADER_FIELDS:
         return _FIELD
-    if name.startswith(_BRIDGE):
+    if name.startswith(_BRIDGE) or name == MESSAGE_ID:
         return _OWN
-    return _NOTHING if not name or _is_reserved(name) else _PROPERTY
+    return _NOTHING if _is_reserved(name) else _PROPERTY
 
 
-_known = lru_cache(1000)(_meaning)
-"""A program uses the same names again and again."""
+_MEANINGS = Known(_meaning)
 
 
 def _is_reserved(name: str) -> bool:
@@ -182,35 +189,31 @@ def _complete(
     fields: dict[str, str],
     incoming: Incoming,
     facts: Stored | None,
-    native: list[tuple[str, str]],
+    given: str | None,
     default: Callable[[], tuple[str, int]],
 ) -> None:
-    """Adds what the server and the subject say, and what every message has."""
+    """Adds what the server and the subject say, the id that the sender gave, and what every message has."""
     fields["JMSDestination"] = f"topic:{incoming.subject}"
-    if facts is None:
-        if incoming.reply:
-            fields["JMSReplyTo"] = f"topic:{incoming.reply}"
-        fields.setdefault("JMSRedelivered", "false")
-    else:
-        fields["JMSRedelivered"] = "true" if facts.deliveries > 1 else "false"
-        fields["JMSXDeliveryCount"] = str(facts.deliveries)
-    if "JMSMessageID" not in fields and (given := _given_id(native)):
+    if given and "JMSMessageID" not in fields:
         fields["JMSMessageID"] = given
     if facts is not None:
+        fields["JMSRedelivered"] = "true" if facts.deliveries > 1 else "false"
+        fields["JMSXDeliveryCount"] = str(facts.deliveries)
         fields.setdefault("JMSMessageID", f"ID:{facts.stream}:{facts.sequence}")
         fields.setdefault("JMSTimestamp", str(facts.milliseconds))
-    elif "JMSMessageID" not in fields or "JMSTimestamp" not in fields:
+        return
+    if incoming.reply:
+        fields["JMSReplyTo"] = f"topic:{incoming.reply}"
+    fields.setdefault("JMSRedelivered", "false")
+    if "JMSMessageID" not in fields or "JMSTimestamp" not in fields:
         fresh, now = default()
         fields.setdefault("JMSMessageID", fresh)
         fields.setdefault("JMSTimestamp", str(now))
 
 
-def _given_id(native: list[tuple[str, str]]) -> str | None:
-    """The id that the sender gave; it stands beside a frame too, which has no place for one."""
-    found = dict(reversed(native))
-    if given := found.get("JMSMessageID"):
-        return given
-    given = found.get(MESSAGE_ID)
+def _given_id(own: dict[str, str]) -> str | None:
+    """`Nats-Msg-Id` as a message id."""
+    given = own.get(MESSAGE_ID)
     return given and (given if given.startswith("ID:") else f"ID:{given}")
 
 
@@ -229,7 +232,7 @@ def to_wire(message: Message, wire: WireFormat, identity: str) -> tuple[bytes, b
             raise RefusedError(str(error)) from error
     else:
         payload = message.body
-    headers = [(MESSAGE_ID, identity), *((ORIGIN, origin) for origin in message.origins)]
+    headers = [(MESSAGE_ID, identity), *[(ORIGIN, origin) for origin in message.origins]]
     if wire in (WireFormat.HEADERS, WireFormat.AUTO):
         headers += _native_headers(message)
     return pack(headers), payload
@@ -239,7 +242,7 @@ def _native_headers(message: Message) -> list[tuple[str, str]]:
     headers = [(name, text) for name, text in message.headers.items() if name not in _NOT_SENT]
     typed: list[tuple[str, JmsType]] = []
     for name, value in message.properties.items():
-        if (_known(name) if len(name) <= _LONGEST_KNOWN else _meaning(name)) != _PROPERTY:
+        if _MEANINGS[name] != _PROPERTY:
             continue
         headers.append((name, value.text))
         if value.type is not None:

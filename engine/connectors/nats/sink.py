@@ -78,6 +78,7 @@ class NatsSink:
         self._closed: set[str] = set()
         """Subjects that the server has refused, in lower case; it tells so for each message."""
         self._inbox = b""
+        self._most_bytes = 0
         self._heard_at = 0.0
         self._called_at = 0.0
 
@@ -103,6 +104,7 @@ class NatsSink:
         """Puts them on the socket at once."""
         self._connection.check()
         self._called()
+        self._most_bytes = self._connection.max_payload
         lines: list[bytes] = []
         size = 0
         plain: list[_Sent] = []
@@ -148,9 +150,8 @@ class NatsSink:
         subject = _subject(outgoing.address)
         block, payload = to_wire(outgoing.message, self._sink.format, outgoing.id)
         size = len(block) + len(payload)
-        if size > self._connection.max_payload:
-            most = self._connection.max_payload
-            raise RefusedError(f"{size} bytes with headers are more than the {most} that the server takes")
+        if size > self._most_bytes:
+            raise RefusedError(f"{size} bytes with headers are more than the {self._most_bytes} that the server takes")
         reply, by_stream = b"", False
         if outgoing.reply_to is not None:
             # A stream would send its confirmation there.
@@ -165,7 +166,7 @@ class NatsSink:
             self._unconfirmed[b"%d" % sent.number] = sent
         else:
             plain.append(sent)
-        return b"%b%b%b\r\n" % (head, block, payload)
+        return b"".join((head, block, payload, b"\r\n"))
 
     def _arrived(self, plain: list[_Sent]) -> None:
         self._heard_at = time.monotonic()

@@ -155,10 +155,9 @@ def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:
         if not colon:
             msg = f"a header line without a colon: {line[:40]!r}"
             raise FrameError(msg)
-        if escaped:
+        if escaped and "\\" in line:
             name, value = _unescape(name), _unescape(value)
-        if name not in headers:
-            headers[name] = value
+        headers.setdefault(name, value)
     return command, headers
 
 
