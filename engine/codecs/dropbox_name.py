@@ -120,9 +120,9 @@ def encode(name: DropboxName) -> str:
 def decode(filename: str) -> DropboxName:
     """What a file name says. Never fails.
 
-    A name is of the form above only as a whole: one with a priority that is no 32-bit number, without a message id, with
-    an unknown class, a faulty number, a property without a type, or a `%` that escapes nothing is a message id. So
-    `invoice.pdf` and `2024.report.pdf` are told apart from other files of their folder. Bytes of a name that are no
+    A name is of the form above only as a whole: one with a priority that is no 32-bit number, without a message id,
+    with an unknown class, a faulty number, a property without a type, or a `%` that escapes nothing is a message id. So
+    `invoice.pdf` and `2024.report.pdf` have ids that no other file of their folder has. Bytes of a name that are no
     UTF-8 become U+FFFD.
     """
     try:
@@ -132,7 +132,10 @@ def decode(filename: str) -> DropboxName:
 
 
 def rank(filename: str, modified: Callable[[], float]) -> Rank:
-    """The rank of a file; `modified`, seconds since 1970, is asked only where its name does not say when it was sent."""
+    """The rank of a file; `modified` is asked only where its name does not say when it was sent.
+
+    `modified` is in seconds since 1970.
+    """
     name = decode(filename)
     sent = _SENT.fullmatch(name.message_id)
     return Rank(-name.priority, int(sent[1] + sent[2]) if sent else round(modified() * 1e6), filename)
@@ -181,7 +184,7 @@ def _properties(text: str) -> dict[str, Property]:
     for pair in text.split("&") if text else ():
         encoded, equals, value = pair.partition("=")
         name = _text(encoded)
-        if not equals or len(name) < 2:  # noqa: PLR2004 # a letter of its own and that of its type
+        if not equals or len(name) < 2:  # a letter of its own, and that of its type
             raise ValueError(pair)
         found[name[:-1]] = _value(name[-1], _text(value))
     return found

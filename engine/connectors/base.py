@@ -44,6 +44,9 @@ class Outgoing:
     """The same whenever this message is sent to this destination, and no other's: for systems that know repetitions."""
     reply_to: str | None = None
     """Where the other side is to send its reply, in the spelling of `address`; None: it is no request."""
+    timestamp_ms: int = 0
+    """When the router gave it to the sink, milliseconds since 1970; the same whenever it is sent again, and not earlier
+    than that of a message before it with the same key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,15 +75,25 @@ def test_trailing_dots_may_be_there_or_not(dots: int) -> None:
         ("4.%e2%82%ac.T", DropboxName("€", 4, "T")),
         ("4.hällo.T", DropboxName("hällo", 4, "T")),
         ("4.%FF.T", DropboxName("\ufffd", 4, "T")),
-        ("4.id.T.....aS=1&bS=", DropboxName("id", 4, "T", properties={k: Property(v, JmsType.STRING) for k, v in (("a", "1"), ("b", ""))})),
-        ("4.id.T.....vD=1.5", DropboxName("id", 4, "T", properties={"v": Property("1.5", JmsType.DOUBLE)})),
-        ("4.id.T.....aS=x%26y%3Dz", DropboxName("id", 4, "T", properties={"a": Property("x&y=z", JmsType.STRING)})),
-        ("4.id.T.....aS=1&aI=2", DropboxName("id", 4, "T", properties={"a": Property("2", JmsType.INT)})),
-        ("4.id.T.....SS=1", DropboxName("id", 4, "T", properties={"S": Property("1", JmsType.STRING)})),
     ],
-)  # fmt: skip
+)
 def test_names_of_the_form(filename: str, expected: DropboxName) -> None:
     assert decode(filename) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("aS=1&bS=", {"a": Property("1", JmsType.STRING), "b": Property("", JmsType.STRING)}),
+        ("vD=1.5", {"v": Property("1.5", JmsType.DOUBLE)}),
+        ("aS=x%26y%3Dz", {"a": Property("x&y=z", JmsType.STRING)}),
+        ("aS=1&aI=2", {"a": Property("2", JmsType.INT)}),
+        ("SS=1", {"S": Property("1", JmsType.STRING)}),
+        ("a+bS=x=y", {"a b": Property("x=y", JmsType.STRING)}),
+    ],
+)
+def test_properties(field: str, expected: dict[str, Property]) -> None:
+    assert decode(f"4.id.T.....{field}").properties == expected
 
 
 @pytest.mark.parametrize("letter", sorted(CLASSES))
@@ -216,17 +226,20 @@ def test_the_higher_priority_goes_first_then_the_older_then_the_name() -> None:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
-numbers = [
-    (JmsType.BYTE, 7), (JmsType.SHORT, 15), (JmsType.INT, 31), (JmsType.LONG, 63),
-]  # fmt: skip
+
+
+def whole(kind: JmsType, bits: int) -> st.SearchStrategy[Property]:
+    return st.integers(-(1 << bits), (1 << bits) - 1).map(lambda number: Property(str(number), kind))
+
+
 values = st.one_of(
     texts.map(Property.of),
     st.booleans().map(Property.of),
     st.floats(allow_nan=False).map(Property.of),
-    *(
-        st.integers(-(1 << bits), (1 << bits) - 1).map(lambda n, kind=kind: Property(str(n), kind))
-        for kind, bits in numbers
-    ),
+    whole(JmsType.BYTE, 7),
+    whole(JmsType.SHORT, 15),
+    whole(JmsType.INT, 31),
+    whole(JmsType.LONG, 63),
 )
 names = st.builds(
     DropboxName,
