@@ -31,6 +31,7 @@ __all__ = [
     "KafkaConfig",
     "NonDurable",
     "Policy",
+    "Processed",
     "Route",
     "RouterConfig",
     "RouterMode",
@@ -39,6 +40,7 @@ __all__ = [
     "SourceConfig",
     "Target",
     "Unmatched",
+    "Watch",
     "WireFormat",
 ]
 
@@ -104,6 +106,20 @@ class Acknowledge(StrEnum):
 
     INDIVIDUAL = "individual"
     CUMULATIVE = "cumulative"
+
+
+class Watch(StrEnum):
+    """How a dropbox source notices new files: the system tells, or it looks now and then."""
+
+    INOTIFY = "inotify"
+    SCAN = "scan"
+
+
+class Processed(StrEnum):
+    """What a dropbox source does with files that the journal has."""
+
+    KEEP = "keep"
+    DELETE = "delete"
 
 
 class BodyConversion(StrEnum):
@@ -224,6 +240,8 @@ class BrokerConfig:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     tls_verify: bool = True
+    root: Path | None = None
+    """Dropboxes: the folder that they are in; None: the one among what the embedded brokers store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,11 +249,14 @@ class SourceConfig(BrokerConfig):
     """`source.<name>.*`: one connection to a broker that messages are taken from."""
 
     destinations: tuple[str, ...]
-    """STOMP: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. In the order of the file."""
+    """STOMP, dropbox: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. In the order of the file."""
     selector: str | None = None
     """JMS selector that the broker applies."""
     subscription: str | None = None
     """Name of the durable subscription on topics; None: not durable."""
+    watch: Watch = Watch.INOTIFY
+    scan_interval_seconds: float = 1.0
+    processed: Processed = Processed.KEEP
     acknowledge: Acknowledge = Acknowledge.INDIVIDUAL
     format: WireFormat = WireFormat.AUTO
     stream: str | None = None
@@ -330,8 +351,14 @@ class Config:
 
     def url(self, broker: BrokerConfig) -> str:
         """Where a source or sink connects to, the embedded broker or not."""
+        if broker.type is System.DROPBOX:
+            return f"{broker.type}://{self.root(broker)}"
         embedded = {System.STOMP: self.embedded.stomp_port, System.NATS: self.embedded.nats_port}
         return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
+
+    def root(self, broker: BrokerConfig) -> Path:
+        """The folder that the dropboxes of a source or sink are in."""
+        return broker.root or self.embedded.data / System.DROPBOX
 
     def sink_beside(self, source: str) -> SinkConfig | None:
         """The sink that gives to the broker from which a source takes; None if there is no such sink or source.

@@ -41,6 +41,7 @@ class System(StrEnum):
 
     STOMP = "stomp"
     NATS = "nats"
+    DROPBOX = "dropbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,14 @@ ADDRESSES: Mapping[System, Addresses] = {
         r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
         "a subject without wildcards, as in nats:orders.eu",
     ),
+    System.DROPBOX: Addresses(
+        r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq)$)[^\x00-\x1f\x7f./][^\x00-\x1f\x7f/]{0,254}"
+        r"|/?topic[/:][^\x00-\x1f\x7f./]{1,255}(?:\.[^\x00-\x1f\x7f./]{1,255}){0,30}",
+        "queue/NAME, topic/NAME or the NAME of a queue, as in dropbox:queue/orders",
+    ),
 }
-"""By the type of the sink. NATS subjects may be written like the topics that messages from there come from."""
+"""By the type of the sink. NATS subjects may be written like the topics that messages from there come from. Names of
+dropboxes become names of folders, so none begins with a dot or leads out of its folder."""
 
 
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")

@@ -45,8 +45,8 @@ class Outgoing:
     reply_to: str | None = None
     """Where the other side is to send its reply, in the spelling of `address`; None: it is no request."""
     timestamp_ms: int = 0
-    """When the router gave it to the sink, milliseconds since 1970; the same whenever it is sent again, and not earlier
-    than that of a message before it with the same key."""
+    """When the router gave it to the sink, milliseconds since 1970; the same whenever it is sent again. It grows in the
+    order of messages of one key, as far as clocks do."""
 
 
 @dataclass(frozen=True, slots=True)

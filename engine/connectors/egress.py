@@ -201,7 +201,9 @@ class Egress:
         headers: Any = message.headers() or ()
         partition: Any = message.partition()
         offset: Any = message.offset()
-        return Taken(partition, offset, Record(message.key(), message.value(), tuple(headers)), message.timestamp()[1])
+        return Taken(
+            partition, offset, Record(message.key(), message.value(), tuple(headers)), max(message.timestamp()[1], 0)
+        )
 
     def _rest(self, *, rests: bool) -> None:
         if rests is not self._rests:

@@ -41,7 +41,7 @@ def urls_of_their_type(settings: Settings) -> None:
     """The scheme of a URL fits the type."""
     for section, name, system in _brokers(settings):
         url = settings.get(f"{section}.NAME.url", name)
-        if url is not None and url.partition(":")[0] not in _SCHEMES[system]:
+        if url is not None and system in _SCHEMES and url.partition(":")[0] not in _SCHEMES[system]:
             wanted = one_of([f"{scheme}://host:port" for scheme in _SCHEMES[system]])
             settings.fault(f"{section}.NAME.url", name, f"'{url}' is no URL for type {system}", f"write {wanted}")
 
@@ -60,7 +60,9 @@ def login(settings: Settings) -> None:
 
 def tls(settings: Settings) -> None:
     """TLS settings are for TLS URLs, name files that are there, and a private key has its certificate."""
-    for section, name, _ in _brokers(settings):
+    for section, name, system in _brokers(settings):
+        if system not in _SCHEMES:
+            continue
         for part in ("tls.ca", "tls.certificate", "tls.key", "tls.verify", "credentials"):
             key = f"{section}.NAME.{part}"
             entry, value = settings.entry(key, name), settings.get(key, name)
@@ -117,7 +119,7 @@ def sinks(settings: Settings) -> None:
             settings.fault("sink.NAME.format", name, "'auto' is for sources", "write headers, json, typed or raw")
         system, reply_to = settings.get("sink.NAME.type", name), settings.get("sink.NAME.reply-to", name)
         if system is not None and reply_to is not None and not re.fullmatch(ADDRESSES[system].pattern, reply_to):
-            hint = "as in queue:bridge.replies" if system is System.STOMP else "as in bridge.replies"
+            hint = "as in bridge.replies" if system is System.NATS else "as in queue:bridge.replies"
             message = f"'{reply_to}' is no place for replies, {ADDRESSES[system].expected.partition(',')[0]}"
             settings.fault("sink.NAME.reply-to", name, message, hint)
 

@@ -6,7 +6,7 @@ from routes.config.addresses import DESTINATIONS, REPLY_TO, TOPIC, url
 from routes.config.language import SELECTOR
 from routes.config.table import Field
 from routes.config.values import FLAG, NAME, PATH, SYSTEM, TEXT, choice, duration, whole
-from routes.model import Acknowledge, WireFormat
+from routes.model import Acknowledge, Processed, Watch, WireFormat
 from routes.targets import System
 
 __all__ = ["BROKER_FIELDS"]
@@ -23,6 +23,14 @@ def _broker(section: str) -> tuple[Field, ...]:
             "Where it listens; `stomp+ssl` is STOMP over TLS, `tls` is NATS over TLS.",
             default_note="the embedded Artemis, or NATS server",
             example="stomp://127.0.0.1:61613",
+        ),
+        Field(
+            f"{name}.root",
+            PATH,
+            "The folder that the dropboxes are in. A relative path begins at this file.",
+            default_note="`dropbox` in `embedded.data`, which is made when missing",
+            example="spool/dropbox",
+            systems=(System.DROPBOX,),
         ),
         Field(f"{name}.workers", whole(1, 64), "Connections that share the work, each a process.", default="1"),
         Field(f"{name}.username", TEXT, "Login.", example="bridge"),
@@ -67,7 +75,8 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.destinations",
         DESTINATIONS,
-        "What to take messages from. STOMP: queues and topics. NATS: subjects, with the wildcards `*` and `>`.",
+        "What to take messages from. STOMP, dropbox: queues and topics. NATS: subjects, with the wildcards `*` and "
+        "`>`.",
         example="queue:orders, topic:prices",
         required=True,
     ),
@@ -82,9 +91,31 @@ BROKER_FIELDS = (
         "source.NAME.subscription",
         NAME,
         "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
-        default_note="not durable",
+        default_note="STOMP: not durable; dropbox: NAME",
         example="prices-to-kafka",
-        systems=(System.STOMP,),
+        systems=(System.STOMP, System.DROPBOX),
+    ),
+    Field(
+        "source.NAME.watch",
+        choice(Watch),
+        "How new files are noticed: `inotify` asks the system to tell, `scan` is for folders that other machines write "
+        "to. Folders are looked through every `scan-interval` in any case.",
+        default="inotify",
+        systems=(System.DROPBOX,),
+    ),
+    Field(
+        "source.NAME.scan-interval",
+        duration("10ms", "10m"),
+        "How often folders are looked through.",
+        default="1s",
+        systems=(System.DROPBOX,),
+    ),
+    Field(
+        "source.NAME.processed",
+        choice(Processed),
+        "What becomes of files that the journal has: they are kept in the folder `processed`, or deleted.",
+        default="keep",
+        systems=(System.DROPBOX,),
     ),
     Field(
         "source.NAME.acknowledge",
@@ -144,7 +175,8 @@ BROKER_FIELDS = (
     Field(
         "sink.NAME.reply-to",
         REPLY_TO,
-        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, a subject for NATS. "
+        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP and dropbox, a subject for "
+        "NATS. "
         "The bridge takes them from there to whoever asked.",
         default_note="requests go out without a reply address",
         example="queue:bridge-1.replies",
