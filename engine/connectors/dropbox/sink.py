@@ -1,6 +1,6 @@
 """Messages into dropboxes: each is written to a file in `working`, and moved to `target` when it is on disk.
 
-Files are written and synced by several threads, since a disk takes many at once in the time of one; they are moved in
+Files of a batch are synced by several threads, since a disk takes many at once in the time of a few; they are moved in
 the order of the messages. A message that comes again has the same file name, and is left out where a file of that name
 is in the dropbox already, whatever consumers have done with it but delete or rename it.
 """
@@ -11,6 +11,7 @@ import os
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.codecs.dropbox_name import escape
@@ -49,6 +50,7 @@ class DropboxSink:
     """The dropboxes below one root, as one process gives to them."""
 
     most_under_way = 500
+    """As many files may be open at a time."""
     settle_seconds = 0.0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
@@ -123,19 +125,30 @@ class DropboxSink:
     def _put(self, box: Box, files: Sequence[_File]) -> None:
         folders = _folders(box)
         new = [file for file in files if not any(os.path.lexists(f"{folder}/{file.name}") for folder in folders)]
-        assert self._threads is not None, "send comes after connect"
-        try:
-            list(self._threads.map(_write, new))
-        except BaseException:
-            for file in new:
-                _forget(file.working)
-            raise
+        self._write(new)
         target = box.folder("target")
         for file in new:
             os.rename(file.working, f"{target}/{file.name}")
         sync(target)
         if box.is_topic:
             distribute_now(box)
+
+    def _write(self, files: Sequence[_File]) -> None:
+        """Returns when all are on disk; what could not be written leaves nothing behind."""
+        assert self._threads is not None, "send comes after connect"
+        handles: list[int] = []
+        try:
+            for file in files:
+                handles.append(os.open(file.working, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+                _fill(handles[-1], file.body)
+            list(self._threads.map(os.fsync, handles))
+        except BaseException:
+            for file in files[: len(handles)]:
+                _forget(file.working)
+            raise
+        finally:
+            for handle in handles:
+                os.close(handle)
 
     def _clear(self, box: Box) -> None:
         """Deletes what processes of this sink that have died were writing."""
@@ -152,20 +165,13 @@ def _folders(box: Box) -> list[str]:
     return [target, processing, *slots, *(box.folder(name) for name in ("processed", "expired", "error")), target]
 
 
-def _write(file: _File) -> None:
-    handle = os.open(file.working, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        left = memoryview(file.body)
-        while left:
-            left = left[os.write(handle, left) :]
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _fill(handle: int, body: bytes) -> None:
+    left = memoryview(body)
+    while left:
+        left = left[os.write(handle, left) :]
 
 
 def _forget(path: str) -> None:
-    try:
+    # If its disk is gone, that is told already.
+    with suppress(OSError):
         os.unlink(path)
-    except OSError:
-        # It was never made, or its disk is gone, which is told already.
-        return
