@@ -191,4 +191,6 @@ def _hint(place: Place, error: NotConnectedError) -> str:
     if not place.configured:
         missing = f"no source or sink of type {place.system} is configured"
         return f"; {missing}: name a broker with --url, or start a bridge that has one"
-    return "" if str(error).endswith("?") else f"; is the broker running, and is this its {_PORTS[place.system]}?"
+    if place.system is System.DROPBOX or str(error).endswith("?"):
+        return ""
+    return f"; is the broker running, and is this its {_PORTS[place.system]}?"

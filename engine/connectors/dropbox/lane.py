@@ -174,7 +174,7 @@ class Lane:
         return True
 
     def _modified(self, filename: str) -> float:
-        return os.stat(f"{self._slot.path}/{filename}").st_mtime
+        return os.lstat(f"{self._slot.path}/{filename}").st_mtime
 
 
 def _read(path: str, most_bytes: int) -> tuple[bytes, int, int]:

@@ -11,7 +11,8 @@ import pytest
 
 from engine.embedded import EmbeddedNats, free_ports
 from engine.topics import ensure_journal
-from tests.integration.connectors.dropbox_harness import Dropboxes, DropboxHarness, DropboxSinkHarness
+from tests.dropboxes import Dropboxes
+from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
 from tests.integration.connectors.running import Running, configure

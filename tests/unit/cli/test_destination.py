@@ -44,7 +44,9 @@ def at(destination: str, *, to_send: bool = True, brokers: str = BROKERS) -> Pla
 
 @pytest.mark.parametrize("text", ["orders", "queue:", ":orders", "kafka:"])
 def test_a_destination_has_a_scheme_and_a_name(text: str) -> None:
-    with pytest.raises(UsageError, match=r"expected kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, or NAME:"):
+    with pytest.raises(
+        UsageError, match=r"expected kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, dropbox:queue/NAME, or NAME:"
+    ):
         kafka_topic(text)
 
 
