@@ -1,8 +1,8 @@
 """Messages into dropboxes: each is written to a file in `working`, and moved to `target` when it is on disk.
 
-Files of a batch are synced by several threads, since a disk takes many at once in the time of a few; they are moved in
-the order of the messages. A message that comes again has the same file name, and is left out where a file of that name
-is in the dropbox already, whatever consumers have done with it but delete or rename it.
+Files of a batch are brought to disk together (`disk`) and moved in the order of the messages. A message that comes
+again has the same file name, and is left out where a file of that name is in the dropbox already, whatever consumers
+have done with it but delete or rename it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.codecs.dropbox_name import escape
 from engine.connectors.base import Outcome, RefusedError
 from engine.connectors.dropbox.box import locate
+from engine.connectors.dropbox.disk import Disk
 from engine.connectors.dropbox.files import require_folder, sync, told
 from engine.connectors.dropbox.message import to_filename
 from engine.connectors.dropbox.topic import distribute_now
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DropboxSink"]
 
-_THREADS = 16
 _MOST_BOXES = 10_000
 _ABANDONED_SECONDS = 3600.0
 """A file that was being written so long ago belongs to a process that has died."""
@@ -62,7 +61,6 @@ class DropboxSink:
         self._count = 0
         self._boxes: dict[str, Box] = {}
         self._known: list[Outcome] = []
-        self._threads: ThreadPoolExecutor | None = None
 
     @property
     def address(self) -> str:
@@ -76,7 +74,6 @@ class DropboxSink:
             if self._is_own_root:
                 self._root.mkdir(parents=True, exist_ok=True)
             require_folder(str(self._root))
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="dropbox")
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Returns when all are in their dropboxes, and on disk; dropboxes that are missing are made."""
@@ -106,9 +103,6 @@ class DropboxSink:
         """Nothing is under way."""
         self._known.clear()
         self._boxes.clear()
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown()
 
     def _box(self, address: str) -> Box:
         """The dropbox of an address, made where it is missing."""
@@ -125,30 +119,13 @@ class DropboxSink:
     def _put(self, box: Box, files: Sequence[_File]) -> None:
         folders = _folders(box)
         new = [file for file in files if not any(os.path.lexists(f"{folder}/{file.name}") for folder in folders)]
-        self._write(new)
+        _write(box.folder("working"), new)
         target = box.folder("target")
         for file in new:
             os.rename(file.working, f"{target}/{file.name}")
         sync(target)
         if box.is_topic:
             distribute_now(box)
-
-    def _write(self, files: Sequence[_File]) -> None:
-        """Returns when all are on disk; what could not be written leaves nothing behind."""
-        assert self._threads is not None, "send comes after connect"
-        handles: list[int] = []
-        try:
-            for file in files:
-                handles.append(os.open(file.working, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-                _fill(handles[-1], file.body)
-            list(self._threads.map(os.fsync, handles))
-        except BaseException:
-            for file in files[: len(handles)]:
-                _forget(file.working)
-            raise
-        finally:
-            for handle in handles:
-                os.close(handle)
 
     def _clear(self, box: Box) -> None:
         """Deletes what processes of this sink that have died were writing."""
@@ -165,13 +142,20 @@ def _folders(box: Box) -> list[str]:
     return [target, processing, *slots, *(box.folder(name) for name in ("processed", "expired", "error")), target]
 
 
-def _fill(handle: int, body: bytes) -> None:
-    left = memoryview(body)
-    while left:
-        left = left[os.write(handle, left) :]
+def _write(folder: str, files: Sequence[_File]) -> None:
+    """Returns when all are on disk; what could not be written leaves nothing behind."""
+    try:
+        with Disk(folder) as disk:
+            for file in files:
+                disk.write(file.working, file.body)
+            disk.sync()
+    except BaseException:
+        for file in files:
+            _forget(file.working)
+        raise
 
 
 def _forget(path: str) -> None:
-    # If its disk is gone, that is told already.
+    # It may never have been made; and if its disk is gone, that is told already.
     with suppress(OSError):
         os.unlink(path)
