@@ -113,8 +113,8 @@ def _message_id(outgoing: Outgoing) -> str:
     """
     found = _POSITION.search(outgoing.id)
     partition, offset = (found[1] or 0, found[2]) if found else (0, 0)
-    distinct = int.from_bytes(hashlib.sha256(outgoing.id.encode()).digest()[:4])
-    return f"{outgoing.timestamp_ms:013}000-{int(partition):04}{int(offset):014}{distinct:010}"
+    distinct = int.from_bytes(hashlib.sha256(outgoing.id.encode()).digest()[:8]) % 1_000_000
+    return f"{outgoing.timestamp_ms:013}000-{int(partition):03}{int(offset):012}{distinct:06}"
 
 
 def _reply_to(address: str | None) -> str | None:

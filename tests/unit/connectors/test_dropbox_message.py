@@ -144,7 +144,7 @@ def test_what_only_the_other_side_may_say_is_left_out() -> None:
 
 def test_the_name_is_the_same_again_and_another_for_every_other_message() -> None:
     one = outgoing()
-    assert re.fullmatch(r"4\.1700000000123000-0003[0]{12}42[0-9]{10}\.T", to_filename(one))
+    assert re.fullmatch(r"4\.1700000000123000-003000000000042[0-9]{6}\.T", to_filename(one))
     assert to_filename(one) == to_filename(replace(one, number=9))
     others = [replace(one, id=other) for other in ("b2/journal:3:42", "b1/journal:4:42", "b1/journal:3:43", "cli", "")]
     assert len({to_filename(each) for each in (one, *others)}) == 1 + len(others)
@@ -157,4 +157,4 @@ def test_names_of_one_partition_sort_as_its_offsets() -> None:
 
 def test_what_no_name_can_hold_is_refused() -> None:
     with pytest.raises(RefusedError, match=r"its file name would have [0-9]+ bytes, more than 255"):
-        to_filename(outgoing(Message(properties={"x": Property("y" * 200)})))
+        to_filename(outgoing(Message(properties={"x": Property("y" * 230)})))
