@@ -32,6 +32,7 @@ __all__ = [
     "MessageType",
     "NonDurable",
     "Policy",
+    "Processed",
     "Route",
     "RouterConfig",
     "RouterMode",
@@ -40,6 +41,7 @@ __all__ = [
     "SourceConfig",
     "Target",
     "Unmatched",
+    "Watch",
     "WireFormat",
 ]
 
@@ -114,6 +116,20 @@ class MessageType(StrEnum):
     """What the record says, if a bridge wrote it; else text where the value is UTF-8."""
     TEXT = "TEXT"
     BYTES = "BYTES"
+
+
+class Watch(StrEnum):
+    """How a dropbox source notices new files: the system tells, or it looks now and then."""
+
+    INOTIFY = "inotify"
+    SCAN = "scan"
+
+
+class Processed(StrEnum):
+    """What a dropbox source does with files that the journal has."""
+
+    KEEP = "keep"
+    DELETE = "delete"
 
 
 class BodyConversion(StrEnum):
@@ -234,6 +250,8 @@ class BrokerConfig:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     tls_verify: bool = True
+    root: Path | None = None
+    """Dropboxes: the folder that they are in; None: the one among what the embedded brokers store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,12 +259,15 @@ class SourceConfig(BrokerConfig):
     """`source.<name>.*`: one connection to a broker that messages are taken from."""
 
     destinations: tuple[str, ...]
-    """STOMP: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. Kafka: regular expressions of topics. In
-    the order of the file."""
+    """STOMP, dropbox: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. Kafka: regular expressions of
+    topics. In the order of the file."""
     selector: str | None = None
     """JMS selector that the broker applies."""
     subscription: str | None = None
     """Name of the durable subscription on topics; None: not durable."""
+    watch: Watch = Watch.INOTIFY
+    scan_interval_seconds: float = 1.0
+    processed: Processed = Processed.KEEP
     acknowledge: Acknowledge = Acknowledge.INDIVIDUAL
     format: WireFormat = WireFormat.AUTO
     stream: str | None = None
@@ -349,8 +370,14 @@ class Config:
         """Where a source or sink connects to, the embedded broker or not."""
         if broker.type is System.KAFKA:
             return f"kafka://{self.bootstrap_servers}"
+        if broker.type is System.DROPBOX:
+            return f"{broker.type}://{self.root(broker)}"
         embedded = {System.STOMP: self.embedded.stomp_port, System.NATS: self.embedded.nats_port}
         return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
+
+    def root(self, broker: BrokerConfig) -> Path:
+        """The folder that the dropboxes of a source or sink are in."""
+        return broker.root or self.embedded.data / System.DROPBOX
 
     def sink_beside(self, source: str) -> SinkConfig | None:
         """The sink that gives to the broker from which a source takes; None if there is no such sink or source.

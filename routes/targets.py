@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDRESSES",
     "KAFKA_TOPIC",
+    "NETWORKED",
     "REPLY_SINK",
     "REPLY_TO",
     "TOPIC",
@@ -42,8 +43,13 @@ class System(StrEnum):
 
     STOMP = "stomp"
     NATS = "nats"
+    DROPBOX = "dropbox"
     KAFKA = "kafka"
     """Only to take from: what goes to a topic needs no sink."""
+
+
+NETWORKED = (System.STOMP, System.NATS)
+"""What is reached by a connection of its own, to a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,14 @@ ADDRESSES: Mapping[System, Addresses] = {
         r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
         "a subject without wildcards, as in nats:orders.eu",
     ),
+    System.DROPBOX: Addresses(
+        r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq)$)[^\x00-\x1f\x7f./][^\x00-\x1f\x7f/]{0,254}"
+        r"|/?topic[/:][^\x00-\x1f\x7f./]{1,255}(?:\.[^\x00-\x1f\x7f./]{1,255}){0,30}",
+        "queue/NAME, topic/NAME or the NAME of a queue, as in dropbox:queue/orders",
+    ),
 }
-"""By the type of the sink. NATS subjects may be written like the topics that messages from there come from."""
+"""By the type of the sink. NATS subjects may be written like the topics that messages from there come from. Names of
+dropboxes become names of folders, so none begins with a dot or leads out of its folder."""
 
 
 KAFKA_TOPIC = "kafka.topic"

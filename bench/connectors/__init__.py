@@ -101,7 +101,7 @@ def _servers(kafka: Broker, options: Options) -> Iterator[Servers]:
             stack.callback(artemis.stop)
             artemis.start()
             stomp = artemis.stomp_url
-        yield Servers(kafka, nats, stomp)
+        yield Servers(kafka, nats, stomp, folder / "dropbox")
 
 
 def _pass(case: Case, contestant: str, workers: int, options: Options) -> Pass:

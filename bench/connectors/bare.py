@@ -7,10 +7,13 @@ Messages keep their body and their headers, and nothing else of what a bridge do
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import time
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, unquote_plus, urlsplit
 
 import nats
 import stomp
@@ -45,7 +48,7 @@ async def core_source(given: Given) -> None:
     producer, topic = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"]}), given["topic"]
 
     async def take(message: Msg) -> None:
-        _produce(producer, topic, message)
+        _produce(producer, topic, message.data, message.headers or {})
 
     client = await nats.connect(given["url"])
     await client.subscribe(given["address"], "bare", cb=take)
@@ -67,7 +70,7 @@ async def stream_source(given: Given) -> None:
         except NothingCameError:
             continue
         for message in messages:
-            _produce(producer, topic, message)
+            _produce(producer, topic, message.data, message.headers or {})
         producer.flush()
         assert not failed, failed
         for message in messages:
@@ -122,6 +125,55 @@ def queue_sink(given: Given) -> None:
             consumer.commit(asynchronous=True)
 
 
+def dropbox_source(given: Given) -> None:
+    """Files are moved to processing, produced, and moved to processed when Kafka has confirmed them."""
+    failed: list[object] = []
+    confirmed = {"on_delivery": lambda error, _: failed.append(error) if error else None}
+    producer = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed})
+    target, processing, processed = (Path(given["box"], name) for name in ("target", "processing", "processed"))
+    while True:
+        names = sorted(file.name for file in target.iterdir())
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            for name in batch:
+                (target / name).rename(processing / name)
+                fields = [unquote_plus(field) for field in name.split(".")]
+                pairs = dict(pair.split("=") for pair in fields[7].split("&"))
+                headers = {_KEY: fields[4], "JMSType": fields[6], **pairs}
+                _produce(producer, given["topic"], (processing / name).read_bytes(), headers)
+            producer.flush()
+            assert not failed, failed
+            for name in batch:
+                (processing / name).rename(processed / name)
+            _sync(processed)
+        time.sleep(_IDLE_SECONDS)
+
+
+def dropbox_sink(given: Given) -> None:
+    """Files are written and synced one after the other, and their folder once for a batch, before the commit."""
+    consumer = _consumer(given)
+    working, target = Path(given["box"], "working"), Path(given["box"], "target")
+    while True:
+        messages = consumer.consume(_BATCH, _IDLE_SECONDS)
+        for message in messages:
+            pairs = "&".join(f"{name}S={quote_plus(value)}" for name, value in _headers(message).items())
+            name = f"4.{_id(message).replace(':', '-')}.T.....{pairs}"
+            with (working / name).open("wb") as file:
+                file.write(_body(message))
+                file.flush()
+                os.fsync(file.fileno())
+            (working / name).rename(target / name)
+        if messages:
+            _sync(target)
+            consumer.commit(asynchronous=True)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
+
+
 class _Receipts(stomp.ConnectionListener):  # type: ignore[misc] # stomp.py has no types
     """Counts them, on the thread of stomp.py that reads."""
 
@@ -147,11 +199,10 @@ class _Receipts(stomp.ConnectionListener):  # type: ignore[misc] # stomp.py has 
         print(f"the broker says: {frame.headers} {frame.body}", file=sys.stderr, flush=True)
 
 
-def _produce(producer: Producer, topic: str, message: Msg) -> None:
-    headers: Mapping[str, str] = message.headers or {}
+def _produce(producer: Producer, topic: str, body: bytes, headers: Mapping[str, str]) -> None:
     while True:
         try:
-            producer.produce(topic, message.data, headers.get(_KEY), headers=list(headers.items()))
+            producer.produce(topic, body, headers.get(_KEY), headers=list(headers.items()))
         except BufferError:
             producer.poll(_FULL_SECONDS)
         else:
@@ -181,13 +232,14 @@ def _id(message: KafkaMessage) -> str:
 
 
 _LOOPS = {each.__name__.replace("_", "-"): each for each in (core_source, stream_source, core_sink, stream_sink)}
+_PLAIN = {each.__name__.replace("_", "-"): each for each in (queue_sink, dropbox_source, dropbox_sink)}
 
 
 def main(arguments: list[str]) -> None:
     """Runs the loop that the first argument names; the others are `NAME=VALUE`."""
     given = dict(argument.split("=", 1) for argument in arguments[1:])
-    if arguments[0] == "queue-sink":
-        queue_sink(given)
+    if arguments[0] in _PLAIN:
+        _PLAIN[arguments[0]](given)
     else:
         asyncio.run(_LOOPS[arguments[0]](given))
 

@@ -11,11 +11,14 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.broker import PARTITIONS
 from bench.connectors.artemis_side import Queues
+from bench.connectors.folders_side import Folders
 from bench.connectors.nats_side import Counter, Publisher, Streams, line
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
 from routes.properties import JmsType, Property
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bench.broker import Broker
 
 __all__ = ["CASES", "JOURNAL", "PART", "Case", "Servers"]
@@ -39,6 +42,8 @@ class Servers:
     nats: str
     """The url; empty where no case needs the server, as the next one."""
     stomp: str
+    dropbox: Path
+    """The folder of dropboxes; it goes with the servers."""
 
 
 class Case(ABC):
@@ -258,8 +263,60 @@ class _QueueSink(_Sink):
         return {**super().settings(run), ".type": "stomp", ".url": self.servers.stomp}
 
 
+class _DropboxSource(_Source):
+    name, loop = "dropbox-source", "dropbox-source"
+
+    def open(self) -> None:
+        self._folders = Folders(self.servers.dropbox, self.place)
+        self._folders.make()
+        self._folders.fill(_headers, _BODY, self.messages)
+
+    def begin(self, run: str) -> None:
+        super().begin(run)
+        self._folders.refill()
+
+    def left(self, run: str) -> int:
+        return self.messages - self._folders.count("processed")
+
+    def close(self) -> None:
+        self._folders.remove()
+
+    def bare(self, run: str) -> Mapping[str, str]:
+        return {"box": str(self._folders.box), "topic": run}
+
+    def settings(self, run: str) -> Mapping[str, str]:
+        own = {".type": "dropbox", ".root": str(self.servers.dropbox), ".destinations": f"queue:{self.place}"}
+        return {"bridge.id": run, "journal.topic": run, **own}
+
+
+class _DropboxSink(_Sink):
+    name, loop = "dropbox-sink", "dropbox-sink"
+    address = "queue/{}"
+
+    def open(self) -> None:
+        super().open()
+        self._folders = Folders(self.servers.dropbox, self.place)
+
+    def begin(self, run: str) -> None:
+        self._folders.make()
+
+    def count(self, run: str) -> int:
+        return self._folders.count("target")
+
+    def end(self, run: str) -> None:
+        self._folders.remove()
+
+    def bare(self, run: str) -> Mapping[str, str]:
+        return {**super().bare(run), "box": str(self._folders.box)}
+
+    def settings(self, run: str) -> Mapping[str, str]:
+        own = {".type": "dropbox", ".root": str(self.servers.dropbox)}
+        return {"bridge.id": run, "journal.topic": JOURNAL, ".topic": self._topic, **own}
+
+
 CASES: Mapping[str, Callable[[Servers, int], Case]] = {
-    case.name: case for case in (_CoreSource, _StreamSource, _CoreSink, _StreamSink, _QueueSink)
+    case.name: case
+    for case in (_CoreSource, _StreamSource, _CoreSink, _StreamSink, _QueueSink, _DropboxSource, _DropboxSink)
 }
 """By name."""
 

@@ -1,9 +1,10 @@
-"""Where `send`, `receive` and `request` go: a Kafka topic, or a queue, topic or subject at a broker.
+"""Where `send`, `receive` and `request` go: a Kafka topic, or a queue, topic or subject at a broker or in folders.
 
 kafka:TOPIC         a topic of the bridge's Kafka
 queue:NAME          at a JMS broker, topic:NAME as well
 stomp:queue/NAME    the same, as routes spell it
 nats:SUBJECT        at a NATS server
+dropbox:queue/NAME  in folders of DropboxMQ, dropbox:topic/NAME as well
 NAME:ADDRESS        at the broker of the source or sink of that name
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,7 +36,8 @@ _URLS: Mapping[System, tuple[str, str]] = {
     System.STOMP: (r"stomp(\+ssl)?", "stomp://HOST:PORT or stomp+ssl://HOST:PORT"),
     System.NATS: ("nats|tls", "nats://HOST:PORT or tls://HOST:PORT"),
 }
-_STOMP_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)")
+_DROPBOX_URL = re.compile(r"dropbox://(/[^\x00-\x1f\x7f]*)")
+_JMS_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)")
 _NATS_KIND = re.compile(r"^(?:queue|topic)[/:]")
 _WILDCARD = re.compile(r"(?<![^.])(?:\*(?![^.])|>$)")
 
@@ -43,7 +46,8 @@ Broker = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help="A broker, as stomp://127.0.0.1:61613 or nats://127.0.0.1:4222, instead of the configured one.",
+        help="A broker, as stomp://127.0.0.1:61613 or nats://127.0.0.1:4222, or the folder of dropboxes, as "
+        "dropbox:///srv/dropbox, instead of the configured one.",
     ),
 ]
 Username = Annotated[
@@ -58,7 +62,7 @@ class Place:
     text: str
     """As the user spelt it."""
     address: str
-    """`queue:NAME` or `topic:NAME` at a JMS broker, a subject at a NATS server."""
+    """`queue:NAME` or `topic:NAME` at a JMS broker and in folders, a subject at a NATS server."""
     broker: BrokerConfig
     url: str
     configured: bool
@@ -108,9 +112,12 @@ def place_of(config: Config, destination: str, url: str | None, username: str | 
     scheme, _, rest = destination.partition(":")
     system = _system(config, scheme, destination, to_send)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
+    if username and system is System.DROPBOX:
+        msg = f"--username is for brokers; {destination} is a folder, which needs no login"
+        raise UsageError(msg)
     login: dict[str, Any] = {"username": username, "password": os.environ.get(_PASSWORD)} if username else {}
     if url is not None:
-        found: BrokerConfig | None = BrokerConfig(name="command line", type=system, url=_checked(system, url))
+        found: BrokerConfig | None = BrokerConfig(name="command line", type=system, **_checked(system, url))
     else:
         found = _named(config, scheme, to_send) or _first(config, scheme, system, address)
     broker = found or BrokerConfig(name=system.value, type=system)
@@ -150,7 +157,7 @@ def _first(config: Config, scheme: str, system: System, address: str) -> BrokerC
 
 
 def _reads(source: SourceConfig, address: str) -> bool:
-    if source.type is System.STOMP:
+    if source.type is not System.NATS:
         return address in source.destinations
     return any(_covers(subject.split("."), address.split(".")) for subject in source.destinations)
 
@@ -168,22 +175,32 @@ def _covers(subject: list[str], words: list[str]) -> bool:
 def _address(system: System, address: str, destination: str, *, wildcards: bool) -> str:
     from routes.targets import ADDRESSES
 
-    bare = address if system is System.STOMP else _NATS_KIND.sub("", address)
+    bare = _NATS_KIND.sub("", address) if system is System.NATS else address
     plain = _WILDCARD.sub("x", bare) if wildcards and system is System.NATS else bare
     if not re.fullmatch(ADDRESSES[system].pattern, plain):
         expected = ADDRESSES[system].expected.replace(" without wildcards", "" if wildcards else " without wildcards")
         msg = f"{destination!r} is no destination: expected {expected}"
         raise UsageError(msg)
-    found = _STOMP_ADDRESS.fullmatch(bare) if system is System.STOMP else None
-    return f"{found[1]}:{found[2]}" if found else bare
+    if system is System.NATS:
+        return bare
+    found = _JMS_ADDRESS.fullmatch(bare)
+    # The name alone is that of a queue.
+    return f"{found[1]}:{found[2]}" if found else f"queue:{bare.removeprefix('/')}"
 
 
-def _checked(system: System, url: str) -> str:
+def _checked(system: System, url: str) -> dict[str, Any]:
+    """The keys of a connection that an address on the command line stands for."""
+    if system is System.DROPBOX:
+        found = _DROPBOX_URL.fullmatch(url)
+        if found is None:
+            msg = f"--url {url}: expected dropbox:///PATH, the folder of the dropboxes"
+            raise UsageError(msg)
+        return {"root": Path(found[1])}
     pattern, expected = _URLS[system]
     if not re.fullmatch(rf"(?:{pattern})://[^\s/@]+:[0-9]{{1,5}}/?", url):
         msg = f"--url {url}: expected {expected}"
         raise UsageError(msg)
-    return url
+    return {"url": url}
 
 
 def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:
@@ -193,4 +210,4 @@ def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:
 
 
 def _expected() -> str:
-    return "kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, or NAME:ADDRESS"
+    return "kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, dropbox:queue/NAME, or NAME:ADDRESS"

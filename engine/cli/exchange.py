@@ -124,6 +124,7 @@ class _Giver:
         self._number = number
         self._reply_to = reply_to
         self._id = uuid.uuid4().hex
+        self._begun_ms = time.time_ns() // 1_000_000
         self._most = max(1, min(_MOST_UNDER_WAY, _MOST_BYTES_UNDER_WAY // max(len(message.body), 1)))
         self._sent = 0
         self._confirmed = 0
@@ -160,7 +161,8 @@ class _Giver:
         self._sink.send([self._outgoing(each) for each in range(first, first + number)])
 
     def _outgoing(self, number: int) -> Outgoing:
-        return Outgoing(number, self._message, self._place.address, f"{self._id}/{number}", self._reply_to)
+        identity = f"{self._id}/{number}"
+        return Outgoing(number, self._message, self._place.address, identity, self._reply_to, self._begun_ms)
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
@@ -189,4 +191,6 @@ def _hint(place: Place, error: NotConnectedError) -> str:
     if not place.configured:
         missing = f"no source or sink of type {place.system} is configured"
         return f"; {missing}: name a broker with --url, or start a bridge that has one"
-    return "" if str(error).endswith("?") else f"; is the broker running, and is this its {_PORTS[place.system]}?"
+    if place.system is System.DROPBOX or str(error).endswith("?"):
+        return ""
+    return f"; is the broker running, and is this its {_PORTS[place.system]}?"

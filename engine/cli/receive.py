@@ -41,6 +41,7 @@ def register(app: typer.Typer) -> None:
             "jms-bridge receive kafka:orders --count 10 --timeout 30 --json",
             "jms-bridge receive queue:replies --count 1",
             "jms-bridge receive nats:orders.> --follow",
+            "jms-bridge receive dropbox:queue/orders --url dropbox:///srv/dropbox",
             "jms-bridge receive nats:orders.eu --stream ORDERS --url nats://127.0.0.1:4222",
         )
     )(receive)
@@ -51,8 +52,8 @@ def receive(
         str,
         typer.Argument(
             metavar="DESTINATION",
-            help="kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT (wildcards allowed), or NAME:ADDRESS with the NAME "
-            "of a source or sink.",
+            help="kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT (wildcards allowed), dropbox:queue/NAME, "
+            "dropbox:topic/NAME, or NAME:ADDRESS with the NAME of a source or sink.",
         ),
     ],
     start: Annotated[

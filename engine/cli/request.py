@@ -48,7 +48,11 @@ if TYPE_CHECKING:
 
 __all__ = ["NoReplyError", "register", "request"]
 
-_REPLIES: Mapping[System, str] = {System.STOMP: "queue:jms-bridge.reply.{}", System.NATS: "_INBOX.{}"}
+_REPLIES: Mapping[System, str] = {
+    System.STOMP: "queue:jms-bridge.reply.{}",
+    System.NATS: "_INBOX.{}",
+    System.DROPBOX: "queue:jms-bridge.reply.{}",
+}
 """Where the reply to one request is awaited."""
 
 
@@ -64,6 +68,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             'jms-bridge request queue:prices "EURUSD"',
             'jms-bridge request nats:prices.get --timeout 2s --url nats://127.0.0.1:4222 "EURUSD"',
+            'jms-bridge request dropbox:queue/prices --url dropbox:///srv/dropbox "EURUSD"',
             "jms-bridge request queue:orders --property region=emea --body-file order.json --full",
         )
     )(request)
@@ -74,7 +79,8 @@ def request(
         str,
         typer.Argument(
             metavar="DESTINATION",
-            help="queue:NAME, topic:NAME, nats:SUBJECT, or NAME:ADDRESS with the NAME of a sink or source.",
+            help="queue:NAME, topic:NAME, nats:SUBJECT, dropbox:queue/NAME, or NAME:ADDRESS with the NAME of a "
+            "sink or source.",
         ),
     ],
     body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
@@ -101,9 +107,9 @@ def request(
 ) -> None:
     """Send a message, wait for the reply to it and print its body.
 
-    At a JMS broker the reply is awaited in a queue made for it, with the correlation id of the request or, as is the
-    other habit there, with its message id. At a NATS server it is awaited under a subject made for it. Kafka knows no
-    replies.
+    At a JMS broker and in folders the reply is awaited in a queue made for it, with the correlation id of the request
+    or, as is the other habit there, with its message id. At a NATS server it is awaited under a subject made for it.
+    Kafka knows no replies.
 
     Exits with 7 if the request was sent and no reply came in time.
     """
@@ -135,12 +141,12 @@ def _asked(config: Config, place: Place, message: Message, form: WireFormat | No
     own = sink_of(place, name, form, stream=False)
     message, _ = outgoing(place, own, message)
     correlation_id = message.headers.get("JMSCorrelationID") or uuid.uuid4().hex
-    if place.system is System.STOMP:
+    if place.system is not System.NATS:
         message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
     address = _REPLIES[place.system].format(uuid.uuid4().hex)
     with listening(config, place, place.source(name, address)) as source:
         give(config, place, own, message, address)
-        delivery = _reply(source, correlation_id if place.system is System.STOMP else None, seconds)
+        delivery = _reply(source, None if place.system is System.NATS else correlation_id, seconds)
         if delivery is None:
             msg = (
                 f"no reply from {place.text} at {place.url} in {seconds:g} s; is somebody there to answer it, and is "

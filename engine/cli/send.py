@@ -54,6 +54,9 @@ _NOT_SENT: Mapping[System, frozenset[str]] = {
         {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
     ),
     System.NATS: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
+    System.DROPBOX: frozenset(
+        {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
+    ),
 }
 """Fields that say how a message came, whatever its sender would like."""
 
@@ -67,6 +70,7 @@ def register(app: typer.Typer) -> None:
             "jms-bridge send topic:prices --body-file price.bin --url stomp://127.0.0.1:61613",
             "cat image.png | jms-bridge send queue:images --body-file -",
             'jms-bridge send nats:orders.eu --typed-property amount:int=5 --stream "hello"',
+            'jms-bridge send dropbox:queue/orders --typed-property amount:int=5 --url dropbox:///srv/dropbox "hello"',
             'jms-bridge send nats:orders.eu --format json --url nats://127.0.0.1:4222 "hello"',
             'jms-bridge send kafka:jms-bridge.journal --typed-property amount:int=5 --header JMSMessageID=ID:1 "hello"',
         )
@@ -78,8 +82,8 @@ def send(
         str,
         typer.Argument(
             metavar="DESTINATION",
-            help="queue:NAME, topic:NAME, nats:SUBJECT, kafka:TOPIC, or NAME:ADDRESS with the NAME of a sink or "
-            "source.",
+            help="queue:NAME, topic:NAME, nats:SUBJECT, dropbox:queue/NAME, dropbox:topic/NAME, kafka:TOPIC, or "
+            "NAME:ADDRESS with the NAME of a sink or source.",
         ),
     ],
     body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
@@ -105,7 +109,8 @@ def send(
     """Send a message and wait until the broker has it.
 
     It goes as a sink would send it: to a JMS broker over STOMP, as text, or as a bytes message if the body is not
-    UTF-8; to a NATS server with its headers in the given format; to Kafka as a record in the form of the journal.
+    UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name has its headers; to
+    Kafka as a record in the form of the journal.
 
     The broker is that of --url; else of the sink or source called NAME, as routes spell it; else of the source that
     reads from there; else of the first sink or source of that type; else the embedded one.

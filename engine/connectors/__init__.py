@@ -64,15 +64,36 @@ def _kafka_source(config: Config, source: SourceConfig, worker: int) -> Source:
     return KafkaSource(config, source, worker)
 
 
+def _dropbox_source(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.dropbox.source import DropboxSource
+
+    return DropboxSource(config, source, worker)
+
+
+def _dropbox_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
+    from engine.connectors.dropbox.sink import DropboxSink
+
+    return DropboxSink(config, sink, worker)
+
+
 SOURCES: Mapping[System, MakeSource] = {
     System.STOMP: _stomp_source,
     System.NATS: _nats_source,
     System.KAFKA: _kafka_source,
+    System.DROPBOX: _dropbox_source,
 }
 """By `source.NAME.type`."""
 
-REPLIES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_replies}
+REPLIES: Mapping[System, MakeSource] = {
+    System.STOMP: _stomp_source,
+    System.NATS: _nats_replies,
+    System.DROPBOX: _dropbox_source,
+}
 """What takes replies in beside a sink, by `sink.NAME.type`."""
 
-SINKS: Mapping[System, MakeSink] = {System.STOMP: _stomp_sink, System.NATS: _nats_sink}
+SINKS: Mapping[System, MakeSink] = {
+    System.STOMP: _stomp_sink,
+    System.NATS: _nats_sink,
+    System.DROPBOX: _dropbox_sink,
+}
 """By `sink.NAME.type`."""

@@ -47,6 +47,9 @@ class Outgoing:
     """The same whenever this message is sent to this destination, and no other's: for systems that know repetitions."""
     reply_to: str | None = None
     """Where the other side is to send its reply, in the spelling of `address`; None: it is no request."""
+    timestamp_ms: int = 0
+    """When the router gave it to the sink, milliseconds since 1970; the same whenever it is sent again. It grows in the
+    order of messages of one key, as far as clocks do."""
 
 
 @immutable

@@ -48,6 +48,8 @@ class Taken:
     partition: int
     offset: int
     record: Record
+    timestamp_ms: int = 0
+    """When it was written, milliseconds since 1970."""
 
 
 class Positions:
@@ -201,7 +203,9 @@ class Egress:
         headers: Any = message.headers() or ()
         partition: Any = message.partition()
         offset: Any = message.offset()
-        return Taken(partition, offset, Record(message.key(), message.value(), tuple(headers)))
+        return Taken(
+            partition, offset, Record(message.key(), message.value(), tuple(headers)), max(message.timestamp()[1], 0)
+        )
 
     def _rest(self, *, rests: bool) -> None:
         if rests is not self._rests:

@@ -159,7 +159,8 @@ class SinkLoop:
             return None
         message, reply_to = self._requests.outgoing(Message.from_record(taken.record))
         self._number += 1
-        outgoing = Outgoing(self._number, message, address, f"{self._config.bridge_id}/{position}", reply_to)
+        identity = f"{self._config.bridge_id}/{position}"
+        outgoing = Outgoing(self._number, message, address, identity, reply_to, taken.timestamp_ms)
         self._under_way[self._number] = _UnderWay(outgoing, taken)
         self._bytes += len(message.body)
         return outgoing

@@ -50,6 +50,8 @@ def _destinations(config: Config) -> Iterator[tuple[str, str]]:
             elif source.type is System.NATS:
                 subject = ".".join("any" if word in ("*", ">") else word for word in destination.split("."))
                 yield f"{source.name}:{subject}", f"topic:{subject}"
+            elif source.type is System.DROPBOX:
+                yield f"{source.name}:{destination}", destination
             else:
                 yield destination, destination
 
@@ -82,7 +84,10 @@ def _keeps(config: Config, route: Route, place: str) -> bool:
     if route.target.sink is None:
         return True
     sink = next(sink for sink in config.sinks if sink.name == route.target.sink)
-    return sink.type is System.STOMP and place.partition(":")[2].lstrip("/").startswith("queue")
+    address = place.partition(":")[2].lstrip("/")
+    if sink.type is System.DROPBOX:
+        return not address.startswith("topic")
+    return sink.type is System.STOMP and address.startswith("queue")
 
 
 def _receive(place: str, flag: str) -> str:

@@ -22,7 +22,7 @@ KAFKA = "kafka"
 ARTEMIS = "artemis"
 NATS = "nats"
 SERVERS: Mapping[System, str] = {System.STOMP: ARTEMIS, System.NATS: NATS}
-"""The embedded broker of each type of source and sink."""
+"""The embedded broker of each type of source and sink that has one."""
 ROUTER = "router"
 
 
@@ -87,7 +87,8 @@ def _all(config: Config) -> list[Part]:
 
 
 def _workers(broker: BrokerConfig, stage: Stage, named: Callable[[str, int], str]) -> list[Part]:
-    needs = (KAFKA,) if broker.url or broker.type not in SERVERS else (KAFKA, SERVERS[broker.type])
+    embedded = SERVERS.get(broker.type)
+    needs = (KAFKA,) if broker.url or embedded is None else (KAFKA, embedded)
     return [
         Part(named(broker.name, number), named(broker.name, 1), stage, number, needs)
         for number in range(1, broker.workers + 1)

@@ -33,7 +33,7 @@ KAFKA = "kafka"
 """The scheme of destinations that is left out most of the time."""
 
 _KIND = re.compile("(?:queue|topic):")
-_LATER_SCHEMES = ("amqp", "dropbox", "file")
+_LATER_SCHEMES = ("amqp", "file")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
 

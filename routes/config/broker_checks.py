@@ -61,7 +61,9 @@ def login(settings: Settings) -> None:
 
 def tls(settings: Settings) -> None:
     """TLS settings are for TLS URLs, name files that are there, and a private key has its certificate."""
-    for section, name, _ in _brokers(settings):
+    for section, name, system in _brokers(settings):
+        if system not in _SCHEMES:
+            continue
         for part in ("tls.ca", "tls.certificate", "tls.key", "tls.verify", "credentials"):
             key = f"{section}.NAME.{part}"
             entry, value = settings.entry(key, name), settings.get(key, name)
@@ -139,7 +141,7 @@ def sinks(settings: Settings) -> None:
             settings.fault("sink.NAME.type", name, "Kafka needs no sink", hint)
             continue
         if system is not None and reply_to is not None and not re.fullmatch(ADDRESSES[system].pattern, reply_to):
-            hint = "as in queue:bridge.replies" if system is System.STOMP else "as in bridge.replies"
+            hint = "as in bridge.replies" if system is System.NATS else "as in queue:bridge.replies"
             message = f"'{reply_to}' is no place for replies, {ADDRESSES[system].expected.partition(',')[0]}"
             settings.fault("sink.NAME.reply-to", name, message, hint)
 

@@ -6,13 +6,10 @@ from routes.config.addresses import DESTINATIONS, FROM, REPLY_TO, TOPIC, url
 from routes.config.language import SELECTOR
 from routes.config.table import Field
 from routes.config.values import FLAG, NAME, PATH, SYSTEM, TEXT, choice, duration, whole
-from routes.model import Acknowledge, MessageType, WireFormat
-from routes.targets import System
+from routes.model import Acknowledge, MessageType, Processed, Watch, WireFormat
+from routes.targets import NETWORKED, System
 
 __all__ = ["BROKER_FIELDS"]
-
-_NETWORK = (System.STOMP, System.NATS)
-"""What is reached by a connection of its own; how to reach Kafka, `kafka.*` says for all of the bridge."""
 
 
 def _broker(section: str) -> tuple[Field, ...]:
@@ -26,11 +23,19 @@ def _broker(section: str) -> tuple[Field, ...]:
             "Where it listens; `stomp+ssl` is STOMP over TLS, `tls` is NATS over TLS.",
             default_note="the embedded Artemis, or NATS server",
             example="stomp://127.0.0.1:61613",
-            systems=_NETWORK,
+            systems=NETWORKED,
+        ),
+        Field(
+            f"{name}.root",
+            PATH,
+            "The folder that the dropboxes are in. A relative path begins at this file.",
+            default_note="`dropbox` in `embedded.data`, which is made when missing",
+            example="spool/dropbox",
+            systems=(System.DROPBOX,),
         ),
         Field(f"{name}.workers", whole(1, 64), "Connections that share the work, each a process.", default="1"),
-        Field(f"{name}.username", TEXT, "Login.", example="bridge", systems=_NETWORK),
-        Field(f"{name}.password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}", systems=_NETWORK),
+        Field(f"{name}.username", TEXT, "Login.", example="bridge", systems=NETWORKED),
+        Field(f"{name}.password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}", systems=NETWORKED),
         Field(
             f"{name}.token",
             TEXT,
@@ -45,13 +50,19 @@ def _broker(section: str) -> tuple[Field, ...]:
             example="nats.creds",
             systems=(System.NATS,),
         ),
-        Field(f"{name}.client-id", NAME, "Client id of the connection.", example="bridge-1", systems=_NETWORK),
+        Field(
+            f"{name}.client-id",
+            NAME,
+            "Client id of the connection.",
+            example="bridge-1",
+            systems=(*NETWORKED, System.DROPBOX),
+        ),
         Field(
             f"{name}.heartbeat",
             duration("100ms", "10m"),
             "How often both sides show that they are alive.",
             default="10s",
-            systems=_NETWORK,
+            systems=NETWORKED,
         ),
         Field(
             f"{name}.tls.ca",
@@ -59,22 +70,22 @@ def _broker(section: str) -> tuple[Field, ...]:
             "Certificates (PEM) to trust.",
             default_note="the system's",
             example="tls/ca.pem",
-            systems=_NETWORK,
+            systems=NETWORKED,
         ),
         Field(
             f"{name}.tls.certificate",
             PATH,
             "The bridge's own certificate (PEM).",
             example="tls/bridge.pem",
-            systems=_NETWORK,
+            systems=NETWORKED,
         ),
-        Field(f"{name}.tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key", systems=_NETWORK),
+        Field(f"{name}.tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key", systems=NETWORKED),
         Field(
             f"{name}.tls.verify",
             FLAG,
             "Whether the broker has to prove who it is. `false` is for tests.",
             default="true",
-            systems=_NETWORK,
+            systems=NETWORKED,
         ),
     )
 
@@ -84,8 +95,9 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.destinations",
         DESTINATIONS,
-        "What to take messages from. STOMP: queues and topics. NATS: subjects, with the wildcards `*` and `>`. Kafka: "
-        "topics, each a regular expression for whole names; those of the bridge and of Kafka itself are left out.",
+        "What to take messages from. STOMP, dropbox: queues and topics. NATS: subjects, with the wildcards `*` and "
+        "`>`. Kafka: topics, each a regular expression for whole names; those of the bridge and of Kafka itself are "
+        "left out.",
         example="queue:orders, topic:prices",
         required=True,
     ),
@@ -100,9 +112,31 @@ BROKER_FIELDS = (
         "source.NAME.subscription",
         NAME,
         "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
-        default_note="not durable",
+        default_note="STOMP: not durable; dropbox: NAME",
         example="prices-to-kafka",
-        systems=(System.STOMP,),
+        systems=(System.STOMP, System.DROPBOX),
+    ),
+    Field(
+        "source.NAME.watch",
+        choice(Watch),
+        "How new files are noticed: `inotify` asks the system to tell, `scan` is for folders that other machines write "
+        "to. Folders are looked through every `scan-interval` in any case.",
+        default="inotify",
+        systems=(System.DROPBOX,),
+    ),
+    Field(
+        "source.NAME.scan-interval",
+        duration("10ms", "10m"),
+        "How often folders are looked through.",
+        default="1s",
+        systems=(System.DROPBOX,),
+    ),
+    Field(
+        "source.NAME.processed",
+        choice(Processed),
+        "What becomes of files that the journal has: they are kept in the folder `processed`, or deleted.",
+        default="keep",
+        systems=(System.DROPBOX,),
     ),
     Field(
         "source.NAME.acknowledge",
@@ -189,7 +223,8 @@ BROKER_FIELDS = (
     Field(
         "sink.NAME.reply-to",
         REPLY_TO,
-        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, a subject for NATS. "
+        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP and dropbox, a subject for "
+        "NATS. "
         "The bridge takes them from there to whoever asked.",
         default_note="requests go out without a reply address",
         example="queue:bridge-1.replies",

@@ -22,7 +22,7 @@ from routes.model import (
     Target,
 )
 from routes.predicate import parse
-from routes.targets import REPLY_SINK, REPLY_TO, Reference, Template, reply_route, sink_topic
+from routes.targets import REPLY_SINK, REPLY_TO, Reference, System, Template, reply_route, sink_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,7 +139,10 @@ def _source(settings: Settings, name: str) -> SourceConfig:
         **_broker(settings, "source", name),
         destinations=get("destinations"),
         selector=get("selector"),
-        subscription=get("subscription"),
+        subscription=get("subscription") or (name if get("type") is System.DROPBOX else None),
+        watch=get("watch"),
+        scan_interval_seconds=get("scan-interval"),
+        processed=get("processed"),
         acknowledge=get("acknowledge"),
         format=get("format"),
         stream=get("stream"),
@@ -184,6 +187,7 @@ def _broker(settings: Settings, section: str, name: str) -> dict[str, Any]:
         "tls_certificate": file("tls.certificate"),
         "tls_key": file("tls.key"),
         "tls_verify": get("tls.verify"),
+        "root": file("root"),
     }
 
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from routes.config.addresses import KAFKA
 from routes.config.broker_checks import BROKER_CHECKS
+from routes.config.dropbox_checks import DROPBOX_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.kafka_checks import KAFKA_CHECKS
 from routes.errors import Fault, Level
 from routes.model import Embedded, Policy, RouterMode, Unmatched
-from routes.targets import sink_topic
+from routes.targets import System, sink_topic
 
 if TYPE_CHECKING:
     from routes.config.binding import Settings
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _SHORTEST_REALTIME_INTERVAL = 5.0
+_PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
+"""What has no URL: where its messages are, and the key that says so."""
 
 
 def check(settings: Settings) -> None:
     """Add the faults of every check."""
-    for rule in (*_CHECKS, *BROKER_CHECKS, *KAFKA_CHECKS):
+    for rule in (*_CHECKS, *BROKER_CHECKS, *DROPBOX_CHECKS, *KAFKA_CHECKS):
         rule(settings)
 
 
@@ -155,9 +158,10 @@ def brokers_named_or_embedded(settings: Settings) -> None:
         settings.fault("embedded", "", "'off' leaves no Kafka", "set kafka.bootstrap.servers")
     for section in ("source", "sink"):
         for name in settings.names(section):
-            if not settings.is_set(f"{section}.NAME.url", name):
-                message = f"'off' leaves no broker for {section} '{name}'"
-                settings.fault("embedded", "", message, f"set {section}.{name}.url")
+            place, key = _PLACES.get(settings.get(f"{section}.NAME.type", name), ("broker", "url"))
+            if key and not settings.is_set(f"{section}.NAME.{key}", name):
+                message = f"'off' leaves no {place} for {section} '{name}'"
+                settings.fault("embedded", "", message, f"set {section}.{name}.{key}")
 
 
 def distinct_ports(settings: Settings) -> None:

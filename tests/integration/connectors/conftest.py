@@ -11,6 +11,8 @@ import pytest
 
 from engine.embedded import EmbeddedNats, free_ports
 from engine.topics import ensure_journal
+from tests.dropboxes import Dropboxes
+from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
 from tests.integration.connectors.running import Running, configure
@@ -59,14 +61,14 @@ def connectors(tmp_path: Path) -> Iterator[Connectors]:
     made.close()
 
 
-@pytest.fixture(params=["stomp", "jetstream"])
+@pytest.fixture(params=["stomp", "jetstream", "dropbox"])
 def harness(request: pytest.FixtureRequest) -> Harness:
     """Each connector's broker; the names are those of the fixtures that give it."""
     found: Harness = request.getfixturevalue(request.param)
     return found
 
 
-@pytest.fixture(params=["stomp_sink", "nats_sink"])
+@pytest.fixture(params=["stomp_sink", "nats_sink", "dropbox_sink"])
 def sink_harness(request: pytest.FixtureRequest) -> SinkHarness:
     """The same for sinks."""
     found: SinkHarness = request.getfixturevalue(request.param)
@@ -81,6 +83,21 @@ def stomp_sink(stomp: StompHarness) -> StompSinkHarness:
 @pytest.fixture
 def nats_sink(nats: EmbeddedNats) -> NatsSinkHarness:
     return NatsSinkHarness(nats)
+
+
+@pytest.fixture
+def boxes(tmp_path: Path) -> Dropboxes:
+    return Dropboxes(tmp_path / "spool")
+
+
+@pytest.fixture
+def dropbox(boxes: Dropboxes) -> DropboxHarness:
+    return DropboxHarness(boxes)
+
+
+@pytest.fixture
+def dropbox_sink(boxes: Dropboxes) -> DropboxSinkHarness:
+    return DropboxSinkHarness(boxes)
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ class Harness(Protocol):
     """What the suite's queues arrive as, `queue` or `topic`."""
     largest_bytes: int
     """Of a body that the broker takes."""
+    most_properties: int
+    """Beside those of `odd`, that a message can have."""
 
     @property
     def port(self) -> int:

@@ -43,6 +43,7 @@ class NatsHarness:
     odd: Mapping[str, str] = {"a.b-c": "dots", "empty": "", "unicode": "ümlaut ☃", "colon": "a:b"}
     delivery_mode = None
     largest_bytes = 8 * 1024 * 1024
+    most_properties = 300
     kind = "topic"
 
     def __init__(self, server: EmbeddedNats) -> None:

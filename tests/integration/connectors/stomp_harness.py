@@ -108,6 +108,7 @@ class StompHarness:
     delivery_mode = "PERSISTENT"
     kind = "queue"
     largest_bytes = 512 * 1024 * 1024
+    most_properties = 300
 
     def __init__(self, artemis: EmbeddedArtemis) -> None:
         self._artemis = artemis

@@ -107,7 +107,7 @@ def test_fields_and_properties_arrive_whole(
         "JMSXGroupID": "group é",
     }
     fields = {name: value for name, value in fields.items() if name in harness.settable}
-    many = {f"property_{n}": str(n) for n in range(300)}
+    many = {f"property_{n}": str(n) for n in range(harness.most_properties)}
     harness.send(queue, [Outgoing(fields=fields, properties={**harness.odd, **many})])
 
     start(config).acknowledges(1)

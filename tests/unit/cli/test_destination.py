@@ -44,7 +44,9 @@ def at(destination: str, *, to_send: bool = True, brokers: str = BROKERS) -> Pla
 
 @pytest.mark.parametrize("text", ["orders", "queue:", ":orders", "kafka:"])
 def test_a_destination_has_a_scheme_and_a_name(text: str) -> None:
-    with pytest.raises(UsageError, match=r"expected kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, or NAME:"):
+    with pytest.raises(
+        UsageError, match=r"expected kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT, dropbox:queue/NAME, or NAME:"
+    ):
         kafka_topic(text)
 
 
@@ -173,3 +175,54 @@ def test_a_place_for_replies_has_to_be_one_of_that_broker() -> None:
 def test_a_password_on_the_command_line_replaces_the_configured_login(tmp_path: Path) -> None:
     place = place_of(config(BROKERS + "sink.both.token=t\n"), "both:a", None, "me", to_send=True)
     assert (place.broker.username, place.broker.token) == ("me", None)
+
+
+DROPBOXES = """\
+source.files.type=dropbox
+source.files.root=in
+source.files.destinations=queue:inbox, topic:prices
+sink.archive.type=dropbox
+sink.archive.root=/srv/archive
+"""
+
+
+@pytest.mark.parametrize(
+    ("destination", "address", "root"),
+    [
+        ("dropbox:queue/inbox", "queue:inbox", "in"),
+        ("dropbox:inbox", "queue:inbox", "in"),
+        ("dropbox:topic/prices", "topic:prices", "in"),
+        ("dropbox:topic:other.eu", "topic:other.eu", "/srv/archive"),
+        ("archive:/queue/old", "queue:old", "/srv/archive"),
+        ("files:queue:new", "queue:new", "in"),
+    ],
+)
+def test_a_dropbox_is_that_of_a_folder(destination: str, address: str, root: str) -> None:
+    place = at(destination, brokers=DROPBOXES)
+    assert (place.address, place.url, place.configured) == (address, f"dropbox://{Path.cwd() / root}", True)
+
+
+def test_a_folder_may_be_named_on_the_command_line() -> None:
+    place = place_of(config(""), "dropbox:a", "dropbox:///srv/drop box", None, to_send=True)
+    assert (place.url, place.sink("who").root) == ("dropbox:///srv/drop box", Path("/srv/drop box"))
+    assert place.source("who").subscription is None
+
+
+@pytest.mark.parametrize(
+    ("destination", "url", "username", "said"),
+    [
+        (
+            "dropbox:../a",
+            None,
+            None,
+            "'dropbox:../a' is no destination: expected queue/NAME, topic/NAME or the NAME of",
+        ),
+        ("dropbox:a", "dropbox://host:1", None, "--url dropbox://host:1: expected dropbox:///PATH, the folder of the"),
+        ("dropbox:a", "/srv", None, "--url /srv: expected dropbox:///PATH"),
+        ("dropbox:a", None, "u", "--username is for brokers; dropbox:a is a folder, which needs no login"),
+    ],
+)
+def test_what_is_no_dropbox_is_told(destination: str, url: str | None, username: str | None, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        place_of(config(DROPBOXES), destination, url, username, to_send=True)
+    assert str(raised.value).startswith(said)

@@ -28,6 +28,10 @@ routes.r.out.topic=t
         ("source.k.address=a.${topic", "'${' without its '}'"),
         ("source.k.address=queue:", "'queue:' has no name"),
         ("source.k.message.type=txt", "'txt' is not auto, TEXT or BYTES"),
+        (
+            "embedded=off\nkafka.bootstrap.servers=h:1\nsource.s.url=stomp://h:1\nsource.k.hops=x",
+            "'x' is not a whole number from 0 to 100",
+        ),
         ("source.k.hops=-1", "'-1' is not a whole number from 0 to 100"),
         ("sink.k.type=kafka", "Kafka needs no sink"),
         ("routes.r.out.topic=k:abc", "'k' is neither kafka nor a sink"),

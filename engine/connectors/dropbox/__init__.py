@@ -1,0 +1,1 @@
+"""DropboxMQ: folders as queues and topics, files as messages, moves as transactions."""

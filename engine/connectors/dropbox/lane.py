@@ -1,0 +1,195 @@
+"""One queue, or one subscription of a topic, as one process of a source takes from it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from engine.codecs.dropbox_name import decode, rank
+from engine.connectors.base import Delivery
+from engine.connectors.dropbox.files import move, remove, sync
+from engine.connectors.dropbox.message import to_message
+from engine.connectors.dropbox.slot import Slot
+from engine.connectors.dropbox.topic import distribute
+from engine.connectors.dropbox.waiting import Waiting
+from engine.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.codecs.dropbox_name import DropboxName
+    from engine.connectors.dropbox.box import Box
+
+__all__ = ["Lane", "Reading", "Token"]
+
+_BEGINNING_BYTES = 64 * 1024
+_UNREADABLE = (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO)
+"""What is wrong with one file and not with its disk."""
+_GONE = "a file that was taken is gone"
+_log = structlog.get_logger(__name__)
+
+
+class Token(NamedTuple):
+    """What a delivery is acknowledged by."""
+
+    lane: Lane
+    filename: str
+    is_consumed: bool
+    """Whether it was read whole; else its file goes to `error`."""
+
+
+class Reading(NamedTuple):
+    """How a source reads, the same for all of its lanes."""
+
+    source: str
+    owner: str
+    """Begins the names of the slots of its processes."""
+    interval_seconds: float
+    deletes: bool
+    """Whether files that the journal has are deleted."""
+    most_bytes: int
+    """Of a body that is read whole."""
+
+
+class Lane:
+    """Methods raise the file system's OSError where its folders cannot be used, apart from `close`."""
+
+    def __init__(self, box: Box, topic: Box | None, reading: Reading, removed: str | None) -> None:
+        """Makes the dropbox. `topic` is what `box` is a subscription of; `removed` the folder that goes in the end."""
+        self._box = box
+        self._topic = topic
+        self._reading = reading
+        self._removed = removed
+        if topic is not None:
+            topic.create()
+        box.create()
+        self._slot = Slot.any(box, reading.owner)
+        self._waiting = Waiting(box.folder("target"), reading.interval_seconds, self._may_look)
+        self._left = sorted(self._slot.names(), key=lambda name: rank(name, lambda: self._modified(name)), reverse=True)
+        self._taken = set(self._left)
+        for slot in Slot.abandoned(box, reading.owner):
+            try:
+                slot.give_back(slot.names())
+            finally:
+                slot.close()
+
+    @property
+    def folders(self) -> list[str]:
+        """Where new files come."""
+        boxes = [self._box] if self._topic is None else [self._box, self._topic]
+        return [box.folder("target") for box in boxes]
+
+    @property
+    def due_seconds(self) -> float:
+        """When it wants to look for files again, from now on."""
+        return self._waiting.due_seconds
+
+    def hint(self) -> None:
+        """There may be new files."""
+        self._waiting.hint()
+
+    def next(self) -> Delivery | None:
+        """The next message; None if none is known to wait."""
+        while True:
+            # What a process that died had taken comes first.
+            redelivered = bool(self._left)
+            filename = self._left.pop() if self._left else self._take()
+            if filename is None:
+                return None
+            if (delivery := self._delivery(filename, redelivered=redelivered)) is not None:
+                return delivery
+            self._taken.discard(filename)
+
+    def finish(self, filenames: Sequence[str], *, consumed: bool) -> None:
+        """Files that the journal has are moved or deleted, others moved to `error`; returns when that is on disk."""
+        if not filenames:
+            return
+        if consumed and self._reading.deletes:
+            gone = [filename for filename in filenames if not remove(filename, self._slot.path)]
+            sync(self._slot.path)
+        else:
+            target = self._box.folder("processed" if consumed else "error")
+            gone = [filename for filename in filenames if not move(filename, self._slot.path, target)]
+            sync(target, self._slot.path)
+        for filename in gone:
+            _log.warning(_GONE, file=f"{self._slot.path}/{filename}")
+        self._taken.difference_update(filenames)
+
+    def close(self) -> None:
+        """What was taken and not finished goes back to `target`. Never raises."""
+        try:
+            self._slot.give_back(self._taken)
+        except OSError as error:
+            _log.warning("files wait in their folder for the next start", folder=self._slot.path, why=str(error))
+        self._slot.close()
+        if self._removed is not None:
+            shutil.rmtree(self._removed, ignore_errors=True)
+
+    def _take(self) -> str | None:
+        """The next file that nobody else was faster to take."""
+        while (filename := self._waiting.next(self._taken)) is not None:
+            if move(filename, self._box.folder("target"), self._slot.path):
+                self._taken.add(filename)
+                return filename
+        return None
+
+    def _delivery(self, filename: str, *, redelivered: bool) -> Delivery | None:
+        """What is in a file that was taken; None for one that has expired or is gone."""
+        name = decode(filename)
+        if 0 < name.expiration <= time.time() * 1000:
+            move(filename, self._slot.path, self._box.folder("expired"))
+            return None
+        try:
+            body, size, modified_ms = _read(f"{self._slot.path}/{filename}", self._reading.most_bytes)
+        except FileNotFoundError:
+            if not os.path.isdir(self._slot.path):
+                raise
+            _log.warning(_GONE, file=f"{self._slot.path}/{filename}")
+            return None
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
+            fault = f"its file cannot be read: {error.strerror}"
+            message = self._message(name, b"", time.time_ns() // 1_000_000, redelivered=redelivered)
+            return Delivery(message, Token(self, filename, is_consumed=False), fault=fault)
+        message = self._message(name, body, modified_ms, redelivered=redelivered)
+        is_whole = len(body) == size
+        return Delivery(message, Token(self, filename, is_whole), None if is_whole else size)
+
+    def _message(self, name: DropboxName, body: bytes, modified_ms: int, *, redelivered: bool) -> Message:
+        box, source = self._box, self._reading.source
+        return to_message(name, body, box.destination, source, modified_ms, redelivered=redelivered)
+
+    def _may_look(self) -> bool:
+        if self._box.is_read_locked:
+            return False
+        if self._topic is not None:
+            distribute(self._topic)
+        return True
+
+    def _modified(self, filename: str) -> float:
+        return os.lstat(f"{self._slot.path}/{filename}").st_mtime
+
+
+def _read(path: str, most_bytes: int) -> tuple[bytes, int, int]:
+    """The body or its beginning, its size, and when the file was written, in milliseconds since 1970."""
+    # It was a regular file when it was seen, but may have been exchanged since.
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionError(errno.EPERM, "it is no regular file", path)
+        left = status.st_size if status.st_size <= most_bytes else _BEGINNING_BYTES
+        parts = []
+        while left > 0 and (part := os.read(handle, left)):
+            parts.append(part)
+            left -= len(part)
+    finally:
+        os.close(handle)
+    return b"".join(parts), status.st_size, status.st_mtime_ns // 1_000_000

@@ -1,0 +1,145 @@
+"""What a message file means in JMS, and the file name of a JMS message: pure functions, one table each way.
+
+`docs/connectors/dropbox.md` shows the same tables to users.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from engine.codecs.dropbox_name import DropboxName, NameTooLongError, encode
+from engine.connectors.base import RefusedError
+from engine.message import ORIGIN, BodyType, Message
+from routes.properties import HEADER_FIELDS, JmsType, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.connectors.base import Outgoing
+
+__all__ = ["to_filename", "to_message"]
+
+_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
+"""How names begin that only a bridge may use."""
+_PREFIX = "ID:"
+_KINDS = ("queue", "topic")
+_BODIES: Mapping[str, BodyType] = {
+    "M": BodyType.TEXT,
+    "B": BodyType.BYTES,
+    "S": BodyType.STREAM,
+    "P": BodyType.MAP,
+    "O": BodyType.OBJECT,
+    "T": BodyType.TEXT,
+}
+_CLASSES = {kind: letter for letter, kind in _BODIES.items()}
+_PROPERTY_FIELDS = frozenset({"JMSXGroupID", "JMSXGroupSeq"})
+"""Fields that DropboxMQ has no place for, and that JMS calls properties."""
+_PRIORITY = 4
+_PRIORITIES = range(-(1 << 31), 1 << 31)
+_TIMES = range(1, 1 << 63)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_POSITION = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{1,18})$")
+
+
+def to_message(
+    name: DropboxName, body: bytes, destination: str, source: str, modified_ms: int, *, redelivered: bool
+) -> Message:
+    """The canonical message of a file. `modified_ms`, since 1970, is for names that do not say when it was sent."""
+    timestamp = modified_ms if name.timestamp is None else name.timestamp
+    fields = {
+        "JMSMessageID": name.message_id if name.message_id.startswith(_PREFIX) else _PREFIX + name.message_id,
+        "JMSDestination": destination,
+        "JMSPriority": str(name.priority),
+        "JMSTimestamp": str(timestamp),
+        "JMSRedelivered": "true" if redelivered else "false",
+    }
+    if name.expiration:
+        fields["JMSExpiration"] = str(name.expiration)
+    if name.correlation_id is not None:
+        fields["JMSCorrelationID"] = name.correlation_id
+    if name.reply_to is not None:
+        is_whole = name.reply_to.partition(":")[0] in _KINDS
+        fields["JMSReplyTo"] = name.reply_to if is_whole else f"queue:{name.reply_to}"
+    if name.type is not None:
+        fields["JMSType"] = name.type
+    properties: dict[str, Property] = {}
+    origins: tuple[str, ...] = ()
+    for key, value in name.properties.items():
+        if key in _PROPERTY_FIELDS:
+            fields[key] = value.text
+        elif key == ORIGIN:
+            origins = tuple(value.text.split(","))
+        elif _is_property(key):
+            properties[key] = value
+    return Message(body, _body_type(name.message_class, body), fields, properties, source, origins)
+
+
+def to_filename(outgoing: Outgoing) -> str:
+    """The name of its file: the same whenever it is sent again.
+
+    Raises:
+        RefusedError: no file name can hold what it carries.
+    """
+    message = outgoing.message
+    properties = {key: value for key, value in message.properties.items() if _is_property(key)}
+    if group := message.headers.get("JMSXGroupID"):
+        properties["JMSXGroupID"] = Property(group, JmsType.STRING)
+    if (sequence := message.headers.get("JMSXGroupSeq")) is not None:
+        properties["JMSXGroupSeq"] = Property(sequence, JmsType.INT)
+    if message.origins:
+        properties[ORIGIN] = Property(",".join(message.origins), JmsType.STRING)
+    name = DropboxName(
+        _message_id(outgoing),
+        _number(message, "JMSPriority", _PRIORITIES, _PRIORITY),
+        _CLASSES[message.body_type],
+        _number(message, "JMSExpiration", _TIMES, 0),
+        message.headers.get("JMSCorrelationID"),
+        _reply_to(outgoing.reply_to),
+        message.headers.get("JMSType"),
+        properties,
+    )
+    try:
+        return encode(name)
+    except NameTooLongError as error:
+        raise RefusedError(str(error)) from error
+
+
+def _message_id(outgoing: Outgoing) -> str:
+    """The time in microseconds as DropboxMQ has it, the place in the journal, and what tells journals apart.
+
+    Consumers take files in this order, so messages of one key, which come from one partition, keep theirs.
+    """
+    found = _POSITION.search(outgoing.id)
+    partition, offset = (found[1] or 0, found[2]) if found else (0, 0)
+    distinct = int.from_bytes(hashlib.sha256(outgoing.id.encode()).digest()[:8]) % 1_000_000
+    return f"{outgoing.timestamp_ms:013}000-{int(partition):03}{int(offset):012}{distinct:06}"
+
+
+def _reply_to(address: str | None) -> str | None:
+    """`NAME` for a queue, `topic:NAME` for a topic."""
+    if address is None:
+        return None
+    kind, separator, name = address.removeprefix("/").replace("/", ":", 1).partition(":")
+    if not separator or kind not in _KINDS:
+        return address
+    return name if kind == "queue" else f"{kind}:{name}"
+
+
+def _number(message: Message, field: str, bounds: range, default: int) -> int:
+    text = message.headers.get(field, "")
+    if not _WHOLE.fullmatch(text):
+        return default
+    number = int(text)
+    return number if number in bounds else default
+
+
+def _is_property(name: str) -> bool:
+    return bool(name) and name not in HEADER_FIELDS and not name.startswith(_BRIDGE)
+
+
+def _body_type(letter: str, body: bytes) -> BodyType:
+    """What the class says; text that is no UTF-8 is bytes."""
+    kind = _BODIES[letter]
+    return BodyType.of(body) if kind is BodyType.TEXT else kind

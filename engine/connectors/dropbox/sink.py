@@ -1,0 +1,161 @@
+"""Messages into dropboxes: each is written to a file in `working`, and moved to `target` when it is on disk.
+
+Files of a batch are brought to disk together (`disk`) and moved in the order of the messages. A message that comes
+again has the same file name, and is left out where a file of that name is in the dropbox already, whatever consumers
+have done with it but delete or rename it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.codecs.dropbox_name import escape
+from engine.connectors.base import Outcome, RefusedError
+from engine.connectors.dropbox.box import locate
+from engine.connectors.dropbox.disk import Disk
+from engine.connectors.dropbox.files import require_folder, sync, told
+from engine.connectors.dropbox.message import to_filename
+from engine.connectors.dropbox.topic import distribute_now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.base import Outgoing
+    from engine.connectors.dropbox.box import Box
+    from routes.model import Config, SinkConfig
+
+__all__ = ["DropboxSink"]
+
+_MOST_BOXES = 10_000
+_ABANDONED_SECONDS = 3600.0
+"""A file that was being written so long ago belongs to a process that has died."""
+
+
+class _File(NamedTuple):
+    """One message on its way into a dropbox."""
+
+    number: int
+    name: str
+    body: bytes
+    working: str
+    """Where it is written."""
+
+
+class DropboxSink:
+    """The dropboxes below one root, as one process gives to them."""
+
+    most_under_way = 500
+    """As many files may be open at a time."""
+    settle_seconds = 0.0
+
+    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+        """All workers are alike, so `worker` says nothing."""
+        self._root = config.root(sink)
+        self._is_own_root = sink.root is None
+        self._owner = f"jms-bridge.{escape(config.bridge_id)}.{escape(sink.name)}."
+        self._run = uuid.uuid4().hex
+        self._count = 0
+        self._boxes: dict[str, Box] = {}
+        self._known: list[Outcome] = []
+
+    @property
+    def address(self) -> str:
+        """`dropbox:///root`."""
+        return f"dropbox://{self._root}"
+
+    def connect(self) -> None:
+        """The root is there and can be written to."""
+        self.close()
+        with told():
+            if self._is_own_root:
+                self._root.mkdir(parents=True, exist_ok=True)
+            require_folder(str(self._root))
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Returns when all are in their dropboxes, and on disk; dropboxes that are missing are made."""
+        groups: dict[Box, list[_File]] = {}
+        with told():
+            for each in messages:
+                try:
+                    box, name = self._box(each.address), to_filename(each)
+                except RefusedError as error:
+                    self._known.append(Outcome(each.number, str(error)))
+                    continue
+                self._count += 1
+                working = f"{box.folder('working')}/{self._owner}{self._run}.{self._count}"
+                groups.setdefault(box, []).append(_File(each.number, name, each.message.body, working))
+            for box, files in groups.items():
+                self._put(box, files)
+                self._known += [Outcome(file.number) for file in files]
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        """All that is known; nothing is ever waited for."""
+        known, self._known = self._known, []
+        if not known:
+            time.sleep(timeout_seconds)
+        return known
+
+    def close(self) -> None:
+        """Nothing is under way."""
+        self._known.clear()
+        self._boxes.clear()
+
+    def _box(self, address: str) -> Box:
+        """The dropbox of an address, made where it is missing."""
+        box = self._boxes.get(address)
+        if box is None:
+            if len(self._boxes) >= _MOST_BOXES:
+                self._boxes.clear()
+            box = locate(self._root, address)
+            box.create()
+            self._clear(box)
+            self._boxes[address] = box
+        return box
+
+    def _put(self, box: Box, files: Sequence[_File]) -> None:
+        folders = _folders(box)
+        new = [file for file in files if not any(os.path.lexists(f"{folder}/{file.name}") for folder in folders)]
+        _write(box.folder("working"), new)
+        target = box.folder("target")
+        for file in new:
+            os.rename(file.working, f"{target}/{file.name}")
+        sync(target)
+        if box.is_topic:
+            distribute_now(box)
+
+    def _clear(self, box: Box) -> None:
+        """Deletes what processes of this sink that have died were writing."""
+        with os.scandir(box.folder("working")) as entries:
+            for entry in entries:
+                if entry.name.startswith(self._owner) and entry.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                    _forget(entry.path)
+
+
+def _folders(box: Box) -> list[str]:
+    """Where a message can be that was given before. `target` comes again for what goes back while it is looked for."""
+    target, processing = box.folder("target"), box.folder("processing")
+    slots = [entry.path for entry in os.scandir(processing) if entry.is_dir()]
+    return [target, processing, *slots, *(box.folder(name) for name in ("processed", "expired", "error")), target]
+
+
+def _write(folder: str, files: Sequence[_File]) -> None:
+    """Returns when all are on disk; what could not be written leaves nothing behind."""
+    try:
+        with Disk(folder) as disk:
+            for file in files:
+                disk.write(file.working, file.body)
+            disk.sync()
+    except BaseException:
+        for file in files:
+            _forget(file.working)
+        raise
+
+
+def _forget(path: str) -> None:
+    # It may never have been made; and if its disk is gone, that is told already.
+    with suppress(OSError):
+        os.unlink(path)
