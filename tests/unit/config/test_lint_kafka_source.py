@@ -45,7 +45,10 @@ def test_slips_with_a_kafka_source(line: str, message: str) -> None:
 
 def test_a_kafka_source_without_a_fault() -> None:
     lines = ("source.k.type=kafka", "source.k.destinations=a, b\\\\..*", "source.k.message.type=bytes")
-    config = lint_text(START + "\n".join((*lines, "source.k.address=queue:${topic}.${msg.header.a}"))).config
+    elsewhere = ("embedded=off", "kafka.bootstrap.servers=h:1", "source.s.url=stomp://h:1")
+    linted = lint_text(START + "\n".join((*lines, *elsewhere, "source.k.address=queue:${topic}.${msg.header.a}")))
+    assert linted.faults == ()
+    config = linted.config
     assert config is not None
     source = config.sources[1]
     assert source.destinations == ("a", "b\\..*")
