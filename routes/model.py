@@ -12,7 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routes.targets import System
+from routes.targets import JMS, System
+from routes.transformers import Transformers
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
@@ -231,7 +232,7 @@ class SourceConfig(BrokerConfig):
     """`source.<name>.*`: one connection to a broker that messages are taken from."""
 
     destinations: tuple[str, ...]
-    """STOMP: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. In the order of the file."""
+    """STOMP and AMQP: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. In the order of the file."""
     selector: str | None = None
     """JMS selector that the broker applies."""
     subscription: str | None = None
@@ -242,6 +243,8 @@ class SourceConfig(BrokerConfig):
     """NATS: the JetStream stream that is read; None: a subscription, which has only what comes while it is there."""
     consumer: str | None = None
     """NATS: name of the durable consumer of the stream, or of the queue group; None: made of bridge and source."""
+    transformers: Transformers = field(default_factory=Transformers)
+    """AMQP: how messages become JMS messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +259,8 @@ class SinkConfig(BrokerConfig):
     reply_to: str | None = None
     """Where the other side sends replies to requests, for the bridge to take them back to who asked; None: nowhere."""
     reply_timeout_seconds: float = 30.0
+    transformers: Transformers = field(default_factory=Transformers)
+    """AMQP: how JMS messages become messages of AMQP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +311,7 @@ class Config:
     @property
     def embedded_artemis(self) -> bool:
         """Whether this configuration makes the bridge start its own Artemis."""
-        return self._embeds(System.STOMP)
+        return self._embeds(*JMS)
 
     @property
     def embedded_nats(self) -> bool:
@@ -330,7 +335,11 @@ class Config:
 
     def url(self, broker: BrokerConfig) -> str:
         """Where a source or sink connects to, the embedded broker or not."""
-        embedded = {System.STOMP: self.embedded.stomp_port, System.NATS: self.embedded.nats_port}
+        embedded = {
+            System.STOMP: self.embedded.stomp_port,
+            System.AMQP: self.embedded.amqp_port,
+            System.NATS: self.embedded.nats_port,
+        }
         return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
 
     def sink_beside(self, source: str) -> SinkConfig | None:
@@ -344,6 +353,6 @@ class Config:
             return None
         return next((s for s in self.sinks if s.type is found.type and self.url(s) == self.url(found)), None)
 
-    def _embeds(self, system: System) -> bool:
-        used = any(broker.type is system and broker.url is None for broker in self.brokers)
+    def _embeds(self, *systems: System) -> bool:
+        used = any(broker.type in systems and broker.url is None for broker in self.brokers)
         return self.embedded.mode is not Embedded.OFF and used

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDRESSES",
+    "JMS",
     "REPLY_SINK",
     "REPLY_TO",
     "TOPIC",
@@ -40,7 +41,12 @@ class System(StrEnum):
     """The kinds of systems that sources and sinks connect to."""
 
     STOMP = "stomp"
+    AMQP = "amqp"
     NATS = "nats"
+
+
+JMS = (System.STOMP, System.AMQP)
+"""The systems whose addresses are queues and topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +59,10 @@ class Addresses:
     """For people."""
 
 
+_JMS_PATTERN = r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}"
+
 ADDRESSES: Mapping[System, Addresses] = {
-    System.STOMP: Addresses(
-        r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}", "queue/NAME or topic/NAME, as in stomp:queue/orders"
-    ),
+    **{each: Addresses(_JMS_PATTERN, f"queue/NAME or topic/NAME, as in {each}:queue/orders") for each in JMS},
     System.NATS: Addresses(
         r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
         "a subject without wildcards, as in nats:orders.eu",

@@ -40,6 +40,18 @@ def _stomp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
     return StompSink(config, sink, worker)
 
 
+def _amqp_source(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.amqp.source import AmqpSource
+
+    return AmqpSource(config, source, worker)
+
+
+def _amqp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
+    from engine.connectors.amqp.sink import AmqpSink
+
+    return AmqpSink(config, sink, worker)
+
+
 def _nats_source(config: Config, source: SourceConfig, worker: int) -> Source:
     from engine.connectors.nats.source import NatsSource
 
@@ -58,11 +70,23 @@ def _nats_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
     return NatsSink(config, sink, worker)
 
 
-SOURCES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_source}
+SOURCES: Mapping[System, MakeSource] = {
+    System.STOMP: _stomp_source,
+    System.AMQP: _amqp_source,
+    System.NATS: _nats_source,
+}
 """By `source.NAME.type`."""
 
-REPLIES: Mapping[System, MakeSource] = {System.STOMP: _stomp_source, System.NATS: _nats_replies}
+REPLIES: Mapping[System, MakeSource] = {
+    System.STOMP: _stomp_source,
+    System.AMQP: _amqp_source,
+    System.NATS: _nats_replies,
+}
 """What takes replies in beside a sink, by `sink.NAME.type`."""
 
-SINKS: Mapping[System, MakeSink] = {System.STOMP: _stomp_sink, System.NATS: _nats_sink}
+SINKS: Mapping[System, MakeSink] = {
+    System.STOMP: _stomp_sink,
+    System.AMQP: _amqp_sink,
+    System.NATS: _nats_sink,
+}
 """By `sink.NAME.type`."""

@@ -17,7 +17,7 @@ __all__ = ["DESTINATIONS", "HOST_PORT", "HOST_PORTS", "KAFKA", "REPLY_TO", "TARG
 KAFKA = "kafka"
 """The scheme of destinations that is left out most of the time."""
 
-_LATER_SCHEMES = ("amqp", "dropbox", "file")
+_LATER_SCHEMES = ("dropbox", "file")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
 

@@ -11,7 +11,7 @@ from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
 from routes.config.values import one_of
 from routes.model import WireFormat
-from routes.targets import ADDRESSES, TOPIC, System
+from routes.targets import ADDRESSES, JMS, TOPIC, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["BROKER_CHECKS"]
 
 _SECTIONS = ("source", "sink")
-_SCHEMES = {System.STOMP: ("stomp", "stomp+ssl"), System.NATS: ("nats", "tls")}
-_TLS = ("stomp+ssl", "tls")
+_SCHEMES = {System.STOMP: ("stomp", "stomp+ssl"), System.AMQP: ("amqp", "amqps"), System.NATS: ("nats", "tls")}
+_TLS = ("stomp+ssl", "amqps", "tls")
 _SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|\*))*(?:\.>)?|>")
 
 
@@ -84,7 +84,7 @@ def destinations(settings: Settings) -> None:
         system = settings.get("source.NAME.type", name)
         entry = settings.entry("source.NAME.destinations", name)
         for destination in settings.get("source.NAME.destinations", name) or ():
-            if system is System.STOMP and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
+            if system in JMS and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
                 meant = destination.rpartition(":")[2].strip() or "orders"
                 message, hint = f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}"
             elif system is System.NATS and not _SUBJECT.fullmatch(destination):
@@ -117,7 +117,7 @@ def sinks(settings: Settings) -> None:
             settings.fault("sink.NAME.format", name, "'auto' is for sources", "write headers, json, typed or raw")
         system, reply_to = settings.get("sink.NAME.type", name), settings.get("sink.NAME.reply-to", name)
         if system is not None and reply_to is not None and not re.fullmatch(ADDRESSES[system].pattern, reply_to):
-            hint = "as in queue:bridge.replies" if system is System.STOMP else "as in bridge.replies"
+            hint = "as in queue:bridge.replies" if system in JMS else "as in bridge.replies"
             message = f"'{reply_to}' is no place for replies, {ADDRESSES[system].expected.partition(',')[0]}"
             settings.fault("sink.NAME.reply-to", name, message, hint)
 

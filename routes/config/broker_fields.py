@@ -7,7 +7,7 @@ from routes.config.language import SELECTOR
 from routes.config.table import Field
 from routes.config.values import FLAG, NAME, PATH, SYSTEM, TEXT, choice, duration, whole
 from routes.model import Acknowledge, WireFormat
-from routes.targets import System
+from routes.targets import JMS, System
 
 __all__ = ["BROKER_FIELDS"]
 
@@ -19,8 +19,8 @@ def _broker(section: str) -> tuple[Field, ...]:
         Field(f"{name}.type", SYSTEM, "The kind of system.", example="stomp", required=True),
         Field(
             f"{name}.url",
-            url("stomp", "stomp+ssl", "nats", "tls"),
-            "Where it listens; `stomp+ssl` is STOMP over TLS, `tls` is NATS over TLS.",
+            url("stomp", "stomp+ssl", "amqp", "amqps", "nats", "tls"),
+            "Where it listens; `stomp+ssl` is STOMP over TLS, `amqps` is AMQP over TLS, `tls` is NATS over TLS.",
             default_note="the embedded Artemis, or NATS server",
             example="stomp://127.0.0.1:61613",
         ),
@@ -67,7 +67,8 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.destinations",
         DESTINATIONS,
-        "What to take messages from. STOMP: queues and topics. NATS: subjects, with the wildcards `*` and `>`.",
+        "What to take messages from. STOMP and AMQP: queues and topics. NATS: subjects, with the wildcards `*` and "
+        "`>`.",
         example="queue:orders, topic:prices",
         required=True,
     ),
@@ -76,7 +77,7 @@ BROKER_FIELDS = (
         SELECTOR,
         "JMS selector that the broker applies, so that other messages never reach the bridge.",
         example="region = 'emea'",
-        systems=(System.STOMP,),
+        systems=JMS,
     ),
     Field(
         "source.NAME.subscription",
@@ -84,7 +85,7 @@ BROKER_FIELDS = (
         "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
         default_note="not durable",
         example="prices-to-kafka",
-        systems=(System.STOMP,),
+        systems=JMS,
     ),
     Field(
         "source.NAME.acknowledge",
@@ -144,8 +145,8 @@ BROKER_FIELDS = (
     Field(
         "sink.NAME.reply-to",
         REPLY_TO,
-        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, a subject for NATS. "
-        "The bridge takes them from there to whoever asked.",
+        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP and AMQP, a subject for "
+        "NATS. The bridge takes them from there to whoever asked.",
         default_note="requests go out without a reply address",
         example="queue:bridge-1.replies",
     ),

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _SYSTEMS = [system.value for system in System]
-_LATER_SYSTEMS = ("amqp", "dropbox", "kafka")
+_LATER_SYSTEMS = ("dropbox", "kafka")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
