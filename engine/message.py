@@ -16,6 +16,7 @@ from routes.properties import HEADER_FIELDS, Property, decode_types, encode_type
 
 __all__ = [
     "BODY",
+    "BODY_TYPES",
     "DESTINATION",
     "LARGE_BYTES",
     "ORIGIN",
@@ -39,6 +40,8 @@ BODY = "jmsbridge.body"
 """The JMS body type, see `BodyType`."""
 TYPES = "jmsbridge.types"
 """The declared types of properties, see `routes.properties.encode_types`."""
+BODY_TYPES = "jmsbridge.body-types"
+"""The types of the values in a map, stream or object body, see `engine.codecs.structured`."""
 DESTINATION = "jmsbridge.destination"
 """Where a sink sends the message; only on the records between the router and sinks."""
 ROUTE = "jmsbridge.route"
@@ -102,7 +105,7 @@ class Message:
     """One JMS message, whatever system it came from."""
 
     body: bytes = b""
-    """Text as UTF-8, bytes as they came."""
+    """Text as UTF-8, bytes as they came; map, stream and object as JSON where their source could read them."""
     body_type: BodyType = BodyType.TEXT
     headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     """Standard fields by their JMS names (`routes.properties.HEADER_FIELDS`), values as text; absent ones left out."""
@@ -112,6 +115,8 @@ class Message:
     """Name of the source that took it in; empty if none did."""
     origins: tuple[str, ...] = ()
     """Bridges that routed it already, oldest first."""
+    body_types: str = ""
+    """What the body of a map, stream or object message does not tell, see `engine.codecs.structured`; else empty."""
 
     def lookup(self, name: str) -> Property | None:
         """The value a predicate sees under a JMS field or property name; None if the message has none."""
@@ -137,6 +142,8 @@ class Message:
             if typed:
                 headers.append((TYPES, _encode(encode_types(typed))))
         headers.append((BODY, self.body_type.encode()))
+        if self.body_types:
+            headers.append((BODY_TYPES, _encode(self.body_types)))
         if self.source:
             headers.append((SOURCE, _encode(self.source)))
         headers += [(ORIGIN, _encode(origin)) for origin in self.origins]
@@ -172,6 +179,7 @@ class Message:
                 properties[bare] = Property(text, types.get(bare))
         body = record.value or b""
         source = first.get(SOURCE)
+        body_types = first.get(BODY_TYPES)
         return Message(
             body,
             _body_type(first.get(BODY), body),
@@ -179,6 +187,7 @@ class Message:
             properties,
             source.decode("utf-8", "replace") if source else "",
             _origins(record) if ORIGIN in first else (),
+            body_types.decode("utf-8", "replace") if body_types else "",
         )
 
 

@@ -6,10 +6,26 @@ defaults are those of SwiftMQ; `docs/connectors/amqp.md` says what each does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Transformer", "TransformerSettings", "Transformers"]
+__all__ = ["NAME_TRANSLATORS", "Transformer", "TransformerSettings", "Transformers"]
+
+_PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
+
+
+def _spellings(name: str, suffix: str) -> Mapping[str, str]:
+    """All that a name may be written like: short, as a class of SwiftMQ, and as its full name."""
+    return dict.fromkeys((name, f"{name}{suffix}", f"{_PACKAGE}.{name}{suffix}"), name)
+
+
+NAME_TRANSLATORS: Mapping[str, str] = {
+    **_spellings("InvalidToUnderscore", "NameTranslator"),
+    **_spellings("UnderscoreToDash", "NameTranslator"),
+    **_spellings("Null", "NameTranslator"),
+}
+"""Every spelling of the name translators that there are, to its short one."""
 
 
 class Transformer(StrEnum):
@@ -51,6 +67,11 @@ class Transformers:
     """All that a source or sink has; the first that fits is taken."""
 
     declared: tuple[TransformerSettings, ...] = ()
+
+    @property
+    def all(self) -> tuple[TransformerSettings, ...]:
+        """Each that `settings` can give."""
+        return (*self.declared, _DEFAULT)
 
     def settings(self, destination: str, message_format: int) -> TransformerSettings | None:
         """The one for a destination in canonical spelling, else the default one; None: there is none for that format.

@@ -119,7 +119,7 @@ class Sections:
     """Of the body: bytes, a list, or the value. Several sections are one after the other in it."""
     footer: Map | None = None
     encoded_body: bytes = field(default=b"", repr=False, compare=False)
-    """The sections of the body as they came; only for `VALUE`."""
+    """The sections of the body as they came, without those of `DATA`; to be sent, it goes before `content`."""
 
 
 def decode(data: bytes) -> Sections:
@@ -153,12 +153,14 @@ def decode(data: bytes) -> Sections:
         None if found[_HEADER] is None else Header(*_fields(found[_HEADER], _HEADER_FIELDS, "header")),
         found[_DELIVERY],
         found[_ANNOTATIONS],
-        None if found[_PROPERTIES] is None else Properties(*_fields(found[_PROPERTIES], _PROPERTIES_FIELDS, "properties")),
+        None
+        if found[_PROPERTIES] is None
+        else Properties(*_fields(found[_PROPERTIES], _PROPERTIES_FIELDS, "properties")),
         found[_APPLICATION],
         body,
         None if body is None else _content(body, parts),
         found[_FOOTER],
-        data[body_at:body_end] if body == VALUE else b"",
+        b"" if body is None or body == DATA else data[body_at:body_end],
     )
 
 
