@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from engine.connectors.base import NotConnectedError
 from engine.connectors.tls import why
 
-__all__ = ["Endpoint", "Wire"]
+__all__ = ["Endpoint", "Pulse", "Wire"]
 
 _CHUNK_BYTES = 256 * 1024
 _SEND_SECONDS = 10.0
@@ -119,3 +119,32 @@ class Wire:
         poll = select.poll()
         poll.register(self._socket, event)
         return bool(poll.poll(max(timeout_seconds, 0) * 1000))
+
+
+class Pulse:
+    """Heart-beats, also while whoever uses the connection waits for something else."""
+
+    def __init__(self, wire: Wire, interval_seconds: float, beat: bytes) -> None:
+        """Sends `beat` where nothing else was sent for so long."""
+        self._wire = wire
+        self._interval = interval_seconds
+        self._beat = beat
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, name="heart-beats", daemon=True).start()
+
+    def stop(self) -> None:
+        """No more; one may be on its way."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        wait = self._interval
+        while not self._stopped.wait(wait):
+            wait = self._wire.sent_at + self._interval - time.monotonic()
+            if wait > 0:
+                continue
+            try:
+                self._wire.send(self._beat)
+            except NotConnectedError:
+                # Whoever uses the connection hears it, too.
+                return
+            wait = self._interval

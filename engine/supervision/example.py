@@ -11,7 +11,7 @@ from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
-from routes.targets import System
+from routes.targets import JMS, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ def _keeps(config: Config, route: Route, place: str) -> bool:
     if route.target.sink is None:
         return True
     sink = next(sink for sink in config.sinks if sink.name == route.target.sink)
-    return sink.type is System.STOMP and place.partition(":")[2].lstrip("/").startswith("queue")
+    return sink.type in JMS and place.partition(":")[2].lstrip("/").startswith("queue")
 
 
 def _receive(place: str, flag: str) -> str:

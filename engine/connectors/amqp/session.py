@@ -6,7 +6,6 @@ the links they are about (`links`). Nothing is read that nobody asks for. Specif
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,7 +28,7 @@ from engine.connectors.amqp.frames import (
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, number
 from engine.connectors.base import NotConnectedError
 from engine.connectors.tls import tls_context
-from engine.connectors.wire import Endpoint, Wire
+from engine.connectors.wire import Endpoint, Pulse, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +82,7 @@ class AmqpSession:
         self._container = container
         self._tls = tls_context(broker) if tls else None
         self._wire: Wire | None = None
-        self._pulse: _Pulse | None = None
+        self._pulse: Pulse | None = None
         self._parser = FrameParser()
         self._links: dict[int, Link] = {}
         """By our handles."""
@@ -288,7 +287,7 @@ class AmqpSession:
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)
         self._silence = self._broker.heartbeat_seconds * _SILENT_BEATS
-        self._pulse = _Pulse(self._opened_wire, beat)
+        self._pulse = Pulse(self._opened_wire, beat, EMPTY)
 
     def _begun(self, fields: list[Any]) -> None:
         self._next_incoming = number(fields, 1)
@@ -377,30 +376,3 @@ def _names(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     return [str(each) for each in value.values] if isinstance(value, Array) else []
-
-
-class _Pulse:
-    """Heart-beats, also while whoever uses the connection waits for something else."""
-
-    def __init__(self, wire: Wire, interval_seconds: float) -> None:
-        self._wire = wire
-        self._interval = interval_seconds
-        self._stopped = threading.Event()
-        threading.Thread(target=self._run, name="amqp-heart-beats", daemon=True).start()
-
-    def stop(self) -> None:
-        """No more; one may be on its way."""
-        self._stopped.set()
-
-    def _run(self) -> None:
-        wait = self._interval
-        while not self._stopped.wait(wait):
-            wait = self._wire.sent_at + self._interval - time.monotonic()
-            if wait > 0:
-                continue
-            try:
-                self._wire.send(EMPTY)
-            except NotConnectedError:
-                # Whoever uses the connection hears it, too.
-                return
-            wait = self._interval

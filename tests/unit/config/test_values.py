@@ -157,7 +157,7 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
         (values.TEXT, "a\tb", "the value holds a control character, U+0009", "", 1),
         (values.SYSTEM, "dropbox", "type 'dropbox' is not supported yet", "write stomp, amqp or nats", 0),
         (values.SYSTEM, "NATS", "'NATS' is no known type", "did you mean nats?", 0),
-        (values.SYSTEM, "mqtt", "'mqtt' is no known type", "write stomp or nats", 0),
+        (values.SYSTEM, "mqtt", "'mqtt' is no known type", "write stomp, amqp or nats", 0),
         (values.REPLICATION, "0", "'0' is not a whole number from 1 to 32767, or 'broker'", "", 0),
         (
             KEY_HEADER,
