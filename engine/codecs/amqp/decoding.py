@@ -33,7 +33,7 @@ from engine.codecs.amqp.values import (
     UShort,
 )
 
-__all__ = ["CUT_OFF", "MOST_DEPTH", "READERS", "cut_off", "decode", "decode_at"]
+__all__ = ["MOST_DEPTH", "READERS", "UNREADABLE", "decode", "decode_at", "unreadable"]
 
 MOST_DEPTH = 64
 """Of values within values."""
@@ -42,8 +42,8 @@ Reader = Callable[[bytes, int, int], tuple[Any, int]]
 """Takes the bytes, where the value starts behind its constructor, and how much deeper it may go; gives the value and
 where it ends."""
 
-CUT_OFF = (IndexError, struct.error)
-"""What a reader raises at the end of the bytes, beside `AmqpError`."""
+UNREADABLE = (IndexError, struct.error, UnicodeDecodeError)
+"""What a reader raises, beside `AmqpError`, where the bytes end or a string is none."""
 
 _MOST_EMPTY = 4096
 _LAST_CHAR = 0x10FFFF
@@ -69,12 +69,18 @@ def decode_at(data: bytes, at: int) -> tuple[Any, int]:
     """
     try:
         return READERS[data[at]](data, at + 1, MOST_DEPTH)
-    except CUT_OFF as error:
-        raise cut_off(data, at) from error
+    except UNREADABLE as error:
+        raise unreadable(error, data, at) from error
 
 
-def cut_off(data: bytes, at: int) -> AmqpError:
-    """The error for bytes that end within a value."""
+def unreadable(error: Exception, data: bytes, at: int) -> AmqpError:
+    """The error to show for one of `UNREADABLE`, in the value at that offset."""
+    if isinstance(error, UnicodeDecodeError):
+        return AmqpError(f"a string in the value at byte {at} is no UTF-8: {error.reason}")
+    return _cut_off(data, at)
+
+
+def _cut_off(data: bytes, at: int) -> AmqpError:
     return AmqpError(f"the value at byte {at} is cut off: there are {len(data)} bytes")
 
 
@@ -106,7 +112,7 @@ def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
     def read(data: bytes, at: int, _: int) -> tuple[Any, int]:
         end = at + size
         if end > len(data):
-            raise cut_off(data, at - 1)
+            raise _cut_off(data, at - 1)
         return make(data[at:end]), end
 
     return read
@@ -130,7 +136,7 @@ def _binary8(data: bytes, at: int, _: int) -> tuple[bytes, int]:
     at += 1
     end = at + data[at - 1]
     if end > len(data):
-        raise cut_off(data, at - 2)
+        raise _cut_off(data, at - 2)
     return data[at:end], end
 
 
@@ -138,7 +144,7 @@ def _binary32(data: bytes, at: int, _: int) -> tuple[bytes, int]:
     at += 4
     end = at + _UINT.unpack_from(data, at - 4)[0]
     if end > len(data):
-        raise cut_off(data, at - 5)
+        raise _cut_off(data, at - 5)
     return data[at:end], end
 
 
@@ -146,19 +152,13 @@ def _string8(data: bytes, at: int, _: int) -> tuple[str, int]:
     at += 1
     end = at + data[at - 1]
     if end > len(data):
-        raise cut_off(data, at - 2)
-    try:
-        return data[at:end].decode(), end
-    except UnicodeDecodeError as error:
-        raise AmqpError(f"the string at byte {at} is no UTF-8") from error
+        raise _cut_off(data, at - 2)
+    return data[at:end].decode(), end
 
 
 def _string32(data: bytes, at: int, depth: int) -> tuple[str, int]:
     raw, end = _binary32(data, at, depth)
-    try:
-        return raw.decode(), end
-    except UnicodeDecodeError as error:
-        raise AmqpError(f"the string at byte {at} is no UTF-8") from error
+    return raw.decode(), end
 
 
 def _symbol(read_bytes: Reader) -> Reader:
@@ -196,8 +196,15 @@ def _items(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[list
         raise _unlikely(data, at, end, count, depth)
     values = []
     for _ in range(count):
-        value, at = READERS[data[at]](data, at + 1, depth - 1)
-        values.append(value)
+        code = data[at]
+        if code == _STRING8:
+            # Most values are, and a call takes as long as the rest. Where it ends is seen below.
+            begin = at + 2
+            at = begin + data[at + 1]
+            values.append(data[begin:at].decode())
+        else:
+            value, at = READERS[code](data, at + 1, depth - 1)
+            values.append(value)
     if at != end:
         raise _other_size(start, at, end)
     return values, end
@@ -220,7 +227,14 @@ def _pairs(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[Map,
         raise AmqpError(f"the map at byte {at} has a key without a value")
     pairs = Map()
     for _ in range(count // 2):
-        key, at = READERS[data[at]](data, at + 1, depth - 1)
+        code = data[at]
+        if code == _STRING8:
+            # As in a list.
+            begin = at + 2
+            at = begin + data[at + 1]
+            key: Any = data[begin:at].decode()
+        else:
+            key, at = READERS[code](data, at + 1, depth - 1)
         value, at = READERS[data[at]](data, at + 1, depth - 1)
         pairs.append((key, value))
     if at != end:
@@ -305,6 +319,7 @@ def _other_size(start: int, at: int, end: int) -> AmqpError:
 _UINT = struct.Struct(">I")
 _UINTS = struct.Struct(">II")
 _DESCRIBED = 0x00
+_STRING8 = 0xA1
 _WITHOUT_BYTES = frozenset((0x40, 0x41, 0x42, 0x43, 0x44, 0x45))
 _SIGNED = [*range(128), *range(-128, 0)]
 
@@ -353,4 +368,4 @@ _TABLE: dict[int, Reader] = {
 """By constructor, section 1.6."""
 
 READERS: list[Reader] = [_TABLE.get(code, _unknown) for code in range(256)]
-"""The reader of each constructor. They raise `AmqpError`, and at the end of the bytes one of `CUT_OFF`."""
+"""The reader of each constructor. They raise `AmqpError` and what is in `UNREADABLE`."""

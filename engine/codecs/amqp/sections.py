@@ -8,12 +8,16 @@ without a body is not what the specification allows, but what brokers send: it i
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from engine.codecs.amqp.decoding import CUT_OFF, MOST_DEPTH, READERS, cut_off
+from engine.codecs.amqp.decoding import MOST_DEPTH, READERS, UNREADABLE, unreadable
+from engine.codecs.amqp.decoding import decode as decode_value
 from engine.codecs.amqp.encoding import encode, encode_list
 from engine.codecs.amqp.values import AmqpError, Map, Symbol, Timestamp, UByte, UInt, ULong, type_name
 
@@ -42,9 +46,15 @@ _TYPES: tuple[type, ...] = (list, Map, Map, list, Map, bytes, list, object, Map)
 _RANKS = (0, 1, 2, 3, 4, 5, 5, 5, 6)
 _BODY_RANK = 5
 _SMALL_ULONG = 0x53
+_SMALL, _LARGE = (0xC0, 0xC1), (0xD0, 0xD1)
+_LONGEST_KNOWN = 128
+_UINT = struct.Struct(">I")
+_OFTEN_THE_SAME = (_HEADER, _ANNOTATIONS)
 _DESCRIPTORS = tuple(bytes((0, _SMALL_ULONG, _FIRST + number)) for number in range(len(_NAMES)))
+_BY_DESCRIPTOR = {descriptor: number for number, descriptor in enumerate(_DESCRIPTORS)}
 
 _TEXT = (str, Symbol)
+_KEYS = (str, Symbol, ULong)
 _ID = (str, UUID, ULong, bytes)
 Fields = tuple[tuple[str, tuple[type, ...]], ...]
 _HEADER_FIELDS: Fields = (
@@ -123,45 +133,69 @@ class Sections:
 
 
 def decode(data: bytes) -> Sections:
-    """The sections of an encoded message.
+    """The sections of an encoded message; what is in them may be shared with others, and is not to be changed.
 
     Raises:
         AmqpError: the bytes are no message: cut off, out of order, or a section or field has a type that is not its.
     """
     found: list[Any] = [None] * len(_NAMES)
     parts: list[Any] = []
-    rank, body, body_at, at, start = -1, None, 0, 0, 0
+    body: int | None = None
+    rank, at, start, body_start, body_end = -1, 0, 0, 0, 0
     try:
         while at < len(data):
             start = at
-            number, at = _number(data, at)
+            number = _BY_DESCRIPTOR.get(data[at : at + 3], -1)
+            number, at = (number, at + 3) if number >= 0 else _number(data, at)
             if _RANKS[number] <= rank and not (number == body != VALUE and rank == _BODY_RANK):
                 raise _out_of_order(number, start)
             rank = _RANKS[number]
-            value, at = READERS[data[at]](data, at + 1, MOST_DEPTH)
+            value, at = _known(data, at) if number in _OFTEN_THE_SAME else READERS[data[at]](data, at + 1, MOST_DEPTH)
             if type(value) is not _TYPES[number] and number != VALUE:
                 raise AmqpError(f"section {_NAMES[number]} at byte {start} is of type {type_name(value)}")
+            if type(value) is Map and number != VALUE:
+                _check_keys(value, number)
             if rank == _BODY_RANK:
-                body, body_at = number, body_at or start
+                body, body_start, body_end = number, start if body is None else body_start, at
                 parts.append(value)
-                body_end = at
             else:
                 found[number] = value
-    except CUT_OFF as error:
-        raise cut_off(data, start) from error
+    except UNREADABLE as error:
+        raise unreadable(error, data, start) from error
+    header, properties = found[_HEADER], found[_PROPERTIES]
     return Sections(
-        None if found[_HEADER] is None else Header(*_fields(found[_HEADER], _HEADER_FIELDS, "header")),
+        None if header is None else Header(*_fields(header, _HEADER_FIELDS, "header")),
         found[_DELIVERY],
         found[_ANNOTATIONS],
-        None
-        if found[_PROPERTIES] is None
-        else Properties(*_fields(found[_PROPERTIES], _PROPERTIES_FIELDS, "properties")),
+        None if properties is None else Properties(*_fields(properties, _PROPERTIES_FIELDS, "properties")),
         found[_APPLICATION],
         body,
         None if body is None else _content(body, parts),
         found[_FOOTER],
-        b"" if body is None or body == DATA else data[body_at:body_end],
+        b"" if body is None or body == DATA else data[body_start:body_end],
     )
+
+
+def _check_keys(pairs: Map, number: int) -> None:
+    for key, _ in pairs:
+        if type(key) not in _KEYS:
+            raise AmqpError(f"section {_NAMES[number]} has a key of type {type_name(key)}")
+
+
+def _known(data: bytes, at: int) -> tuple[Any, int]:
+    """The list or map at an offset, looked up where it is short and another message had the same."""
+    code, size = data[at], _LONGEST_KNOWN
+    if code in _SMALL:
+        size = 2 + data[at + 1]
+    elif code in _LARGE:
+        size = 5 + _UINT.unpack_from(data, at + 1)[0]
+    if size < _LONGEST_KNOWN and at + size <= len(data):
+        with suppress(AmqpError):
+            return _decoded(data[at : at + size]), at + size
+    return READERS[data[at]](data, at + 1, MOST_DEPTH)
+
+
+_decoded = lru_cache(1000)(decode_value)
 
 
 def encode_sections(sections: Sections) -> bytes:
@@ -193,9 +227,7 @@ def encode_sections(sections: Sections) -> bytes:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """The section that begins at an offset, and where its value does."""
-    if data[at] == 0 and data[at + 1] == _SMALL_ULONG and 0 <= (number := data[at + 2] - _FIRST) < len(_NAMES):
-        return number, at + 3
+    """The section that begins at an offset in a longer form than usual, and where its value does."""
     if data[at] != 0:
         raise AmqpError(f"a section begins with byte 0, not {data[at]:#04x}, at byte {at}")
     descriptor, end = READERS[data[at + 1]](data, at + 2, 1)

@@ -7,7 +7,9 @@ by an annotation, keep what their senders meant where the tables would make some
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from engine.codecs.amqp.sections import Header, Properties, Sections, decode
@@ -41,7 +43,8 @@ _TIMES = (int, Timestamp, ULong)
 _AMQP_PRIORITY, _MOST_PRIORITY = 4, 9
 _MOST_INT = (1 << 31) - 1
 _UINTS = 1 << 32
-_LONGEST_NAME = 200
+_LONGEST_KNOWN = 100
+_MOST_KNOWN = 1000
 _NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), Map()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
@@ -56,11 +59,15 @@ class JmsMappingInbound:
 
     def __init__(self, settings: TransformerSettings) -> None:
         self._settings = settings
-        self._translate = translator(settings.name_translator or "InvalidToUnderscore")
+        translate = translator(settings.name_translator or "InvalidToUnderscore")
         self._vendor = vendor = settings.prefix_vendor
-        self._delivery_annotations = vendor + settings.prefix_delivery_annotations
-        self._message_annotations = vendor + settings.prefix_message_annotations
-        self._footer = vendor + settings.prefix_footer
+        self._delivery_annotations = _Names(vendor + settings.prefix_delivery_annotations, translate)
+        self._message_annotations = _Names(vendor + settings.prefix_message_annotations, translate)
+        self._footer = _Names(vendor + settings.prefix_footer, translate)
+        self._application_properties = _Names("", translate)
+        self._format, self._native = f"{vendor}MESSAGE_FORMAT", f"{vendor}NATIVE"
+        self._known: dict[int, _Given] = {}
+        """By identity of the annotations, which decoding gives again for the same bytes."""
 
     def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
         """The canonical message.
@@ -72,23 +79,45 @@ class JmsMappingInbound:
             sections = decode(encoded)
         except AmqpError as error:
             raise TransformError(f"no AMQP 1.0 message: {error}") from error
-        annotations = sections.message_annotations or _NO_PAIRS
-        marks = {name: value for name, value in annotations if type(name) is Symbol and name in _MARKS}
-        mark = marks.get(MESSAGE_TYPE)
-        message_type = int(mark) if type(mark) is Byte else None
-        draft = _Draft(self._translate, exact=message_type is not None)
+        given = self._given(sections.message_annotations or _NO_PAIRS)
+        draft = _Draft(given.properties.copy(), exact=given.message_type is not None)
         properties = sections.properties or _NO_PROPERTIES
         self._header(draft, sections.header or _NO_HEADER, properties)
-        self._properties(draft, properties, marks, address)
-        _marked(draft, marks)
-        draft.add_all(self._delivery_annotations, sections.delivery_annotations)
-        draft.add_all(self._message_annotations, [pair for pair in annotations if pair[0] != JMS_TYPE])
-        draft.add_all(self._footer, sections.footer)
+        self._properties(draft, properties, given.marks, address)
+        draft.fields.update(given.fields)
+        for name, value in sections.delivery_annotations or ():
+            draft.add(self._delivery_annotations[name], value)
+        for name, value in sections.footer or ():
+            draft.add(self._footer[name], value)
         origins = self._application(draft, sections.application_properties or _NO_PAIRS)
-        body, body_type, body_types = self._body(draft, sections, message_type)
-        draft.properties[f"{self._vendor}MESSAGE_FORMAT"] = Property(str(message_format), JmsType.LONG)
-        draft.properties[f"{self._vendor}NATIVE"] = _NOT_NATIVE
+        body, body_type, body_types = self._body(draft, sections, given.message_type)
+        draft.properties[self._format] = _format(message_format)
+        draft.properties[self._native] = _NOT_NATIVE
         return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
+
+    def _given(self, annotations: Map) -> _Given:
+        """What the message annotations say; looked up where another message had the same object."""
+        known = self._known.get(id(annotations))
+        if known is None or known.annotations is not annotations:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[id(annotations)] = self._read(annotations)
+        return known
+
+    def _read(self, annotations: Map) -> _Given:
+        marks = {name: value for name, value in annotations if type(name) is Symbol and name in _MARKS}
+        mark = marks.get(MESSAGE_TYPE)
+        given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None)
+        draft = _Draft(given.properties, exact=given.message_type is not None)
+        for name, value in annotations:
+            if type(name) is not Symbol or name != JMS_TYPE:
+                draft.add(self._message_annotations[name], value)
+        if isinstance(jms_type := marks.get(JMS_TYPE), str):
+            given.fields["JMSType"] = str(jms_type)
+        delivery_time = marks.get(DELIVERY_TIME)
+        if isinstance(delivery_time, _TIMES) and delivery_time > 0:
+            given.fields["JMSDeliveryTime"] = str(int(delivery_time))
+        return given
 
     def _header(self, draft: _Draft, header: Header, properties: Properties) -> None:
         settings, fields = self._settings, draft.fields
@@ -114,7 +143,7 @@ class JmsMappingInbound:
             draft.properties[f"{self._vendor}FirstAcquirer"] = to_property(header.first_acquirer, exact=True)
 
     def _properties(self, draft: _Draft, found: Properties, marks: Mapping[Symbol, Any], address: str) -> None:
-        fields, vendor = draft.fields, self._vendor
+        fields = draft.fields
         own = found.message_id is None or self._settings.overwrite_message_id
         fields["JMSMessageID"] = new_message_id() if own else ids.message_id(found.message_id)  # type: ignore[arg-type]
         kind = address.partition(":")[0]
@@ -133,28 +162,36 @@ class JmsMappingInbound:
             fields["JMSXGroupSeq"] = str(number if number <= _MOST_INT else number - _UINTS)
         if found.user_id:
             _user(draft, found.user_id)
-        if found.subject is not None and draft.exact:
-            fields["JMSType"] = found.subject
-        for name, value in (
-            ("Subject", found.subject),
-            ("ContentType", found.content_type),
-            ("ContentEncoding", found.content_encoding),
-            ("ReplyToGroupID", found.reply_to_group_id),
-        ):
-            if value is not None:
-                draft.properties[vendor + name] = Property(str(value), _STRING)
+        self._texts(draft, found)
+
+    def _texts(self, draft: _Draft, found: Properties) -> None:
+        """Adds the texts that become properties."""
+        vendor = self._vendor
+        if found.subject is not None:
+            draft.properties[f"{vendor}Subject"] = Property(str(found.subject), _STRING)
+            if draft.exact:
+                draft.fields["JMSType"] = found.subject
+        if found.content_type is not None:
+            draft.properties[f"{vendor}ContentType"] = Property(str(found.content_type), _STRING)
+        if found.content_encoding is not None:
+            draft.properties[f"{vendor}ContentEncoding"] = Property(str(found.content_encoding), _STRING)
+        if found.reply_to_group_id is not None:
+            draft.properties[f"{vendor}ReplyToGroupID"] = Property(str(found.reply_to_group_id), _STRING)
 
     def _application(self, draft: _Draft, pairs: Map) -> tuple[str, ...]:
         """Adds the application properties; gives the bridges that the message came through."""
         origins: tuple[str, ...] = ()
         type_property = self._settings.jms_type_property
+        names = self._application_properties
         for name, value in pairs:
-            if name == ORIGIN and isinstance(value, str):
-                origins = tuple(value.split(","))
+            translated = names[name]
+            if translated is None:
+                if name == ORIGIN and isinstance(value, str):
+                    origins = tuple(value.split(","))
             elif name == type_property and isinstance(value, str):
                 draft.fields["JMSType"] = str(value)
             else:
-                draft.add("", name, value)
+                draft.add(translated, value)
         return origins
 
     def _body(self, draft: _Draft, sections: Sections, message_type: int | None) -> Body:
@@ -166,48 +203,68 @@ class JmsMappingInbound:
         return body
 
 
+class _Names(dict[Any, str | None]):
+    """What names are translated into, with a prefix; None for one that nobody outside may give."""
+
+    def __init__(self, prefix: str, translate: Translator) -> None:
+        super().__init__()
+        self._prefix = prefix
+        self._translate = translate
+
+    def __missing__(self, name: Any) -> str | None:
+        text = str(name)
+        found: str | None = self._prefix + self._translate(text)
+        if (found or "").startswith(_BRIDGE) or text.startswith(_BRIDGE):
+            found = None
+        # A program uses the same names again and again.
+        if len(text) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
+            self[name] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What message annotations say."""
+
+    annotations: Map
+    marks: Mapping[Symbol, Any]
+    message_type: int | None
+    """Of a JMS client; all others have none."""
+    fields: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, Property] = field(default_factory=dict)
+
+
 class _Draft:
     """A message in the making."""
 
-    __slots__ = ("_translate", "exact", "fields", "properties")
+    __slots__ = ("exact", "fields", "properties")
 
-    def __init__(self, translate: Translator, *, exact: bool) -> None:
-        self._translate = translate
+    def __init__(self, properties: dict[str, Property], *, exact: bool) -> None:
         self.exact = exact
         """Whether types are meant as those of JMS, see `conversion`."""
         self.fields: dict[str, str] = {}
-        self.properties: dict[str, Property] = {}
+        self.properties = properties
 
-    def add_all(self, prefix: str, pairs: Iterable[tuple[Any, Any]] | None) -> None:
-        """Adds properties with a prefix."""
-        for name, value in pairs or ():
-            self.add(prefix, name, value)
-
-    def add(self, prefix: str, name: Any, value: Any) -> None:
-        """Adds a property under its translated name, or the fault why it is none; null is no value."""
-        translated = prefix + self._translate(name if isinstance(name, str) else str(name)[:_LONGEST_NAME])
-        if value is None or translated.startswith(_BRIDGE) or (type(name) is str and name.startswith(_BRIDGE)):
+    def add(self, name: str | None, value: Any) -> None:
+        """Adds a property, or the fault why it is none; null is no value."""
+        if value is None or name is None:
             return
-        if translated in self.properties or translated in HEADER_FIELDS:
-            self.fault(translated, f"{name!r:.200} would have the name of another field or property")
+        if name in self.properties or name in HEADER_FIELDS:
+            self.fault(name, f"{str(value)[:200]!r}, as another field or property has this name")
             return
         try:
-            self.properties[translated] = to_property(value, exact=self.exact)
+            self.properties[name] = to_property(value, exact=self.exact)
         except UnfitError as error:
-            self.fault(translated, str(error))
+            self.fault(name, str(error))
 
     def fault(self, name: str, what: str) -> None:
         """Says what a property could not hold."""
         self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
 
 
-def _marked(draft: _Draft, marks: Mapping[Symbol, Any]) -> None:
-    """Sets what only annotations tell."""
-    if isinstance(jms_type := marks.get(JMS_TYPE), str):
-        draft.fields["JMSType"] = str(jms_type)
-    delivery_time = marks.get(DELIVERY_TIME)
-    if isinstance(delivery_time, _TIMES) and delivery_time > 0:
-        draft.fields["JMSDeliveryTime"] = str(int(delivery_time))
+@lru_cache(256)
+def _format(message_format: int) -> Property:
+    return Property(str(message_format), JmsType.LONG)
 
 
 def _user(draft: _Draft, user: bytes) -> None:
