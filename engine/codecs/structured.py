@@ -151,6 +151,8 @@ _DECODER = json.JSONDecoder(parse_constant=_constant)
 def _json(body: bytes) -> Any:
     try:
         return _DECODER.decode(body.decode())
+    except UnicodeDecodeError as error:
+        raise StructureError("the body is no JSON: it is no UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise StructureError(f"the body is no JSON: {str(error)[:200]}") from error
 

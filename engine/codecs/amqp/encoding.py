@@ -47,7 +47,7 @@ def encode(value: Any) -> bytes:
     try:
         return _WRITERS[type(value)](value)
     except KeyError as error:
-        raise AmqpError(f"{type(error.args[0]).__name__} {value!r:.100} is no type of AMQP") from error
+        raise AmqpError(f"{error.args[0].__name__} is no type of AMQP, in {value!r:.100}") from error
     except (struct.error, OverflowError) as error:
         raise AmqpError(f"a number in {value!r:.100} does not fit its type {type_name(value)}: {error}") from error
 
