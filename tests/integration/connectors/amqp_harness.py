@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from engine.message import BodyType
 from tests.integration.connectors.sinks import Arrived
 from tests.integration.connectors.stomp_harness import StompHarness
 
@@ -76,8 +78,8 @@ class AmqpSinkHarness:
         return f"queue/{name}"
 
     def refused(self, message: Message) -> tuple[str, Message]:
-        # There is a queue of that name.
-        return "topic/DLQ", message
+        # A number is no map.
+        return "queue/any", replace(message, body_type=BodyType.MAP)
 
     def arrived(self, name: str, count: int) -> list[Arrived]:
         found = []
