@@ -10,20 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["NAME_TRANSLATORS", "Transformer", "TransformerSettings", "Transformers"]
+__all__ = ["CLASSES", "NAME_TRANSLATORS", "Transformer", "TransformerSettings", "Transformers"]
 
 _PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
 
 
-def _spellings(name: str, suffix: str) -> Mapping[str, str]:
+def _spellings(name: str, *suffixes: str) -> tuple[str, ...]:
     """All that a name may be written like: short, as a class of SwiftMQ, and as its full name."""
-    return dict.fromkeys((name, f"{name}{suffix}", f"{_PACKAGE}.{name}{suffix}"), name)
+    classes = [f"{name}{suffix}" for suffix in suffixes]
+    return (name, *classes, *(f"{_PACKAGE}.{each}" for each in classes))
 
 
 NAME_TRANSLATORS: Mapping[str, str] = {
-    **_spellings("InvalidToUnderscore", "NameTranslator"),
-    **_spellings("UnderscoreToDash", "NameTranslator"),
-    **_spellings("Null", "NameTranslator"),
+    spelling: name
+    for name in ("InvalidToUnderscore", "UnderscoreToDash", "Null")
+    for spelling in _spellings(name, "NameTranslator")
 }
 """Every spelling of the name translators that there are, to its short one."""
 
@@ -35,6 +36,12 @@ class Transformer(StrEnum):
     """Sections and JMS fields become one another."""
     AMQP_NATIVE = "AMQPNative"
     """The encoded message is the body of a BytesMessage."""
+
+
+CLASSES: Mapping[str, Transformer] = {
+    spelling: each for each in Transformer for spelling in _spellings(each, "InboundTransformer", "OutboundTransformer")
+}
+"""Every spelling of the transformers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

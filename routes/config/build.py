@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from routes.config.addresses import KAFKA
+from routes.config.transformers import transformers
 from routes.model import (
     Config,
     EmbeddedConfig,
@@ -144,6 +145,7 @@ def _source(settings: Settings, name: str) -> SourceConfig:
         format=get("format"),
         stream=get("stream"),
         consumer=get("consumer"),
+        transformers=transformers(settings, "source", name),
     )
 
 
@@ -156,6 +158,7 @@ def _sink(settings: Settings, name: str) -> SinkConfig:
         stream=get("stream"),
         reply_to=get("reply-to"),
         reply_timeout_seconds=get("reply-timeout"),
+        transformers=transformers(settings, "sink", name),
     )
 
 

@@ -8,6 +8,7 @@ from routes.config.addresses import KAFKA
 from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.kafka_checks import KAFKA_CHECKS
+from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.targets import sink_topic
@@ -22,7 +23,7 @@ _SHORTEST_REALTIME_INTERVAL = 5.0
 
 def check(settings: Settings) -> None:
     """Add the faults of every check."""
-    for rule in (*_CHECKS, *BROKER_CHECKS, *KAFKA_CHECKS):
+    for rule in (*_CHECKS, *BROKER_CHECKS, *TRANSFORMER_CHECKS, *KAFKA_CHECKS):
         rule(settings)
 
 

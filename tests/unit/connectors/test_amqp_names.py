@@ -165,15 +165,17 @@ def test_each_field_of_a_selector_is_translated(field: str, expected: str) -> No
     [
         ("amqp.correlation_id = 'it''s amqp.to' AND x = 1", "JMSCorrelationID = 'it''s amqp.to' AND x = 1"),
         ("amqp.durable = TRUE", "JMSDeliveryMode = 'PERSISTENT'"),
-        ("amqp.durable <> true OR amqp.durable=false", "JMSDeliveryMode <> 'PERSISTENT' OR JMSDeliveryMode = 'NON_PERSISTENT'"),
+        ("amqp.durable <> true", "JMSDeliveryMode <> 'PERSISTENT'"),
+        ("x OR amqp.durable=false", "x OR JMSDeliveryMode = 'NON_PERSISTENT'"),
         ("amqp.durable = trueish", "JMSDeliveryMode = trueish"),
-        ("my.amqp.priority = 1 AND amqp.priority.x = 2 AND $amqp.to = 3", "my.amqp.priority = 1 AND amqp.priority.x = 2 AND $amqp.to = 3"),
+        ("my.amqp.priority = 1", "my.amqp.priority = 1"),
+        ("amqp.priority.x = 2 AND $amqp.to = 3", "amqp.priority.x = 2 AND $amqp.to = 3"),
         ("amqp.unknown = 1", "amqp.unknown = 1"),
         ("x = 'amqp.priority", "x = 'amqp.priority"),
         ('"amqp.priority" = 4', '"amqp.priority" = 4'),
         ("JMSPriority = 4", "JMSPriority = 4"),
         ("", ""),
     ],
-)  # fmt: skip
+)
 def test_only_whole_names_outside_of_literals_are_translated(selector: str, expected: str) -> None:
     assert translated_selector(selector) == expected
