@@ -61,6 +61,8 @@ _REFUSING = frozenset(
 """What no other try can change."""
 _PASSING = frozenset({"amqp:resource-limit-exceeded", "amqp:resource-locked"})
 """What passes by itself."""
+_ARTEMIS_REFUSING = ("AMQ229032", "AMQ229216")
+"""What Artemis calls an internal error: the user may not create the address or queue, no name for a queue."""
 
 
 class AmqpSink:
@@ -196,13 +198,12 @@ class AmqpSink:
         for address, link in [(each, link) for each, link in self._links.items() if link.fault]:
             condition = link.fault
             assert condition is not None
-            if link.sent or condition.name not in _REFUSING:
+            final = not link.sent and [each for each in link.unsent if self._is_final(each, condition)]
+            if not final or len(final) < len(link.unsent):
                 raise self._session.fail(f"the broker says of {address}: {condition}", _DOUBT_SECONDS)
             del self._links[address]
-            why = f"the broker says: {condition}; may the bridge send to {address}?"
-            for concerned in link.unsent:
-                del self._open[concerned]
-                self._known.append(Outcome(concerned, why))
+            for each in final:
+                self._told(each, f"the broker says: {condition}; may the bridge send to {address}?")
 
     def _settled(self, fields: Sequence[Any]) -> None:
         """What the broker says of deliveries."""
@@ -252,7 +253,9 @@ class AmqpSink:
 
     def _is_final(self, message: int, condition: Condition) -> bool:
         """Whether a message is refused for good. Of what the broker does not explain, after some tries."""
-        if condition.name in _REFUSING or condition.name in _PASSING:
-            return condition.name in _REFUSING
+        if condition.name in _PASSING:
+            return False
+        if condition.name in _REFUSING or condition.description.startswith(_ARTEMIS_REFUSING):
+            return True
         self._doubts[message] = self._doubts.get(message, 0) + 1
         return self._doubts[message] >= _MOST_DOUBTS
