@@ -148,6 +148,8 @@ class Route:
     sink the key of the journal, which keeps the order of what belongs together."""
     on_soft_failure: Policy = Policy.STOP
     conversion: BodyConversion = BodyConversion.AS_IS
+    any_body: bool = False
+    """Whether messages of every type can go there: its sink makes of each what it is (AMQP)."""
     added: bool = False
     """Whether the bridge added it, for replies to requests."""
 

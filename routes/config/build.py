@@ -23,7 +23,7 @@ from routes.model import (
     Target,
 )
 from routes.predicate import parse
-from routes.targets import REPLY_SINK, REPLY_TO, Reference, Template, reply_route, sink_topic
+from routes.targets import REPLY_SINK, REPLY_TO, Reference, System, Template, reply_route, sink_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,14 +73,16 @@ def _routes(settings: Settings, sinks: Sequence[SinkConfig]) -> tuple[Route, ...
 
 def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
     policy = settings.get("routes.NAME.on-soft-failure", name)
+    target = _target(settings.get("routes.NAME.out.topic", name), sinks)
     return Route(
         name=settings.get("routes.NAME.name", name) or name,
         include=settings.get("routes.NAME.in.include", name),
-        target=_target(settings.get("routes.NAME.out.topic", name), sinks),
+        target=target,
         exclude=settings.get("routes.NAME.in.exclude", name),
         key=settings.get("routes.NAME.conv.key", name),
         on_soft_failure=policy or settings.get("routing.on-soft-failure"),
         conversion=settings.get("routes.NAME.conv.body", name),
+        any_body=any(sink.name == target.sink and sink.type is System.AMQP for sink in sinks),
     )
 
 
@@ -88,7 +90,8 @@ def _reply_route(sink: SinkConfig, policy: Policy) -> Route:
     """Takes the replies for those who asked on the broker of this sink."""
     include = parse(f"{REPLY_SINK} = '{sink.name}'")
     target = Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name)
-    return Route(reply_route(sink.name), include, target, on_soft_failure=policy, added=True)
+    any_body = sink.type is System.AMQP
+    return Route(reply_route(sink.name), include, target, on_soft_failure=policy, any_body=any_body, added=True)
 
 
 def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
