@@ -235,7 +235,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
         return descriptor - _FIRST, end
     if type(descriptor) is Symbol and descriptor in _BY_NAME:
         return _BY_NAME[descriptor], end
-    raise AmqpError(f"there is no section {type_name(descriptor)} {str(descriptor)[:100]}, at byte {at}")
+    raise AmqpError(f"there is no section {type_name(descriptor)} {descriptor!r:.100}, at byte {at}")
 
 
 def _out_of_order(number: int, at: int) -> AmqpError:

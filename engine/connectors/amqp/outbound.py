@@ -32,7 +32,6 @@ from engine.message import ORIGIN
 
 if TYPE_CHECKING:
     from engine.message import Message
-    from routes.properties import Property
     from routes.transformers import TransformerSettings
 
 __all__ = ["JmsMappingOutbound"]
@@ -42,8 +41,15 @@ _KINDS = {"queue": Byte(0), "topic": Byte(1)}
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 """Annotations that are made anew, with the underscores that a translator may have put into their names."""
-_ANNOTATIONS = 1
-"""The place of message annotations among the maps that prefixes lead to."""
+_ELSEWHERE = (
+    *("FirstAcquirer", "Subject", "ContentType", "ContentEncoding", "ReplyToGroupID"),
+    *("MESSAGE_FORMAT", "NATIVE"),
+)
+"""Vendor properties that have a field of their own, or say only how the message came."""
+_DELIVERY, _MESSAGE, _APPLICATION, _FOOTER = range(4)
+"""The sections that properties go to."""
+_LONGEST_KNOWN = 100
+_MOST_KNOWN = 1000
 _UINTS = 1 << 32
 _PRIORITIES = range(10)
 _TIMES = range(1, 1 << 63)
@@ -58,23 +64,9 @@ class JmsMappingOutbound:
 
     def __init__(self, settings: TransformerSettings) -> None:
         self._settings = settings
-        self._translate = translator(settings.name_translator or "Null")
         self._vendor = vendor = settings.prefix_vendor
         self._message_type = f"{vendor}{settings.prefix_message_annotations}{MESSAGE_TYPE.replace('-', '_')}"
-        self._fields = frozenset(
-            vendor + name
-            for name in (
-                *("FirstAcquirer", "Subject", "ContentType", "ContentEncoding", "ReplyToGroupID"),
-                *("MESSAGE_FORMAT", "NATIVE"),
-            )
-        )
-        """Properties that have a place of their own, or say only how the message came."""
-        prefixes = (
-            (settings.prefix_delivery_annotations, 0),
-            (settings.prefix_message_annotations, 1),
-            (settings.prefix_footer, 2),
-        )
-        self._prefixes = tuple((vendor + prefix, place) for prefix, place in prefixes)
+        self._places = _Places(settings)
 
     def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
         """The encoded message, and its message format, 0.
@@ -82,25 +74,28 @@ class JmsMappingOutbound:
         Raises:
             RefusedError: AMQP cannot carry it.
         """
-        kind, name = _parse(address)
+        kind, to = _parse(address)
         sections = Sections(header=self._header(message))
-        sections.properties = self._properties(message, name)
+        sections.properties = self._properties(message, to)
         annotations = Map([(MESSAGE_TYPE, self._type(message)), (DESTINATION, _KINDS[kind])])
-        if reply_to is None:
-            reply_to = message.headers.get("JMSReplyTo")
-        if reply_to is not None:
-            reply_kind, sections.properties.reply_to = _parse(reply_to)
-            annotations.append((REPLY_TO, _KINDS[reply_kind]))
+        if reply := _ADDRESS.fullmatch(reply_to or message.headers.get("JMSReplyTo", "")):
+            sections.properties.reply_to = reply[2]
+            annotations.append((REPLY_TO, _KINDS[reply[1]]))
         application = self._jms_type(message, sections.properties, annotations)
         if delivery := _number(message.headers, "JMSDeliveryTime", _TIMES):
             annotations.append((DELIVERY_TIME, delivery))
-        maps = (Map(), annotations, Map())
+        maps = (Map(), annotations, application, Map())
         for name, value in message.properties.items():
-            self._place(name, value, maps, application)
+            if (place := self._places[name]) is not None:
+                maps[place[0]].append((place[1], property_of(value)))
         if message.origins:
             application.append((ORIGIN, ",".join(message.origins)))
-        sections.delivery_annotations, sections.message_annotations, sections.footer = maps
-        sections.application_properties = application
+        (
+            sections.delivery_annotations,
+            sections.message_annotations,
+            sections.application_properties,
+            sections.footer,
+        ) = maps
         write_body(message, sections)
         try:
             return encode_sections(sections), _FORMAT
@@ -169,19 +164,39 @@ class JmsMappingOutbound:
             return Byte(MESSAGE)
         return Byte(MESSAGE_TYPES[message.body_type])
 
-    def _place(self, name: str, value: Property, maps: tuple[Map, Map, Map], application: Map) -> None:
-        """Adds a property to the section that its name says."""
-        if name in self._fields or name.startswith(_BRIDGE):
-            return
-        for prefix, place in self._prefixes:
+
+class _Places(dict[str, tuple[int, str] | None]):
+    """Where each property goes: a section and its name there; None for one that is not sent as such."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        vendor = settings.prefix_vendor
+        self._translate = translator(settings.name_translator or "Null")
+        self._type_property = settings.jms_type_property
+        self._elsewhere = frozenset(vendor + name for name in _ELSEWHERE)
+        self._prefixes = (
+            (vendor + settings.prefix_delivery_annotations, _DELIVERY),
+            (vendor + settings.prefix_message_annotations, _MESSAGE),
+            (vendor + settings.prefix_footer, _FOOTER),
+        )
+
+    def __missing__(self, name: str) -> tuple[int, str] | None:
+        found = self._found(name)
+        # A program uses the same names again and again.
+        if len(name) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
+            self[name] = found
+        return found
+
+    def _found(self, name: str) -> tuple[int, str] | None:
+        if name in self._elsewhere or name.startswith(_BRIDGE):
+            return None
+        for prefix, section in self._prefixes:
             if name.startswith(prefix):
                 translated = self._translate(name[len(prefix) :])
-                if place != _ANNOTATIONS or translated.replace("-", "_") not in _OWN:
-                    maps[place].append((Symbol(translated), property_of(value)))
-                return
+                own = section == _MESSAGE and translated.replace("-", "_") in _OWN
+                return None if own else (section, Symbol(translated))
         translated = self._translate(name)
-        if translated != self._settings.jms_type_property:
-            application.append((translated, property_of(value)))
+        return None if translated == self._type_property else (_APPLICATION, translated)
 
 
 def _parse(address: str) -> tuple[str, str]:

@@ -93,7 +93,7 @@ def test_bodies_of_several_sections_are_one() -> None:
         ((DATUM, FOOTER, DATUM), "section data at byte 17 is another body; sections have an order"),
         (("00 53 79 40",), "there is no section ulong 121, at byte 0"),
         (("00 53 6f 40",), "there is no section ulong 111, at byte 0"),
-        (("00 a3 01 78 40",), "there is no section symbol x, at byte 0"),
+        (("00 a3 01 78 40",), "there is no section symbol 'x', at byte 0"),
         (("00 55 70 45",), "there is no section long 112, at byte 0"),
         (("53 77 40",), "a section begins with byte 0, not 0x53, at byte 0"),
         (("00 53",), "the value at byte 0 is cut off: there are 2 bytes"),

@@ -112,6 +112,7 @@ FIELDS: list[tuple[str, str, Any]] = [
     ("JMSXUserID=jö", "properties.user_id", "jö".encode()),
     ("JMSDestination=queue:elsewhere", "properties.to", "orders"),
     ("JMSReplyTo=topic:back", "properties.reply_to", "back"),
+    ("JMSReplyTo=somewhere", "properties.reply_to", None),
     ("JMSCorrelationID=c", "properties.correlation_id", "c"),
     (
         "JMSCorrelationID=ID:AMQP_UUID:00000000-0000-0000-0000-000000000007",
