@@ -28,6 +28,7 @@ ABOVE = {
     "routes.properties": ("routes",),
     "routes.model": ("routes.config",),
     "routes.targets": ("routes.config", "routes.model"),
+    "routes.transformers": ("routes.config", "routes.model"),
     "routes.predicate": ("routes.config",),
     "engine.errors": ("engine",),
     "engine.message": ("engine",),
