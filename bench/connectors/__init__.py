@@ -86,7 +86,7 @@ def _rounds(case: Case, options: Options) -> list[Pass]:
 @contextmanager
 def _servers(kafka: Broker, options: Options) -> Iterator[Servers]:
     folder = options.folder / f"servers-{uuid.uuid4().hex[:8]}"
-    nats, stomp = "", ""
+    nats, stomp, amqp = "", "", ""
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         if any(name.startswith("nats") for name in options.connectors):
@@ -95,13 +95,12 @@ def _servers(kafka: Broker, options: Options) -> Iterator[Servers]:
             stack.callback(server.stop)
             server.start()
             nats = server.url
-        if any(name.startswith("stomp") for name in options.connectors):
-            core, own, amqp = free_ports(3)
-            artemis = EmbeddedArtemis(folder, core, own, amqp, programs.JARS, heap_megabytes=_HEAP_MEGABYTES)
+        if any(name.startswith(("stomp", "amqp")) for name in options.connectors):
+            artemis = EmbeddedArtemis(folder, *free_ports(3), programs.JARS, heap_megabytes=_HEAP_MEGABYTES)
             stack.callback(artemis.stop)
             artemis.start()
-            stomp = artemis.stomp_url
-        yield Servers(kafka, nats, stomp)
+            stomp, amqp = artemis.stomp_url, artemis.amqp_url
+        yield Servers(kafka, nats, stomp, amqp)
 
 
 def _pass(case: Case, contestant: str, workers: int, options: Options) -> Pass:

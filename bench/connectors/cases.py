@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.broker import PARTITIONS
+from bench.connectors.amqp_side import fill
 from bench.connectors.artemis_side import Queues
 from bench.connectors.nats_side import Counter, Publisher, Streams, line
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
@@ -39,6 +40,8 @@ class Servers:
     nats: str
     """The url; empty where no case needs the server, as the next one."""
     stomp: str
+    amqp: str
+    """Of the same broker."""
 
 
 class Case(ABC):
@@ -258,8 +261,43 @@ class _QueueSink(_Sink):
         return {**super().settings(run), ".type": "stomp", ".url": self.servers.stomp}
 
 
+class _AmqpSource(_Source):
+    name, loop = "amqp-source", "amqp-source"
+
+    def open(self) -> None:
+        self._queues = Queues(self.servers.stomp)
+
+    def begin(self, run: str) -> None:
+        super().begin(run)
+        self._queues.remove(self.place)
+        fill(self.servers.amqp, self.place, map(_message, range(self.messages)))
+
+    def left(self, run: str) -> int:
+        return self._queues.count(self.place)
+
+    def close(self) -> None:
+        self._queues.close()
+
+    def bare(self, run: str) -> Mapping[str, str]:
+        return {**super().bare(run), "url": self.servers.amqp}
+
+    def settings(self, run: str) -> Mapping[str, str]:
+        amqp = {".type": "amqp", ".url": self.servers.amqp, ".destinations": f"queue:{self.place}"}
+        return {**super().settings(run), **amqp}
+
+
+class _AmqpSink(_QueueSink):
+    name, loop = "amqp-sink", "amqp-sink"
+
+    def bare(self, run: str) -> Mapping[str, str]:
+        return {**super().bare(run), "url": self.servers.amqp}
+
+    def settings(self, run: str) -> Mapping[str, str]:
+        return {**super().settings(run), ".type": "amqp", ".url": self.servers.amqp}
+
+
 CASES: Mapping[str, Callable[[Servers, int], Case]] = {
-    case.name: case for case in (_CoreSource, _StreamSource, _CoreSink, _StreamSink, _QueueSink)
+    case.name: case for case in (_CoreSource, _StreamSource, _AmqpSource, _CoreSink, _StreamSink, _QueueSink, _AmqpSink)
 }
 """By name."""
 
