@@ -113,13 +113,12 @@ class AmqpSession:
         # The broker shows itself in half of the time that we tell it.
         opened = performatives.open_(self._container, self.endpoint.host, int(beat * 2000), _PRODUCT)
         self.send(opened, performatives.begin())
-        self._opened(self._expect(Code.OPEN, deadline), beat)
-        self._begun(self._expect(Code.BEGIN, deadline))
-
-    @property
-    def lost(self) -> bool:
-        """Whether there is no connection."""
-        return self._wire is None
+        try:
+            self._opened(self._expect(Code.OPEN, deadline), beat)
+            self._begun(self._expect(Code.BEGIN, deadline))
+        except AmqpError as error:
+            raise self._senseless(error) from error
+        self._hear(b"")
 
     def send(self, *bodies: bytes) -> None:
         """Performatives, in one write; NotConnectedError if the connection is gone."""
@@ -173,12 +172,7 @@ class AmqpSession:
                 raise self.fail(f"the broker has been silent for {now - self._heard:.0f} s, in spite of heart-beats")
             return False
         self._heard = now
-        try:
-            for kind, _, body in self._parser.feed(data):
-                if kind == AMQP:
-                    self._take(body)
-        except (FrameError, AmqpError) as error:
-            raise self.fail(f"the broker sent what is no AMQP: {error}") from error
+        self._hear(data)
         return True
 
     def close(self, links: Sequence[Link] = ()) -> None:
@@ -268,7 +262,7 @@ class AmqpSession:
                 if found[0] == kind and said == code:
                     return fields
         except (FrameError, AmqpError) as error:
-            raise self.fail(f"the broker sent what is no AMQP: {error}; is this its AMQP port?") from error
+            raise self._senseless(error) from error
 
     def _read(self, deadline: float) -> bytes:
         """Some bytes, while the connection is being made."""
@@ -293,6 +287,14 @@ class AmqpSession:
         self._next_incoming = number(fields, 1)
         self.remote_window = number(fields, 2)
         self._open = True
+
+    def _hear(self, data: bytes) -> None:
+        try:
+            for kind, _, body in self._parser.feed(data):
+                if kind == AMQP:
+                    self._take(body)
+        except (FrameError, AmqpError) as error:
+            raise self._senseless(error) from error
 
     def _take(self, body: bytes) -> None:
         if performatives.is_transfer(body):
@@ -346,6 +348,9 @@ class AmqpSession:
         if not link.leaving:
             self.send(performatives.detach(link.handle, closed=bool(field(fields, 1))))
 
+    def _senseless(self, error: Exception) -> NotConnectedError:
+        return self.fail(f"the broker sent what is no AMQP: {error}")
+
     def _closed(self, fields: list[Any], back_off_seconds: float | None = None) -> NotConnectedError:
         condition = condition_of(field(fields, 0))
         if condition is None:
@@ -364,7 +369,7 @@ class AmqpSession:
                     if not performatives.is_transfer(body) and performatives.read(body)[0] == Code.CLOSE:
                         return
             except (FrameError, AmqpError) as error:
-                raise self.fail(f"the broker sent what is no AMQP: {error}") from error
+                raise self._senseless(error) from error
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self.fail(f"the broker has not answered for {_GOOD_BYE_SECONDS:.0f} s")
