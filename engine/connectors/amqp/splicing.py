@@ -18,6 +18,7 @@ __all__ = ["shortened", "with_duplicate_id"]
 _APPLICATION_PROPERTIES, _DATA, _VALUE, _FOOTER = 0x74, 0x75, 0x77, 0x78
 _ULONG = b"\x00\x53"
 _HEAD_BYTES = 3
+_BODY_HEAD_BYTES = 8
 _EMPTY_LIST = 0x45
 _WIDTHS = {0xC0: 1, 0xC1: 1, 0xD0: 4, 0xD1: 4}
 _BODY_WIDTHS = {0xA0: 1, 0xA1: 1, 0xB0: 4, 0xB1: 4}
@@ -35,7 +36,8 @@ def shortened(beginning: bytes, body_bytes: int) -> tuple[bytes, int]:
     at = 0
     for section in _sections(beginning):
         at = section.end
-    if beginning[at : at + 2] != _ULONG or not _DATA <= beginning[at + 2] <= _VALUE or len(beginning) < at + 9:
+    is_whole = len(beginning) > at + _BODY_HEAD_BYTES and beginning[at : at + 2] == _ULONG
+    if not is_whole or not _DATA <= beginning[at + 2] <= _VALUE:
         return beginning, 0
     kind, constructor = beginning[at + 2], beginning[at + _HEAD_BYTES]
     width = _BODY_WIDTHS.get(constructor, 0)
