@@ -1,4 +1,6 @@
-"""How many small messages a second one core encodes and decodes as bridge frames, and turns into canonical messages.
+"""How many small messages a second one core encodes and decodes, and turns into canonical messages and back.
+
+Bridge frames of NATS, and AMQP messages such as a JMS client sends.
 
 It needs no broker. All steps take turns, block by block, so that a machine whose speed varies slows down all of them.
 Seconds are those of CPU: waiting for a core that others use does not count, what they take of its caches does, so
@@ -13,9 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from bench.report import Check, Report, table
 from engine.codecs import json_frame, typed_frame
+from engine.codecs.amqp import sections
+from engine.codecs.amqp.sections import VALUE, Header, Properties, Sections
+from engine.codecs.amqp.values import Byte, Map, Symbol, Timestamp
 from engine.codecs.frame import Frame, from_message, to_message
+from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import Message
 from routes.properties import JmsType, Property
+from routes.transformers import TransformerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +34,7 @@ __all__ = ["measure"]
 TARGET = 100_000
 """Messages a second, each way in each format."""
 _CODECS = {"json": json_frame, "typed": typed_frame}
+_CHECKED = (*_CODECS, "amqp")
 _MESSAGES = 5_000
 _BLOCKS = 10
 """In each round."""
@@ -39,6 +47,7 @@ Step = tuple["Callable[[Any], Any]", "Sequence[Any]"]
 def measure(options: Options) -> Report:
     """Every step in turn, in blocks."""
     steps = _steps([_frame(number) for number in range(_MESSAGES)])
+    steps |= _amqp_steps([_sections(number) for number in range(_MESSAGES)])
     rates: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(options.rounds * _BLOCKS):
         for name, step in steps.items():
@@ -47,7 +56,7 @@ def measure(options: Options) -> Report:
     checks = [
         Check(f"codecs, {name}: thousand messages/s", max(found) / 1000, TARGET / 1000, at_least=True)
         for name, found in rates.items()
-        if name.split()[0] in _CODECS
+        if name.split()[0] in _CHECKED
     ]
     title = "Codecs, messages/s on one core"
     return Report("codecs", [table(title, ["", "best", "median"], rows)], checks, rates)
@@ -66,6 +75,42 @@ def _steps(frames: Sequence[Frame]) -> dict[str, Step]:
         "message to frame": (from_message, messages),
         "message to record": (Message.to_record, messages),
     }
+
+
+def _amqp_steps(messages: Sequence[Sections]) -> dict[str, Step]:
+    encoded = [sections.encode_sections(message) for message in messages]
+    if [sections.decode(data) for data in encoded] != messages:
+        raise RuntimeError("AMQP messages do not come back as they were")
+    reader, writer = inbound(TransformerSettings()), outbound(TransformerSettings())
+    canonical = [reader.to_message(data, 0, "queue:orders", "bench") for data in encoded]
+    return {
+        "amqp encode": (sections.encode_sections, messages),
+        "amqp decode": (sections.decode, encoded),
+        "AMQP to message": (lambda data: reader.to_message(data, 0, "queue:orders", "bench"), encoded),
+        "message to AMQP": (lambda message: writer.encoded(message, "queue/orders", None), canonical),
+    }
+
+
+def _sections(number: int) -> Sections:
+    """What the frame of that number is as the TextMessage of a JMS client."""
+    return Sections(
+        Header(durable=True),
+        message_annotations=Map([(Symbol("x-opt-jms-msg-type"), Byte(5)), (Symbol("x-opt-jms-dest"), Byte(0))]),
+        properties=Properties(
+            message_id=f"ID:bench-1-1-1:1:1-{number}",
+            to="orders",
+            creation_time=Timestamp(1_795_240_301_012 + number),
+        ),
+        application_properties=Map(
+            [
+                ("region", ("emea", "apac", "amer")[number % 3]),
+                ("amount", number + 0.25),
+                ("urgent", number % 2 == 1),
+            ]
+        ),
+        body=VALUE,
+        content=f"order {number} ".ljust(_BODY_BYTES, "."),
+    )
 
 
 def _frame(number: int) -> Frame:

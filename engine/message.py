@@ -17,6 +17,7 @@ from routes.properties import HEADER_FIELDS, Property, decode_types, encode_type
 
 __all__ = [
     "BODY",
+    "BODY_TYPES",
     "DESTINATION",
     "LARGE_BYTES",
     "ORIGIN",
@@ -40,6 +41,8 @@ BODY = "jmsbridge.body"
 """The JMS body type, see `BodyType`."""
 TYPES = "jmsbridge.types"
 """The declared types of properties, see `routes.properties.encode_types`."""
+BODY_TYPES = "jmsbridge.body-types"
+"""The types of the values in a map, stream or object body, see `engine.codecs.structured`."""
 DESTINATION = "jmsbridge.destination"
 """Where a sink sends the message; only on the records between the router and sinks."""
 ROUTE = "jmsbridge.route"
@@ -103,7 +106,7 @@ class Message:
     """One JMS message, whatever system it came from."""
 
     body: bytes = b""
-    """Text as UTF-8, bytes as they came."""
+    """Text as UTF-8, bytes as they came; map, stream and object as JSON where their source could read them."""
     body_type: BodyType = BodyType.TEXT
     headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     """Standard fields by their JMS names (`routes.properties.HEADER_FIELDS`), values as text; absent ones left out."""
@@ -113,6 +116,8 @@ class Message:
     """Name of the source that took it in; empty if none did."""
     origins: tuple[str, ...] = ()
     """Bridges that routed it already, oldest first."""
+    body_types: str = ""
+    """What the body of a map, stream or object message does not tell, see `engine.codecs.structured`; else empty."""
 
     def lookup(self, name: str) -> Property | None:
         """The value a predicate sees under a JMS field or property name; None if the message has none."""
@@ -140,6 +145,8 @@ class Message:
         if typed:
             headers.append((TYPES, encode_types(typed).encode("utf-8", "replace")))
         headers.append((BODY, self.body_type.encode()))
+        if self.body_types:
+            headers.append((BODY_TYPES, self.body_types.encode("utf-8", "replace")))
         if self.source:
             headers.append((SOURCE, self.source.encode("utf-8", "replace")))
         headers += [(ORIGIN, origin.encode("utf-8", "replace")) for origin in self.origins]
@@ -175,6 +182,7 @@ class Message:
                 properties[bare] = Property(text, types.get(bare))
         body = record.value or b""
         source = first.get(SOURCE)
+        body_types = first.get(BODY_TYPES)
         return Message(
             body,
             _body_type(first.get(BODY), body),
@@ -182,6 +190,7 @@ class Message:
             properties,
             source.decode("utf-8", "replace") if source else "",
             _origins(record.headers if repeated else [(ORIGIN, first.get(ORIGIN))]),
+            body_types.decode("utf-8", "replace") if body_types else "",
         )
 
 

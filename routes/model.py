@@ -12,7 +12,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routes.targets import System
+from routes.brokers import (
+    Acknowledge,
+    BrokerConfig,
+    MessageType,
+    Processed,
+    SinkConfig,
+    SourceConfig,
+    Watch,
+    WireFormat,
+)
+from routes.targets import JMS, System
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
@@ -91,47 +101,6 @@ class Embedded(StrEnum):
     OFF = "off"
 
 
-class WireFormat(StrEnum):
-    """How a NATS message carries headers, see docs/connectors/nats.md."""
-
-    AUTO = "auto"
-    """Only to read: a frame where the payload begins like one, else NATS' own headers."""
-    HEADERS = "headers"
-    JSON = "json"
-    TYPED = "typed"
-    RAW = "raw"
-
-
-class Acknowledge(StrEnum):
-    """How a STOMP source tells the broker what the journal has: each message, or all up to one."""
-
-    INDIVIDUAL = "individual"
-    CUMULATIVE = "cumulative"
-
-
-class MessageType(StrEnum):
-    """What a Kafka source makes of a record's value."""
-
-    AUTO = "auto"
-    """What the record says, if a bridge wrote it; else text where the value is UTF-8."""
-    TEXT = "TEXT"
-    BYTES = "BYTES"
-
-
-class Watch(StrEnum):
-    """How a dropbox source notices new files: the system tells, or it looks now and then."""
-
-    INOTIFY = "inotify"
-    SCAN = "scan"
-
-
-class Processed(StrEnum):
-    """What a dropbox source does with files that the journal has."""
-
-    KEEP = "keep"
-    DELETE = "delete"
-
-
 class BodyConversion(StrEnum):
     """What a route does with bodies that are neither text nor bytes."""
 
@@ -173,6 +142,8 @@ class Route:
     sink the key of the journal, which keeps the order of what belongs together."""
     on_soft_failure: Policy = Policy.STOP
     conversion: BodyConversion = BodyConversion.AS_IS
+    any_body: bool = False
+    """Whether messages of every type can go there: its sink makes of each what it is (AMQP)."""
     added: bool = False
     """Whether the bridge added it, for replies to requests."""
 
@@ -229,73 +200,6 @@ class KafkaConfig:
     consumer: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
-    """What sources and sinks have in common: a connection to a broker."""
-
-    name: str
-    type: System
-    url: str | None = None
-    """None: the embedded broker of that type."""
-    workers: int = 1
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
-    """NATS: a login without a user name."""
-    credentials: Path | None = None
-    """NATS: a file with a signed login (JWT and seed)."""
-    client_id: str | None = None
-    heartbeat_seconds: float = 10.0
-    tls_ca: Path | None = None
-    tls_certificate: Path | None = None
-    tls_key: Path | None = None
-    tls_verify: bool = True
-    root: Path | None = None
-    """Dropboxes: the folder that they are in; None: the one among what the embedded brokers store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceConfig(BrokerConfig):
-    """`source.<name>.*`: one connection to a broker that messages are taken from."""
-
-    destinations: tuple[str, ...]
-    """STOMP, dropbox: `queue:NAME` or `topic:NAME`. NATS: subjects, wildcards allowed. Kafka: regular expressions of
-    topics. In the order of the file."""
-    selector: str | None = None
-    """JMS selector that the broker applies."""
-    subscription: str | None = None
-    """Name of the durable subscription on topics; None: not durable."""
-    watch: Watch = Watch.INOTIFY
-    scan_interval_seconds: float = 1.0
-    processed: Processed = Processed.KEEP
-    acknowledge: Acknowledge = Acknowledge.INDIVIDUAL
-    format: WireFormat = WireFormat.AUTO
-    stream: str | None = None
-    """NATS: the JetStream stream that is read; None: a subscription, which has only what comes while it is there."""
-    consumer: str | None = None
-    """Name of the durable consumer of a NATS stream, or of the group of a NATS subscription or of Kafka; None: made of
-    bridge and source."""
-    address: Template | None = None
-    """Kafka: where messages are said to come from, `queue:` or `topic:` included."""
-    message_type: MessageType = MessageType.AUTO
-    hops: int = 0
-    """Kafka: how often a record may have come through this bridge before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkConfig(BrokerConfig):
-    """`sink.<name>.*`: one connection to a broker that messages are given to."""
-
-    topic: str
-    """The Kafka topic between the router and this sink."""
-    format: WireFormat = WireFormat.HEADERS
-    stream: bool = False
-    """NATS: whether what is published has to be kept by a JetStream stream, which then confirms each message."""
-    reply_to: str | None = None
-    """Where the other side sends replies to requests, for the bridge to take them back to who asked; None: nowhere."""
-    reply_timeout_seconds: float = 30.0
-
-
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
     """`http.*`: where metrics and health are served."""
@@ -344,7 +248,7 @@ class Config:
     @property
     def embedded_artemis(self) -> bool:
         """Whether this configuration makes the bridge start its own Artemis."""
-        return self._embeds(System.STOMP)
+        return self._embeds(*JMS)
 
     @property
     def embedded_nats(self) -> bool:
@@ -372,7 +276,11 @@ class Config:
             return f"kafka://{self.bootstrap_servers}"
         if broker.type is System.DROPBOX:
             return f"{broker.type}://{self.root(broker)}"
-        embedded = {System.STOMP: self.embedded.stomp_port, System.NATS: self.embedded.nats_port}
+        embedded = {
+            System.STOMP: self.embedded.stomp_port,
+            System.AMQP: self.embedded.amqp_port,
+            System.NATS: self.embedded.nats_port,
+        }
         return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
 
     def root(self, broker: BrokerConfig) -> Path:
@@ -390,6 +298,6 @@ class Config:
             return None
         return next((s for s in self.sinks if s.type is found.type and self.url(s) == self.url(found)), None)
 
-    def _embeds(self, system: System) -> bool:
-        used = any(broker.type is system and broker.url is None for broker in self.brokers)
+    def _embeds(self, *systems: System) -> bool:
+        used = any(broker.type in systems and broker.url is None for broker in self.brokers)
         return self.embedded.mode is not Embedded.OFF and used

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDRESSES",
+    "JMS",
     "KAFKA_TOPIC",
     "NETWORKED",
     "REPLY_SINK",
@@ -42,13 +43,16 @@ class System(StrEnum):
     """The kinds of systems that sources and sinks connect to."""
 
     STOMP = "stomp"
+    AMQP = "amqp"
     NATS = "nats"
     DROPBOX = "dropbox"
     KAFKA = "kafka"
     """Only to take from: what goes to a topic needs no sink."""
 
 
-NETWORKED = (System.STOMP, System.NATS)
+JMS = (System.STOMP, System.AMQP)
+"""What speaks to JMS brokers."""
+NETWORKED = (*JMS, System.NATS)
 """What is reached by a connection of its own, to a URL."""
 
 
@@ -62,10 +66,10 @@ class Addresses:
     """For people."""
 
 
+_JMS_PATTERN = r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}"
+
 ADDRESSES: Mapping[System, Addresses] = {
-    System.STOMP: Addresses(
-        r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}", "queue/NAME or topic/NAME, as in stomp:queue/orders"
-    ),
+    **{each: Addresses(_JMS_PATTERN, f"queue/NAME or topic/NAME, as in {each}:queue/orders") for each in JMS},
     System.NATS: Addresses(
         r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
         "a subject without wildcards, as in nats:orders.eu",

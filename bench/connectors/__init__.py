@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from bench import programs
 from bench.broker import PARTITIONS
-from bench.connectors.cases import CASES, JOURNAL, PART, Servers
+from bench.connectors.case import JOURNAL, PART, Servers
+from bench.connectors.cases import CASES
 from bench.processes import running
 from bench.report import Check, Report, table
 from engine.embedded import EmbeddedArtemis, EmbeddedNats, free_ports
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bench.broker import Broker
-    from bench.connectors.cases import Case
+    from bench.connectors.case import Case
     from bench.options import Options
     from bench.processes import ProcessTree
 
@@ -86,7 +87,7 @@ def _rounds(case: Case, options: Options) -> list[Pass]:
 @contextmanager
 def _servers(kafka: Broker, options: Options) -> Iterator[Servers]:
     folder = options.folder / f"servers-{uuid.uuid4().hex[:8]}"
-    nats, stomp = "", ""
+    nats, stomp, amqp = "", "", ""
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         if any(name.startswith("nats") for name in options.connectors):
@@ -95,13 +96,12 @@ def _servers(kafka: Broker, options: Options) -> Iterator[Servers]:
             stack.callback(server.stop)
             server.start()
             nats = server.url
-        if any(name.startswith("stomp") for name in options.connectors):
-            core, own, amqp = free_ports(3)
-            artemis = EmbeddedArtemis(folder, core, own, amqp, programs.JARS, heap_megabytes=_HEAP_MEGABYTES)
+        if any(name.startswith(("stomp", "amqp")) for name in options.connectors):
+            artemis = EmbeddedArtemis(folder, *free_ports(3), programs.JARS, heap_megabytes=_HEAP_MEGABYTES)
             stack.callback(artemis.stop)
             artemis.start()
-            stomp = artemis.stomp_url
-        yield Servers(kafka, nats, stomp, folder / "dropbox")
+            stomp, amqp = artemis.stomp_url, artemis.amqp_url
+        yield Servers(kafka, nats, stomp, amqp, folder / "dropbox")
 
 
 def _pass(case: Case, contestant: str, workers: int, options: Options) -> Pass:

@@ -19,6 +19,9 @@ import nats
 import stomp
 from confluent_kafka import Consumer, Producer
 from nats.errors import TimeoutError as NothingCameError
+from proton import Message as AmqpMessage
+from proton.handlers import MessagingHandler
+from proton.reactor import Container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -199,6 +202,88 @@ class _Receipts(stomp.ConnectionListener):  # type: ignore[misc] # stomp.py has 
         print(f"the broker says: {frame.headers} {frame.body}", file=sys.stderr, flush=True)
 
 
+def amqp_source(given: Given) -> None:
+    """Batches are produced, and accepted when Kafka has confirmed them."""
+    Container(_AmqpSource(given)).run()
+
+
+class _AmqpSource(MessagingHandler):
+    def __init__(self, given: Given) -> None:
+        super().__init__(prefetch=2 * _BATCH, auto_accept=False)
+        self._given = given
+        self._failed: list[object] = []
+        confirmed = {"on_delivery": lambda error, _: self._failed.append(error) if error else None}
+        self._producer = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed})
+        self._open: list[Any] = []
+
+    def on_start(self, event: Any) -> None:
+        event.container.create_receiver(event.container.connect(self._given["url"]), self._given["address"])
+        event.container.schedule(_IDLE_SECONDS, self)
+
+    def on_message(self, event: Any) -> None:
+        message = event.message
+        headers = [(name, str(value)) for name, value in (message.properties or {}).items()]
+        body = message.body.encode() if isinstance(message.body, str) else bytes(message.body)
+        self._producer.produce(self._given["topic"], body, message.correlation_id, headers=headers)
+        self._open.append(event.delivery)
+        if len(self._open) >= _BATCH:
+            self._settle()
+
+    def on_timer_task(self, event: Any) -> None:
+        self._settle()
+        event.container.schedule(_IDLE_SECONDS, self)
+
+    def _settle(self) -> None:
+        self._producer.flush()
+        assert not self._failed, self._failed
+        for delivery in self._open:
+            self.accept(delivery)
+        self._open = []
+
+
+def amqp_sink(given: Given) -> None:
+    """Batches are sent, and committed when all are accepted."""
+    Container(_AmqpSink(given)).run()
+
+
+class _AmqpSink(MessagingHandler):
+    def __init__(self, given: Given) -> None:
+        super().__init__()
+        self._given = given
+        self._consumer = _consumer(given)
+        self._missing = 0
+
+    def on_start(self, event: Any) -> None:
+        event.container.create_sender(event.container.connect(self._given["url"]), self._given["address"])
+
+    def on_link_opened(self, event: Any) -> None:
+        self._sender = event.link
+
+    def on_sendable(self, event: Any) -> None:
+        if not self._missing:
+            self._send(event)
+
+    def on_accepted(self, event: Any) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self._consumer.commit(asynchronous=True)
+            self._send(event)
+
+    def on_timer_task(self, event: Any) -> None:
+        self._send(event)
+
+    def _send(self, event: Any) -> None:
+        messages = self._consumer.consume(_BATCH, _IDLE_SECONDS)
+        self._missing = len(messages)
+        for message in messages:
+            headers = _headers(message)
+            properties = {**headers, "_AMQ_DUPL_ID": f"{self._given['group']}/{_id(message)}"}
+            body = _body(message).decode()
+            self._sender.send(AmqpMessage(body, durable=True, properties=properties, correlation_id=headers.get(_KEY)))
+        if not messages:
+            event.container.schedule(0, self)
+
+
 def _produce(producer: Producer, topic: str, body: bytes, headers: Mapping[str, str]) -> None:
     while True:
         try:
@@ -234,12 +319,14 @@ def _id(message: KafkaMessage) -> str:
 _LOOPS = {each.__name__.replace("_", "-"): each for each in (core_source, stream_source, core_sink, stream_sink)}
 _PLAIN = {each.__name__.replace("_", "-"): each for each in (queue_sink, dropbox_source, dropbox_sink)}
 
+_BLOCKING = {each.__name__.replace("_", "-"): each for each in (queue_sink, amqp_source, amqp_sink)}
+
 
 def main(arguments: list[str]) -> None:
     """Runs the loop that the first argument names; the others are `NAME=VALUE`."""
     given = dict(argument.split("=", 1) for argument in arguments[1:])
-    if arguments[0] in _PLAIN:
-        _PLAIN[arguments[0]](given)
+    if (loop := _BLOCKING.get(arguments[0])) is not None:
+        loop(given)
     else:
         asyncio.run(_LOOPS[arguments[0]](given))
 

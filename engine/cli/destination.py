@@ -2,7 +2,7 @@
 
 kafka:TOPIC         a topic of the bridge's Kafka
 queue:NAME          at a JMS broker, topic:NAME as well
-stomp:queue/NAME    the same, as routes spell it
+stomp:queue/NAME    the same, as routes spell it; amqp:queue/NAME over AMQP
 nats:SUBJECT        at a NATS server
 dropbox:queue/NAME  in folders of DropboxMQ, dropbox:topic/NAME as well
 NAME:ADDRESS        at the broker of the source or sink of that name
@@ -20,7 +20,7 @@ import typer
 
 from engine.errors import UsageError
 from routes.model import BrokerConfig, SinkConfig, SourceConfig, WireFormat
-from routes.targets import System
+from routes.targets import ADDRESSES, JMS, System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,9 +34,11 @@ _JMS = ("queue", "topic")
 _PASSWORD = "JMS_BRIDGE_PASSWORD"  # noqa: S105 - the name of a variable
 _URLS: Mapping[System, tuple[str, str]] = {
     System.STOMP: (r"stomp(\+ssl)?", "stomp://HOST:PORT or stomp+ssl://HOST:PORT"),
+    System.AMQP: ("amqps?", "amqp://HOST:PORT or amqps://HOST:PORT"),
     System.NATS: ("nats|tls", "nats://HOST:PORT or tls://HOST:PORT"),
 }
 _DROPBOX_URL = re.compile(r"dropbox://(/[^\x00-\x1f\x7f]*)")
+_AMQP_SCHEME = "amqp"
 _JMS_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)")
 _NATS_KIND = re.compile(r"^(?:queue|topic)[/:]")
 _WILDCARD = re.compile(r"(?<![^.])(?:\*(?![^.])|>$)")
@@ -46,8 +48,8 @@ Broker = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help="A broker, as stomp://127.0.0.1:61613 or nats://127.0.0.1:4222, or the folder of dropboxes, as "
-        "dropbox:///srv/dropbox, instead of the configured one.",
+        help="A broker, as stomp://127.0.0.1:61613, amqp://127.0.0.1:5672 or nats://127.0.0.1:4222, or the folder of "
+        "dropboxes, as dropbox:///srv/dropbox, instead of the configured one.",
     ),
 ]
 Username = Annotated[
@@ -110,7 +112,7 @@ def place_of(config: Config, destination: str, url: str | None, username: str | 
     else of the first source or sink of that type; else the embedded one.
     """
     scheme, _, rest = destination.partition(":")
-    system = _system(config, scheme, destination, to_send)
+    system = _system(config, scheme, destination, url, to_send)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
     if username and system is System.DROPBOX:
         msg = f"--username is for brokers; {destination} is a folder, which needs no login"
@@ -126,9 +128,9 @@ def place_of(config: Config, destination: str, url: str | None, username: str | 
     return Place(destination, address, broker, config.url(broker), found is not None)
 
 
-def _system(config: Config, scheme: str, destination: str, to_send: bool) -> System:
+def _system(config: Config, scheme: str, destination: str, url: str | None, to_send: bool) -> System:
     if scheme in _JMS:
-        return System.STOMP
+        return _jms_system(config, destination, url)
     if (named := _named(config, scheme, to_send)) is not None:
         if named.type is System.KAFKA:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
@@ -139,6 +141,16 @@ def _system(config: Config, scheme: str, destination: str, to_send: bool) -> Sys
     names = ", ".join(dict.fromkeys(broker.name for broker in config.brokers)) or "none is configured"
     msg = f"{destination!r} is no destination: expected {_expected()} (NAME is a source or sink: {names})"
     raise UsageError(msg)
+
+
+def _jms_system(config: Config, destination: str, url: str | None) -> System:
+    """How to reach a queue or topic: as the URL says, as the source does that reads it, as the first JMS broker."""
+    if url is not None:
+        return System.AMQP if url.startswith(_AMQP_SCHEME) else System.STOMP
+    brokers = [broker for broker in config.brokers if broker.type in JMS]
+    reading = (each for each in brokers if isinstance(each, SourceConfig) and destination in each.destinations)
+    found = next(reading, None) or next(iter(brokers), None)
+    return found.type if found else System.STOMP
 
 
 def _named(config: Config, name: str, to_send: bool) -> BrokerConfig | None:
@@ -173,8 +185,6 @@ def _covers(subject: list[str], words: list[str]) -> bool:
 
 
 def _address(system: System, address: str, destination: str, *, wildcards: bool) -> str:
-    from routes.targets import ADDRESSES
-
     bare = _NATS_KIND.sub("", address) if system is System.NATS else address
     plain = _WILDCARD.sub("x", bare) if wildcards and system is System.NATS else bare
     if not re.fullmatch(ADDRESSES[system].pattern, plain):

@@ -38,8 +38,15 @@ _BATCH = 500
 _CONFIRM_SECONDS = 30.0
 _QUIET_SECONDS = 1.0
 _POLL_SECONDS = 0.2
-_SAID = ("the broker says: ", "the server says: ", "the server refuses ", "the server does not allow ")
-_PORTS = {System.STOMP: "STOMP port", System.NATS: "client port"}
+_SAID = (
+    "the broker says: ",
+    "the broker says of ",
+    "the broker refuses ",
+    "the server says: ",
+    "the server refuses ",
+    "the server does not allow ",
+)
+_PORTS = {System.STOMP: "STOMP port", System.AMQP: "AMQP port", System.NATS: "client port"}
 
 
 def who(command: str) -> str:

@@ -40,6 +40,7 @@ def register(app: typer.Typer) -> None:
             "jms-bridge receive kafka:orders --from end --follow",
             "jms-bridge receive kafka:orders --count 10 --timeout 30 --json",
             "jms-bridge receive queue:replies --count 1",
+            "jms-bridge receive amqp:queue/orders --url amqp://127.0.0.1:5672",
             "jms-bridge receive nats:orders.> --follow",
             "jms-bridge receive dropbox:queue/orders --url dropbox:///srv/dropbox",
             "jms-bridge receive nats:orders.eu --stream ORDERS --url nats://127.0.0.1:4222",

@@ -36,7 +36,7 @@ from engine.cli.records import Item, as_json, as_text
 from engine.cli.send import Format, outgoing, sink_of
 from engine.errors import UsageError
 from routes.errors import BridgeError
-from routes.targets import System
+from routes.targets import JMS, System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,9 +49,8 @@ if TYPE_CHECKING:
 __all__ = ["NoReplyError", "register", "request"]
 
 _REPLIES: Mapping[System, str] = {
-    System.STOMP: "queue:jms-bridge.reply.{}",
+    **dict.fromkeys((*JMS, System.DROPBOX), "queue:jms-bridge.reply.{}"),
     System.NATS: "_INBOX.{}",
-    System.DROPBOX: "queue:jms-bridge.reply.{}",
 }
 """Where the reply to one request is awaited."""
 
@@ -67,6 +66,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         epilog=examples(
             'jms-bridge request queue:prices "EURUSD"',
+            'jms-bridge request amqp:queue/prices --url amqp://127.0.0.1:5672 "EURUSD"',
             'jms-bridge request nats:prices.get --timeout 2s --url nats://127.0.0.1:4222 "EURUSD"',
             'jms-bridge request dropbox:queue/prices --url dropbox:///srv/dropbox "EURUSD"',
             "jms-bridge request queue:orders --property region=emea --body-file order.json --full",
@@ -79,8 +79,8 @@ def request(
         str,
         typer.Argument(
             metavar="DESTINATION",
-            help="queue:NAME, topic:NAME, nats:SUBJECT, dropbox:queue/NAME, or NAME:ADDRESS with the NAME of a "
-            "sink or source.",
+            help="queue:NAME, topic:NAME, amqp:queue/NAME, nats:SUBJECT, dropbox:queue/NAME, or NAME:ADDRESS with the "
+            "NAME of a sink or source.",
         ),
     ],
     body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
@@ -164,7 +164,7 @@ def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delive
     deadline = time.monotonic() + seconds
     while (delivery := next_delivery(source, max(deadline - time.monotonic(), 0))) is not None:
         found = delivery.message.headers.get("JMSCorrelationID", "")
-        # Over STOMP the message id of what was sent remains unknown; nobody else uses the place of the reply.
+        # The broker may have given the request another message id than ours; nobody else uses the place of the reply.
         if correlation_id is None or found == correlation_id or found.startswith("ID:"):
             return delivery
         note(f"passed over a message with correlation id {found or '(none)'}, not {correlation_id}")

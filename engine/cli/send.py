@@ -53,6 +53,7 @@ _NOT_SENT: Mapping[System, frozenset[str]] = {
     System.STOMP: frozenset(
         {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
     ),
+    System.AMQP: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
     System.NATS: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
     System.DROPBOX: frozenset(
         {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
@@ -68,6 +69,7 @@ def register(app: typer.Typer) -> None:
             'jms-bridge send queue:orders --property region=emea "hello"',
             'jms-bridge send queue:orders --correlation-id 42 --reply-to queue:replies --count 1000 "hello"',
             "jms-bridge send topic:prices --body-file price.bin --url stomp://127.0.0.1:61613",
+            'jms-bridge send amqp:queue/orders --typed-property amount:int=5 --url amqp://127.0.0.1:5672 "hello"',
             "cat image.png | jms-bridge send queue:images --body-file -",
             'jms-bridge send nats:orders.eu --typed-property amount:int=5 --stream "hello"',
             'jms-bridge send dropbox:queue/orders --typed-property amount:int=5 --url dropbox:///srv/dropbox "hello"',
@@ -108,9 +110,9 @@ def send(
 ) -> None:
     """Send a message and wait until the broker has it.
 
-    It goes as a sink would send it: to a JMS broker over STOMP, as text, or as a bytes message if the body is not
-    UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name has its headers; to
-    Kafka as a record in the form of the journal.
+    It goes as a sink would send it: to a JMS broker over STOMP or AMQP, as text, or as a bytes message if the body is
+    not UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name has its
+    headers; to Kafka as a record in the form of the journal.
 
     The broker is that of --url; else of the sink or source called NAME, as routes spell it; else of the source that
     reads from there; else of the first sink or source of that type; else the embedded one.

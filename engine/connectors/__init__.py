@@ -40,6 +40,18 @@ def _stomp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
     return StompSink(config, sink, worker)
 
 
+def _amqp_source(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.amqp.source import AmqpSource
+
+    return AmqpSource(config, source, worker)
+
+
+def _amqp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
+    from engine.connectors.amqp.sink import AmqpSink
+
+    return AmqpSink(config, sink, worker)
+
+
 def _nats_source(config: Config, source: SourceConfig, worker: int) -> Source:
     from engine.connectors.nats.source import NatsSource
 
@@ -78,6 +90,7 @@ def _dropbox_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
 
 SOURCES: Mapping[System, MakeSource] = {
     System.STOMP: _stomp_source,
+    System.AMQP: _amqp_source,
     System.NATS: _nats_source,
     System.KAFKA: _kafka_source,
     System.DROPBOX: _dropbox_source,
@@ -86,6 +99,7 @@ SOURCES: Mapping[System, MakeSource] = {
 
 REPLIES: Mapping[System, MakeSource] = {
     System.STOMP: _stomp_source,
+    System.AMQP: _amqp_source,
     System.NATS: _nats_replies,
     System.DROPBOX: _dropbox_source,
 }
@@ -93,6 +107,7 @@ REPLIES: Mapping[System, MakeSource] = {
 
 SINKS: Mapping[System, MakeSink] = {
     System.STOMP: _stomp_sink,
+    System.AMQP: _amqp_sink,
     System.NATS: _nats_sink,
     System.DROPBOX: _dropbox_sink,
 }

@@ -156,7 +156,8 @@ def _steps(message: Message, config: Config) -> tuple[Step, ...]:
 
 def _failures(record: Record, message: Message, route: Route, config: Config) -> tuple[Failure, ...]:
     failures = []
-    if not _convertible(body := record.header(BODY) or BodyType.TEXT, message.body, route.conversion):
+    body = record.header(BODY) or BodyType.TEXT
+    if not (route.any_body or _convertible(body, message.body, route.conversion)):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
     name, key = _key(record, message, route)

@@ -94,11 +94,14 @@ def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
 
 
 def _body(config: Config) -> Check:
+    any_routes = by_route(config, lambda route: "" if route.any_body else None)
     json_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.JSON else None)
 
     def fails(row: Row) -> Column:
         kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
         other = ~kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
+        if any_routes.values:
+            other &= row.pick(any_routes).isNull()
         if not json_routes.values:
             return other
         is_json = F.coalesce(F.get_json_object(row.value.cast("string"), "$").isNotNull(), F.lit(False))

@@ -11,7 +11,7 @@ from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
-from routes.targets import KAFKA_TOPIC, TOPIC, System
+from routes.targets import JMS, KAFKA_TOPIC, TOPIC, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ def _keeps(config: Config, route: Route, place: str) -> bool:
     address = place.partition(":")[2].lstrip("/")
     if sink.type is System.DROPBOX:
         return not address.startswith("topic")
-    return sink.type is System.STOMP and address.startswith("queue")
+    return sink.type in JMS and address.startswith("queue")
 
 
 def _receive(place: str, flag: str) -> str:

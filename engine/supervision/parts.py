@@ -21,7 +21,7 @@ __all__ = ["ARTEMIS", "KAFKA", "NATS", "ROUTER", "SERVERS", "Part", "Stage", "pa
 KAFKA = "kafka"
 ARTEMIS = "artemis"
 NATS = "nats"
-SERVERS: Mapping[System, str] = {System.STOMP: ARTEMIS, System.NATS: NATS}
+SERVERS: Mapping[System, str] = {System.STOMP: ARTEMIS, System.AMQP: ARTEMIS, System.NATS: NATS}
 """The embedded broker of each type of source and sink that has one."""
 ROUTER = "router"
 

@@ -33,7 +33,6 @@ KAFKA = "kafka"
 """The scheme of destinations that is left out most of the time."""
 
 _KIND = re.compile("(?:queue|topic):")
-_LATER_SCHEMES = ("amqp", "file")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
 
@@ -85,9 +84,6 @@ def _parse_target(text: str) -> Destination:
     parse_text(text)
     scheme, found, rest = text.partition(":") if re.match(r"[A-Za-z0-9_-]+:", text) else (KAFKA, "", text)
     offset = len(scheme) + 1 if found else 0
-    if scheme in _LATER_SCHEMES:
-        hint = "write a Kafka topic, as in kafka:orders"
-        raise BadValueError(f"destinations of scheme '{scheme}' are not supported yet", hint)
     if not rest:
         raise BadValueError(f"'{text}' names no destination", "as in kafka:orders, nats:orders.eu, stomp:queue/orders")
     try:

@@ -11,7 +11,7 @@ from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
 from routes.config.values import one_of
 from routes.model import WireFormat
-from routes.targets import ADDRESSES, TOPIC, System, sink_topic
+from routes.targets import ADDRESSES, JMS, TOPIC, System, sink_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,8 @@ __all__ = ["BROKER_CHECKS"]
 
 _SECTIONS = ("source", "sink")
 _OWN = ("journal.topic", "routing.dead-letter-topic")
-_SCHEMES = {System.STOMP: ("stomp", "stomp+ssl"), System.NATS: ("nats", "tls")}
-_TLS = ("stomp+ssl", "tls")
+_SCHEMES = {System.STOMP: ("stomp", "stomp+ssl"), System.AMQP: ("amqp", "amqps"), System.NATS: ("nats", "tls")}
+_TLS = ("stomp+ssl", "amqps", "tls")
 _SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|\*))*(?:\.>)?|>")
 
 
@@ -87,7 +87,7 @@ def destinations(settings: Settings) -> None:
         system = settings.get("source.NAME.type", name)
         entry = settings.entry("source.NAME.destinations", name)
         for destination in settings.get("source.NAME.destinations", name) or ():
-            if system is System.STOMP and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
+            if system in JMS and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
                 meant = destination.rpartition(":")[2].strip() or "orders"
                 message, hint = f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}"
             elif system is System.NATS and not _SUBJECT.fullmatch(destination):

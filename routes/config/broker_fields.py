@@ -7,7 +7,7 @@ from routes.config.language import SELECTOR
 from routes.config.table import Field
 from routes.config.values import FLAG, NAME, PATH, SYSTEM, TEXT, choice, duration, whole
 from routes.model import Acknowledge, MessageType, Processed, Watch, WireFormat
-from routes.targets import NETWORKED, System
+from routes.targets import JMS, NETWORKED, System
 
 __all__ = ["BROKER_FIELDS"]
 
@@ -19,8 +19,8 @@ def _broker(section: str) -> tuple[Field, ...]:
         Field(f"{name}.type", SYSTEM, "The kind of system.", example="stomp", required=True),
         Field(
             f"{name}.url",
-            url("stomp", "stomp+ssl", "nats", "tls"),
-            "Where it listens; `stomp+ssl` is STOMP over TLS, `tls` is NATS over TLS.",
+            url("stomp", "stomp+ssl", "amqp", "amqps", "nats", "tls"),
+            "Where it listens; `stomp+ssl` is STOMP over TLS, `amqps` is AMQP over TLS, `tls` is NATS over TLS.",
             default_note="the embedded Artemis, or NATS server",
             example="stomp://127.0.0.1:61613",
             systems=NETWORKED,
@@ -95,9 +95,9 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.destinations",
         DESTINATIONS,
-        "What to take messages from. STOMP, dropbox: queues and topics. NATS: subjects, with the wildcards `*` and "
-        "`>`. Kafka: topics, each a regular expression for whole names; those of the bridge and of Kafka itself are "
-        "left out.",
+        "What to take messages from. STOMP, AMQP and dropbox: queues and topics. NATS: subjects, with the wildcards "
+        "`*` and `>`. Kafka: topics, each a regular expression for whole names; those of the bridge and of Kafka "
+        "itself are left out.",
         example="queue:orders, topic:prices",
         required=True,
     ),
@@ -106,7 +106,7 @@ BROKER_FIELDS = (
         SELECTOR,
         "JMS selector that the broker applies, so that other messages never reach the bridge.",
         example="region = 'emea'",
-        systems=(System.STOMP,),
+        systems=JMS,
     ),
     Field(
         "source.NAME.subscription",
@@ -114,7 +114,7 @@ BROKER_FIELDS = (
         "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
         default_note="STOMP: not durable; dropbox: NAME",
         example="prices-to-kafka",
-        systems=(System.STOMP, System.DROPBOX),
+        systems=(*JMS, System.DROPBOX),
     ),
     Field(
         "source.NAME.watch",
@@ -223,9 +223,8 @@ BROKER_FIELDS = (
     Field(
         "sink.NAME.reply-to",
         REPLY_TO,
-        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP and dropbox, a subject for "
-        "NATS. "
-        "The bridge takes them from there to whoever asked.",
+        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, AMQP and dropbox, a "
+        "subject for NATS. The bridge takes them from there to whoever asked.",
         default_note="requests go out without a reply address",
         example="queue:bridge-1.replies",
     ),

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from routes.config.addresses import KAFKA
+from routes.config.transformers import transformers
 from routes.model import (
     Config,
     EmbeddedConfig,
@@ -72,14 +73,16 @@ def _routes(settings: Settings, sinks: Sequence[SinkConfig]) -> tuple[Route, ...
 
 def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
     policy = settings.get("routes.NAME.on-soft-failure", name)
+    target = _target(settings.get("routes.NAME.out.topic", name), sinks)
     return Route(
         name=settings.get("routes.NAME.name", name) or name,
         include=settings.get("routes.NAME.in.include", name),
-        target=_target(settings.get("routes.NAME.out.topic", name), sinks),
+        target=target,
         exclude=settings.get("routes.NAME.in.exclude", name),
         key=settings.get("routes.NAME.conv.key", name),
         on_soft_failure=policy or settings.get("routing.on-soft-failure"),
         conversion=settings.get("routes.NAME.conv.body", name),
+        any_body=any(sink.name == target.sink and sink.type is System.AMQP for sink in sinks),
     )
 
 
@@ -87,7 +90,8 @@ def _reply_route(sink: SinkConfig, policy: Policy) -> Route:
     """Takes the replies for those who asked on the broker of this sink."""
     include = parse(f"{REPLY_SINK} = '{sink.name}'")
     target = Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name)
-    return Route(reply_route(sink.name), include, target, on_soft_failure=policy, added=True)
+    any_body = sink.type is System.AMQP
+    return Route(reply_route(sink.name), include, target, on_soft_failure=policy, any_body=any_body, added=True)
 
 
 def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
@@ -150,6 +154,7 @@ def _source(settings: Settings, name: str) -> SourceConfig:
         address=get("address"),
         message_type=get("message.type"),
         hops=get("hops"),
+        transformers=transformers(settings, "source", name),
     )
 
 
@@ -162,6 +167,7 @@ def _sink(settings: Settings, name: str) -> SinkConfig:
         stream=get("stream"),
         reply_to=get("reply-to"),
         reply_timeout_seconds=get("reply-timeout"),
+        transformers=transformers(settings, "sink", name),
     )
 
 

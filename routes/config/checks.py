@@ -9,6 +9,7 @@ from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.dropbox_checks import DROPBOX_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.kafka_checks import KAFKA_CHECKS
+from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.targets import System, sink_topic
@@ -25,7 +26,7 @@ _PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
 
 def check(settings: Settings) -> None:
     """Add the faults of every check."""
-    for rule in (*_CHECKS, *BROKER_CHECKS, *DROPBOX_CHECKS, *KAFKA_CHECKS):
+    for rule in (*_CHECKS, *BROKER_CHECKS, *DROPBOX_CHECKS, *TRANSFORMER_CHECKS, *KAFKA_CHECKS):
         rule(settings)
 
 

@@ -10,6 +10,7 @@ from routes.config.broker_fields import BROKER_FIELDS
 from routes.config.language import KEY_HEADER, PREDICATE
 from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
 from routes.config.table import Field, Table
+from routes.config.transformer_fields import TRANSFORMER_FIELDS
 from routes.config.values import (
     ANY_TEXT,
     CREATE_TOPICS,
@@ -44,6 +45,8 @@ SECTIONS = {
     "source": "Where messages come from. NAME is yours to choose; each source is a connection of its own.",
     "sink": "Where messages go beside Kafka. NAME is yours to choose; `out.topic` names a sink by it, or by its type "
     "if there is one of that type. The router writes its messages into a topic of its own, from where it takes them.",
+    "transformer": "Transformers of AMQP messages, for the sources and sinks that name them: "
+    "[connectors/amqp.md](connectors/amqp.md). NAME is yours to choose.",
     "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
     "client, librdkafka, calls differently is translated; what it does not have is left out there.",
     "journal": "The topic that keeps every message before its source is told that the bridge has it.",
@@ -168,6 +171,7 @@ FIELDS = Table(
             default="auto",
         ),
         *BROKER_FIELDS,
+        *TRANSFORMER_FIELDS,
         Field(
             "kafka.bootstrap.servers",
             HOST_PORTS,

@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 _SYSTEMS = [system.value for system in System]
-_LATER_SYSTEMS = ("amqp",)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
@@ -174,8 +173,6 @@ def _parse_retention(text: str) -> float:
 
 
 def _parse_system(text: str) -> System:
-    if text in _LATER_SYSTEMS:
-        raise BadValueError(f"type '{text}' is not supported yet", f"write {one_of(_SYSTEMS)}")
     if text not in _SYSTEMS:
         near = get_close_matches(text.lower(), _SYSTEMS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"write {one_of(_SYSTEMS)}"

@@ -136,6 +136,26 @@ def test_a_queue_has_what_was_sent_in_all_spellings(run: Run, name: str, artemis
     assert run("receive", destination, "--timeout", "500ms").err == f"no messages in {destination}\n"
 
 
+def test_a_queue_has_over_amqp_what_was_sent_with_its_types(run: Run, name: str, artemis: EmbeddedArtemis) -> None:
+    at = ("--url", artemis.amqp_url)
+    sent = run("send", f"amqp:queue/{name}", *SENT, "--header", "JMSMessageID=ID:mine", *at, "hello")
+    assert (sent.code, sent.err) == (0, f"sent 1 message to amqp:queue/{name} at {artemis.amqp_url}\n")
+
+    found = json.loads(run("receive", f"queue:{name}", *at, "--count", "1", "--json").out)
+
+    assert found["body"] == "hello"
+    assert headers(found)["jms.JMSMessageID"] == "ID:mine"
+    assert headers(found)["jms.n"] == "5"
+    assert {"n=int", "ok=boolean"} <= set(headers(found)["jmsbridge.types"].split(","))
+
+
+def test_what_refuses_over_amqp_is_one_line(run: Run, name: str, artemis: EmbeddedArtemis) -> None:
+    found = run("send", f"amqp:queue/{name}", "--url", artemis.stomp_url.replace("stomp", "amqp"), "hello")
+    assert found.code != 0
+    assert len(found.err.splitlines()) == 1
+    assert "AMQP port?" in found.err
+
+
 def test_a_topic_gives_what_is_published_while_somebody_listens(listened: Callable[..., Any], name: str) -> None:
     shown = listened(f"stomp:topic/{name}", f"topic:{name}", "7", *SENT)
     assert shown["body"] == "7"
@@ -251,6 +271,14 @@ def test_a_request_over_stomp_shows_the_reply(run: Run, name: str, configuration
         for correlation_id in ((), ("--correlation-id", "42")):
             reply = run("request", f"queue:{name}", "EURUSD", *correlation_id)
             assert reply == (0, "re: EURUSD\n", "")
+
+
+def test_a_request_over_amqp_shows_the_reply(
+    run: Run, name: str, configuration: Path, artemis: EmbeddedArtemis
+) -> None:
+    with stomp_responder(configuration, name, "JMSCorrelationID"):
+        reply = run("request", f"amqp:queue/{name}", "EURUSD", "--url", artemis.amqp_url)
+    assert reply == (0, "re: EURUSD\n", "")
 
 
 def test_a_reply_to_something_else_is_passed_over(run: Run, name: str, configuration: Path) -> None:

@@ -82,6 +82,13 @@ def test_how_a_message_ends_and_why(given: Message, ending: Ending, reason: str)
     assert (said.ending, said.reason) == (ending, reason)
 
 
+@pytest.mark.parametrize("kind", BodyType)
+def test_an_amqp_sink_takes_bodies_of_every_type(kind: BodyType) -> None:
+    to_amqp = CONFIGURATION.replace("out.topic=orders\n", "out.topic=amqp:queue/orders\nsink.q.type=amqp\n")
+    said = explain(message(body_type=kind).to_record(), loads(to_amqp))
+    assert (said.ending, said.reason) == (Ending.PUBLISHED, "")
+
+
 @pytest.mark.parametrize(
     ("key", "valid"),
     [

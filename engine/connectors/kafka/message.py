@@ -75,7 +75,8 @@ class Reader:
             fault = fault or f"it has not all headers of its address, {self._source.address}"
         else:
             fields["JMSDestination"] = address
-        message = Message(plain.body, body_type, fields, properties, self._source.name, origins)
+        types = plain.body_types if body_type is plain.body_type else ""
+        message = Message(plain.body, body_type, fields, properties, self._source.name, origins, types)
         return message, fault
 
     def _origins(self, plain: Message) -> tuple[tuple[str, ...], int]:

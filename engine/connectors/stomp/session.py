@@ -14,7 +14,7 @@ import structlog
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.stomp.frames import FrameError, FrameParser
-from engine.connectors.stomp.wire import Endpoint, StompConnection
+from engine.connectors.stomp.wire import StompConnection, endpoint
 from engine.connectors.tls import tls_context
 from engine.errors import HardFailureError
 
@@ -46,7 +46,7 @@ class StompSession:
 
         SetupError where a TLS file is no good.
         """
-        self.endpoint = Endpoint.parse(url)
+        self.endpoint = endpoint(url)
         self.artemis = False
         """Whether the broker is ActiveMQ Artemis, as far as it told when it was connected to last."""
         self._broker = broker

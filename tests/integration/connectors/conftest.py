@@ -12,6 +12,8 @@ import pytest
 from engine.embedded import EmbeddedNats, free_ports
 from engine.topics import ensure_journal
 from tests.dropboxes import Dropboxes
+from tests.integration.connectors.amqp_harness import AmqpHarness, AmqpSinkHarness
+from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
@@ -39,6 +41,24 @@ def stomp(artemis: EmbeddedArtemis) -> StompHarness:
     return StompHarness(artemis)
 
 
+@pytest.fixture(scope="session")
+def qpid(artemis: EmbeddedArtemis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
+    """A JMS application over AMQP, which connects again when Artemis was away."""
+    client = QpidClient(f"failover:({artemis.amqp_url})", tmp_path_factory.mktemp("qpid") / "client.log")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def amqp(artemis: EmbeddedArtemis, qpid: QpidClient) -> AmqpHarness:
+    return AmqpHarness(artemis, qpid)
+
+
+@pytest.fixture
+def amqp_sink(artemis: EmbeddedArtemis, qpid: QpidClient) -> AmqpSinkHarness:
+    return AmqpSinkHarness(artemis, qpid)
+
+
 @pytest.fixture
 def jetstream(nats: EmbeddedNats) -> NatsHarness:
     return NatsHarness(nats)
@@ -61,14 +81,14 @@ def connectors(tmp_path: Path) -> Iterator[Connectors]:
     made.close()
 
 
-@pytest.fixture(params=["stomp", "jetstream", "dropbox"])
+@pytest.fixture(params=["stomp", "amqp", "jetstream", "dropbox"])
 def harness(request: pytest.FixtureRequest) -> Harness:
     """Each connector's broker; the names are those of the fixtures that give it."""
     found: Harness = request.getfixturevalue(request.param)
     return found
 
 
-@pytest.fixture(params=["stomp_sink", "nats_sink", "dropbox_sink"])
+@pytest.fixture(params=["stomp_sink", "amqp_sink", "nats_sink", "dropbox_sink"])
 def sink_harness(request: pytest.FixtureRequest) -> SinkHarness:
     """The same for sinks."""
     found: SinkHarness = request.getfixturevalue(request.param)

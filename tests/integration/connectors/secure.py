@@ -1,4 +1,4 @@
-"""An Artemis that wants a login and speaks STOMP over TLS only, with certificates made for the test."""
+"""An Artemis that wants a login and speaks STOMP and AMQP over TLS only, with certificates made for the test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RIGHTS = ("createNonDurableQueue", "createDurableQueue", "createAddress", "cons
 
 
 class SecureArtemis(EmbeddedArtemis):
-    """Its three ports are STOMP over TLS; that of `amqp` has a certificate for another host."""
+    """Its three ports are STOMP and AMQP over TLS; that of `amqp` has a certificate for another host."""
 
     def __init__(self, folder: Path, ports: tuple[int, int, int], jars: Path) -> None:
         super().__init__(folder, *ports, jars)
@@ -64,7 +64,7 @@ class SecureArtemis(EmbeddedArtemis):
 
     def _acceptor(self, name: str, port: int, certificate: str, *, mutual: bool = False) -> str:
         settings = {
-            "protocols": "STOMP",
+            "protocols": "STOMP,AMQP",
             "sslEnabled": "true",
             "keyStoreType": "PKCS12",
             "keyStorePath": self.certificates / f"{certificate}.p12",

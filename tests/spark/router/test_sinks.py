@@ -111,6 +111,21 @@ def test_a_body_that_is_json_already_goes_out_where_the_route_wants_json(router:
     assert [result.outcome for result in router(text, to("queue:asis"))] == [failed] * 3 + ["routed"] * 2
 
 
+def test_an_amqp_sink_takes_bodies_of_every_type_and_others_do_not(router: Router) -> None:
+    text = (
+        "routing.on-soft-failure=skip\nsink.q.type=amqp\nsink.q.url=amqp://127.0.0.1:1\n"
+        "routes.q.in.include=msg.address==q\nroutes.q.out.topic=q:queue/x\n"
+        "routes.a.in.include=TRUE\nroutes.a.out.topic=jms:queue/x\n"
+    )
+
+    def to(queue: str) -> list[Message]:
+        return [Message(b"\xac\xed", kind, message(to=queue).headers) for kind in BodyType]
+
+    assert [result.outcome for result in router(text, to("queue:q"))] == ["routed"] * 5
+    failed = "skip.body-not-convertible"
+    assert [result.outcome for result in router(text, to("queue:a"))] == ["routed"] * 2 + [failed] * 3
+
+
 def test_a_reply_goes_to_who_asked_before_any_route_is_tried(router: Router) -> None:
     text = "sink.jms.reply-to=queue:r\nroutes.a.in.include=TRUE\nroutes.a.out.topic=out\n"
     own = {REPLY_SINK: Property("n", JmsType.STRING), REPLY_TO: Property("_INBOX.abc.1", JmsType.STRING)}

@@ -92,6 +92,29 @@ def test_without_any_broker_it_is_where_the_embedded_one_would_be() -> None:
         assert (place.url, place.configured) == (url, False)
 
 
+AMQP = "source.plant.type=amqp\nsource.plant.url=amqp://127.0.0.1:7\nsource.plant.destinations=queue:plant\n"
+
+
+@pytest.mark.parametrize(
+    ("destination", "brokers", "url"),
+    [
+        ("amqp:queue/a", "", "amqp://127.0.0.1:5672"),
+        ("amqp:queue/a", AMQP, "amqp://127.0.0.1:7"),
+        ("queue:plant", BROKERS + AMQP, "amqp://127.0.0.1:7"),
+        ("queue:orders", BROKERS + AMQP, "stomp://127.0.0.1:1"),
+        ("queue:any", AMQP, "amqp://127.0.0.1:7"),
+        ("queue:any", AMQP + BROKERS, "amqp://127.0.0.1:7"),
+    ],
+)
+def test_a_queue_is_reached_over_the_protocol_of_who_reads_it(destination: str, brokers: str, url: str) -> None:
+    assert at(destination, brokers=brokers).url == url
+
+
+def test_the_url_says_which_protocol_a_queue_is_reached_by() -> None:
+    place = place_of(config(), "queue:a", "amqps://127.0.0.1:9", None, to_send=True)
+    assert (place.system, place.address) == ("amqp", "queue:a")
+
+
 @pytest.mark.parametrize("subject", ["a.*", "a.>", "*", ">", "*.a.>"])
 def test_wildcards_are_for_receiving(subject: str) -> None:
     assert at(f"nats:{subject}", to_send=False).address == subject

@@ -21,9 +21,9 @@ routes.r.out.topic=t
     [
         ("source.k.destinations=a(", "'a(' is no regular expression: missing ), unterminated subpattern at position 1"),
         ("source.k.destinations=jms-bridge.journal", "'jms-bridge.journal' is a topic of the bridge itself"),
-        ("source.k.url=stomp://h:1", "'source.k.url' is for type stomp or nats, not kafka"),
-        ("source.k.password=secret", "'source.k.password' is for type stomp or nats, not kafka"),
-        ("source.k.selector=a = 1", "'source.k.selector' is for type stomp, not kafka"),
+        ("source.k.url=stomp://h:1", "'source.k.url' is for type stomp, amqp or nats, not kafka"),
+        ("source.k.password=secret", "'source.k.password' is for type stomp, amqp or nats, not kafka"),
+        ("source.k.selector=a = 1", "'source.k.selector' is for type stomp or amqp, not kafka"),
         ("source.k.address=a.${topics}", "'${topics}' is not ${topic} or ${msg.header.NAME}"),
         ("source.k.address=a.${topic", "'${' without its '}'"),
         ("source.k.address=queue:", "'queue:' has no name"),

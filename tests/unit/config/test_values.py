@@ -113,13 +113,6 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
         (addresses.DESTINATIONS, "queue:a,queue:a", "'queue:a' is listed twice", "name each destination once", 8),
         (
             addresses.TARGET,
-            "amqp:orders",
-            "destinations of scheme 'amqp' are not supported yet",
-            "write a Kafka topic, as in kafka:orders",
-            0,
-        ),
-        (
-            addresses.TARGET,
             "nats:",
             "'nats:' names no destination",
             "as in kafka:orders, nats:orders.eu, stomp:queue/orders",
@@ -155,9 +148,8 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
         ),
         (addresses.TOPIC, "", "the value is empty", "remove the line if nothing is to be set", 0),
         (values.TEXT, "a\tb", "the value holds a control character, U+0009", "", 1),
-        (values.SYSTEM, "amqp", "type 'amqp' is not supported yet", "write stomp, nats, dropbox or kafka", 0),
         (values.SYSTEM, "NATS", "'NATS' is no known type", "did you mean nats?", 0),
-        (values.SYSTEM, "mqtt", "'mqtt' is no known type", "write stomp, nats, dropbox or kafka", 0),
+        (values.SYSTEM, "mqtt", "'mqtt' is no known type", "write stomp, amqp, nats, dropbox or kafka", 0),
         (values.REPLICATION, "0", "'0' is not a whole number from 1 to 32767, or 'broker'", "", 0),
         (
             KEY_HEADER,

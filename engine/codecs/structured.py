@@ -1,0 +1,236 @@
+"""Bodies with structure, map, stream and object messages, as the canonical message holds them.
+
+The body is the JSON that anyone would write for it: an object, an array, or the value, so that a route with
+`conv.body=json` publishes it as it is. What JSON cannot tell (int or long, float or double, char, bytes as base64)
+stands in `Message.body_types`: `name=type` pairs for a map, types in order for a stream, one type for an object.
+Reading is tolerant: where the types are missing or do not fit, a value has the type that JSON gives it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import isfinite, isnan
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+
+from routes.properties import JmsType, encode_type_name
+
+__all__ = [
+    "CHAR",
+    "LARGEST_FLOAT",
+    "NULL",
+    "Entry",
+    "StructureError",
+    "decode_map",
+    "decode_object",
+    "decode_stream",
+    "encode_map",
+    "encode_object",
+    "encode_stream",
+    "is_typed",
+    "single",
+]
+
+CHAR = "char"
+"""A type that bodies have beside those of properties."""
+NULL = "null"
+LARGEST_FLOAT = 3.4028235677973366e38
+"""From here on a number rounds to infinity in single precision."""
+
+Plain = bool | int | float | str | bytes | None
+
+
+class StructureError(ValueError):
+    """A body is not the JSON that its type asks for. One line for users."""
+
+
+class Entry(NamedTuple):
+    """One value of a body with its type."""
+
+    kind: str
+    """One of `JmsType`, `CHAR` or `NULL`."""
+    value: Plain
+
+
+BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING, BYTES = (kind.value for kind in JmsType)
+_TYPES = frozenset((*(kind.value for kind in JmsType), CHAR, NULL))
+_RANGES = {BYTE: range(-128, 128), SHORT: range(-(1 << 15), 1 << 15), INT: range(-(1 << 31), 1 << 31)}
+_RANGES[LONG] = range(-(1 << 63), 1 << 63)
+_SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
+_LONGEST_KNOWN = 1000
+
+
+def encode_map(entries: Mapping[str, Entry]) -> tuple[bytes, str]:
+    """Body and body types of a map message."""
+    body = {name: _plain(entry) for name, entry in entries.items()}
+    return _text(body), ",".join([f"{encode_type_name(name)}={entry.kind}" for name, entry in entries.items()])
+
+
+def encode_stream(entries: Sequence[Entry]) -> tuple[bytes, str]:
+    """Body and body types of a stream message."""
+    return _text([_plain(entry) for entry in entries]), ",".join([entry.kind for entry in entries])
+
+
+def encode_object(entry: Entry) -> tuple[bytes, str]:
+    """Body and body type of an object message whose object is one value."""
+    return _text(_plain(entry)), entry.kind
+
+
+def decode_map(body: bytes, types: str) -> dict[str, Entry]:
+    """The entries of a map message.
+
+    Raises:
+        StructureError: the body is no JSON object, or has a value that no JMS type can be.
+    """
+    found = _json(body)
+    if not isinstance(found, dict):
+        raise StructureError(f"the body of a map message is a JSON object, not {_shown(found)}")
+    declared = (_map_types if len(types) <= _LONGEST_KNOWN else _read_map_types)(types)
+    return {name: _entry(value, declared.get(name, ""), repr(name)[:100]) for name, value in found.items()}
+
+
+def decode_stream(body: bytes, types: str) -> list[Entry]:
+    """The entries of a stream message.
+
+    Raises:
+        StructureError: the body is no JSON array, or has a value that no JMS type can be.
+    """
+    found = _json(body)
+    if not isinstance(found, list):
+        raise StructureError(f"the body of a stream message is a JSON array, not {_shown(found)}")
+    declared = types.split(",") if types else []
+    declared += [""] * (len(found) - len(declared))
+    return [_entry(value, kind, str(at)) for at, (value, kind) in enumerate(zip(found, declared, strict=False))]
+
+
+def decode_object(body: bytes, types: str) -> Entry:
+    """The one value of an object message.
+
+    Raises:
+        StructureError: the body is no JSON, or no single value.
+    """
+    return _entry(_json(body), types, "of the object")
+
+
+def _plain(entry: Entry) -> bool | int | float | str | None:
+    """The value as JSON has it."""
+    kind, value = entry
+    if kind == BYTES and isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, float):
+        if not isfinite(value):
+            return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return single(value) if kind == FLOAT else value
+    assert not isinstance(value, bytes)
+    return value
+
+
+def single(value: float) -> float:
+    """The shortest double that is this number in single precision: 0.1 for 0.10000000149."""
+    return float(str(np.float32(value)))
+
+
+def _text(value: object) -> bytes:
+    return _JSON.encode(value).encode("utf-8", "replace")
+
+
+def _constant(name: str) -> object:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant)
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return _DECODER.decode(body.decode())
+    except UnicodeDecodeError as error:
+        raise StructureError("the body is no JSON: it is no UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise StructureError(f"the body is no JSON: {str(error)[:200]}") from error
+
+
+def _entry(value: Any, declared: str, name: str) -> Entry:
+    read = _READERS.get(declared)
+    if read is not None and (typed := read(value)) is not None:
+        return typed
+    if value is None:
+        return _NULL
+    if isinstance(value, bool):
+        return Entry(BOOLEAN, value)
+    if isinstance(value, int):
+        kind = INT if value in _RANGES[INT] else LONG
+        if value in _RANGES[LONG]:
+            return Entry(kind, value)
+        raise StructureError(f"value {name} is a number of more than 64 bits")
+    if isinstance(value, float):
+        return Entry(DOUBLE, value)
+    if isinstance(value, str):
+        return Entry(STRING, value)
+    raise StructureError(f"value {name} is {_shown(value)}, which no value of a JMS message can be")
+
+
+def _integer(kind: str) -> Callable[[Any], Entry | None]:
+    numbers = _RANGES[kind]
+    return lambda value: Entry(kind, value) if type(value) is int and value in numbers else None
+
+
+def _real(kind: str) -> Callable[[Any], Entry | None]:
+    def read(value: Any) -> Entry | None:
+        if type(value) is str and value in _SPECIAL:
+            return Entry(kind, _SPECIAL[value])
+        if type(value) is int and value in _RANGES[LONG]:
+            value = float(value)
+        if type(value) is not float or (kind == FLOAT and isfinite(value) and abs(value) >= LARGEST_FLOAT):
+            return None
+        return Entry(kind, value)
+
+    return read
+
+
+def _bytes(value: Any) -> Entry | None:
+    if type(value) is not str:
+        return None
+    try:
+        return Entry(BYTES, base64.b64decode(value, validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _char(value: Any) -> Entry | None:
+    return Entry(CHAR, value) if type(value) is str and len(value) == 1 else None
+
+
+_NULL = Entry(NULL, None)
+_READERS: Mapping[str, Callable[[Any], Entry | None]] = {
+    **{kind: _integer(kind) for kind in (BYTE, SHORT, INT, LONG)},
+    **{kind: _real(kind) for kind in (FLOAT, DOUBLE)},
+    BYTES: _bytes,
+    CHAR: _char,
+}
+"""How what JSON holds is read as a declared type; None if it does not fit. The other types JSON tells by itself."""
+
+
+def _read_map_types(types: str) -> Mapping[str, str]:
+    pairs = (pair.rpartition("=") for pair in types.split(","))
+    return {unquote(name): kind for name, found, kind in pairs if found and kind in _TYPES}
+
+
+_map_types = lru_cache(1000)(_read_map_types)
+"""Messages of one kind have the same entries."""
+
+
+def is_typed(types: str) -> bool:
+    """Whether the body types of an object message name the type of its one value."""
+    return types in _TYPES
+
+
+def _shown(value: object) -> str:
+    return {dict: "an object", list: "an array", str: "a text", type(None): "null"}.get(type(value), "a number")

@@ -1,0 +1,164 @@
+"""The bodies of AMQP messages as those of JMS messages, and the other way.
+
+What a body becomes is in the tables of `docs/connectors/amqp.md`. The message type that a JMS client gives decides only
+between what the body can be: an object message from a string, a plain message from none.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE
+from engine.codecs.amqp.values import Array, Map, Symbol
+from engine.codecs.structured import (
+    NULL,
+    Entry,
+    StructureError,
+    decode_map,
+    decode_object,
+    decode_stream,
+    encode_map,
+    encode_object,
+    encode_stream,
+)
+from engine.connectors.amqp.annotations import BODIES
+from engine.connectors.amqp.conversion import UnfitError, entry, value_of
+from engine.connectors.base import RefusedError
+from engine.message import BodyType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.codecs.amqp.sections import Sections
+    from engine.message import Message
+
+__all__ = ["ENCODED", "Body", "is_serialized", "read_body", "write_body"]
+
+ENCODED = "amqp"
+"""The body types of an object message whose body is an encoded AMQP section: no value of JMS is what it holds."""
+
+Body = tuple[bytes, BodyType, str]
+"""As in `Message`: the body, its type, and the types in it."""
+
+_JAVA = b"\xac\xed"
+"""How a Java object begins that was serialized."""
+_EMPTY: Mapping[BodyType | None, bytes] = {BodyType.MAP: b"{}", BodyType.STREAM: b"[]"}
+
+
+def read_body(sections: Sections, message_type: int | None, errors: dict[str, str]) -> Body:
+    """The body of a message; `message_type` is what its sender says it is, None for one that is no JMS client.
+
+    `errors` gains what JMS cannot hold: by the name of the entry, by its number in a stream, or by an empty name.
+    """
+    body, content = sections.body, sections.content
+    wanted = None if message_type is None else BODIES.get(message_type, BodyType.BYTES)
+    kind = type(content)
+    if body == DATA:
+        return _read_data(content, wanted)
+    if content is None and (body is None or wanted is not None):
+        return _read_nothing(wanted, null=body == VALUE)
+    if wanted is BodyType.OBJECT:
+        return _read_object(sections, errors, exact=True)
+    if kind is str or kind is Symbol:
+        return content.encode(), BodyType.TEXT, ""
+    if kind is bytes:
+        return content, BodyType.BYTES, ""
+    if kind is Map:
+        return _read_map(content, errors, exact=wanted is not None)
+    if kind is list:
+        return _read_stream(content, errors, exact=wanted is not None)
+    return _read_object(sections, errors, exact=wanted is not None)
+
+
+def _read_data(content: bytes, wanted: BodyType | None) -> Body:
+    if wanted is BodyType.TEXT and BodyType.of(content) is BodyType.TEXT:
+        return content, BodyType.TEXT, ""
+    return content, BodyType.OBJECT if wanted is BodyType.OBJECT else BodyType.BYTES, ""
+
+
+def _read_nothing(wanted: BodyType | None, *, null: bool) -> Body:
+    """A body that is not there, or is null and comes of a JMS client."""
+    if wanted is BodyType.OBJECT:
+        body, types = encode_object(Entry(NULL, None))
+        return body, BodyType.OBJECT, types
+    return _EMPTY.get(wanted, b""), wanted or BodyType.BYTES, NULL if null and wanted is BodyType.TEXT else ""
+
+
+def _read_map(pairs: Map, errors: dict[str, str], *, exact: bool) -> Body:
+    entries: dict[str, Entry] = {}
+    for key, value in pairs:
+        name = str(key)
+        try:
+            entries[name] = entry(value, exact=exact)
+        except UnfitError as error:
+            errors[name] = str(error)
+    body, types = encode_map(entries)
+    return body, BodyType.MAP, types
+
+
+def _read_stream(items: list[Any], errors: dict[str, str], *, exact: bool) -> Body:
+    entries: list[Entry] = []
+    for number, value in enumerate(items):
+        try:
+            entries.append(entry(value, exact=exact))
+        except UnfitError as error:
+            entries.append(Entry(NULL, None))
+            errors[str(number)] = str(error)
+    body, types = encode_stream(entries)
+    return body, BodyType.STREAM, types
+
+
+def _read_object(sections: Sections, errors: dict[str, str], *, exact: bool) -> Body:
+    try:
+        if sections.body == SEQUENCE:
+            raise UnfitError("a sequence")
+        body, types = encode_object(entry(sections.content, exact=exact))
+    except UnfitError as error:
+        # A JMS client means a list, a map or an array by it, and gets that back.
+        if not (exact and type(sections.content) in (list, Map, Array)):
+            errors[""] = str(error)
+        return sections.encoded_body, BodyType.OBJECT, ENCODED
+    return body, BodyType.OBJECT, types
+
+
+def write_body(message: Message, sections: Sections) -> None:
+    """Sets the body of an AMQP message to that of a JMS message.
+
+    Raises:
+        RefusedError: a map or stream message is none, or a text is no text.
+    """
+    kind = message.body_type
+    try:
+        if kind is BodyType.TEXT:
+            sections.body, sections.content = VALUE, None if message.body_types == NULL else message.body.decode()
+        elif kind is BodyType.BYTES:
+            sections.body, sections.content = DATA, message.body
+        elif kind is BodyType.MAP:
+            found = decode_map(message.body, message.body_types)
+            sections.body, sections.content = VALUE, Map((name, value_of(each)) for name, each in found.items())
+        elif kind is BodyType.STREAM:
+            entries = decode_stream(message.body, message.body_types)
+            sections.body, sections.content = SEQUENCE, [value_of(each) for each in entries]
+        else:
+            _write_object(message, sections)
+    except UnicodeDecodeError as error:
+        raise RefusedError("the body of a text message is no UTF-8") from error
+    except StructureError as error:
+        raise RefusedError(str(error)) from error
+
+
+def _write_object(message: Message, sections: Sections) -> None:
+    if message.body_types == ENCODED:
+        sections.encoded_body = message.body
+        return
+    sections.body, sections.content = DATA, message.body
+    if not is_serialized(message):
+        # Whatever else is no single value, its receiver may know.
+        with suppress(StructureError):
+            sections.content, sections.body = value_of(decode_object(message.body, message.body_types)), VALUE
+
+
+def is_serialized(message: Message) -> bool:
+    """Whether it is an object message with a serialized Java object."""
+    return message.body_type is BodyType.OBJECT and message.body.startswith(_JAVA)

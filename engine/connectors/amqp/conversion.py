@@ -1,0 +1,194 @@
+"""AMQP values as JMS ones and back: entries of bodies, and properties.
+
+A message of an AMQP client is read by the table of the JMS mapping, in which a short and a char become an `int`. One of
+a JMS client (it says so itself, see `annotations`) means its own types by them, and keeps them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any
+
+from engine.codecs.amqp.values import (
+    Byte,
+    Char,
+    Float,
+    Int,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+    type_name,
+)
+from engine.codecs.frame import shown
+from engine.codecs.structured import CHAR, LARGEST_FLOAT, NULL, Entry, single
+from routes.properties import JmsType, Property
+
+__all__ = ["UnfitError", "entry", "property_of", "to_property", "value_of"]
+
+
+class UnfitError(ValueError):
+    """JMS cannot hold a value. The text is for people: its AMQP type, and what it is."""
+
+
+# Names of their own, because Python 3.11 takes long to find a member of an enum.
+_BOOLEAN, _BYTE, _SHORT, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES = JmsType
+_MOST_LONG = (1 << 63) - 1
+
+Converter = Callable[[Any], Entry]
+
+
+def _of(kind: str) -> Converter:
+    return lambda value: Entry(kind, value)
+
+
+def _int_of(kind: str) -> Converter:
+    return lambda value: Entry(kind, int(value))
+
+
+def _ulong(value: int) -> Entry:
+    if value > _MOST_LONG:
+        raise UnfitError(f"ulong {int(value)} does not fit a long")
+    return Entry(_LONG.value, int(value))
+
+
+_TABLE: Mapping[type, Converter] = {
+    bool: _of(_BOOLEAN.value),
+    Byte: _int_of(_BYTE.value),
+    UByte: _int_of(_INT.value),
+    Short: _int_of(_INT.value),
+    UShort: _int_of(_INT.value),
+    Int: _int_of(_INT.value),
+    UInt: _int_of(_LONG.value),
+    int: _of(_LONG.value),
+    ULong: _ulong,
+    float: _of(_DOUBLE.value),
+    Float: lambda value: Entry(_FLOAT.value, float(value)),
+    Char: lambda value: Entry(_INT.value, ord(value)),
+    str: _of(_STRING.value),
+    Symbol: lambda value: Entry(_STRING.value, str(value)),
+    Timestamp: _int_of(_LONG.value),
+    bytes: _of(_BYTES.value),
+    type(None): lambda _: Entry(NULL, None),
+}
+"""The specification's, row by row; and null, which it does not name."""
+_EXACT: Mapping[type, Converter] = {
+    **_TABLE,
+    Short: _int_of(_SHORT.value),
+    Char: lambda value: Entry(CHAR, str(value)),
+}
+
+
+def entry(value: Any, *, exact: bool) -> Entry:
+    """The JMS value of an AMQP one, by the table or `exact`, as of a JMS client.
+
+    Raises:
+        UnfitError: JMS has none.
+    """
+    convert = (_EXACT if exact else _TABLE).get(type(value))
+    if convert is None:
+        raise UnfitError(f"{type_name(value)} {str(value)[:200]}")
+    return convert(value)
+
+
+def _real(kind: JmsType) -> Callable[[float], Property]:
+    return lambda value: Property(shown(single(value) if kind is _FLOAT else float(value)), kind)
+
+
+_TRUE, _FALSE = Property("true", _BOOLEAN), Property("false", _BOOLEAN)
+_PROPERTIES: Mapping[type, Callable[[Any], Property]] = {
+    str: lambda value: Property(value, _STRING),
+    Symbol: lambda value: Property(str(value), _STRING),
+    bool: lambda value: _TRUE if value else _FALSE,
+    int: lambda value: Property(str(value), _LONG),
+    Int: lambda value: Property(str(value), _INT),
+    Byte: lambda value: Property(str(value), _BYTE),
+    float: _real(_DOUBLE),
+    Float: _real(_FLOAT),
+    bytes: lambda value: Property(base64.b64encode(value).decode("ascii"), _BYTES),
+}
+"""The types that messages are full of; the others go by `entry`."""
+
+
+def to_property(value: Any, *, exact: bool) -> Property:
+    """The JMS property of an AMQP value, which is not null.
+
+    Raises:
+        UnfitError: JMS has none.
+    """
+    if (make := _PROPERTIES.get(type(value))) is not None:
+        return make(value)
+    kind, plain = entry(value, exact=exact)
+    # A property cannot be a char, so a text is nearest.
+    return Property(str(plain), _STRING if kind == CHAR else JmsType(kind))
+
+
+def _boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text)
+
+
+def _integer(make: Callable[[int], int], bits: int) -> Callable[[str], int | None]:
+    numbers = range(-(1 << bits - 1), 1 << bits - 1)
+
+    def read(text: str) -> int | None:
+        number = int(text)
+        return make(number) if number in numbers else None
+
+    return read
+
+
+def _single(text: str) -> Float | None:
+    value = float(text)
+    return None if LARGEST_FLOAT <= abs(value) < inf else Float(value)
+
+
+def _binary(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return None
+
+
+_READERS: Mapping[JmsType | None, Callable[[str], Any]] = {
+    _BOOLEAN: _boolean,
+    _BYTE: _integer(Byte, 8),
+    _SHORT: _integer(Short, 16),
+    _INT: _integer(Int, 32),
+    _LONG: _integer(int, 64),
+    _FLOAT: _single,
+    _DOUBLE: float,
+    _BYTES: _binary,
+}
+
+
+def property_of(found: Property) -> Any:
+    """The AMQP value of a JMS property: a string where it has no type, or its text does not fit it."""
+    read = _READERS.get(found.type)
+    if read is None:
+        return found.text
+    try:
+        value = read(found.text)
+    except ValueError:
+        return found.text
+    return found.text if value is None else value
+
+
+_VALUES: Mapping[str, Callable[[Any], Any]] = {
+    _BYTE.value: Byte,
+    _SHORT.value: Short,
+    _INT.value: Int,
+    _FLOAT.value: Float,
+    CHAR: Char,
+}
+
+
+def value_of(found: Entry) -> Any:
+    """The AMQP value of an entry of a body."""
+    make = _VALUES.get(found.kind)
+    return found.value if make is None else make(found.value)

@@ -1,0 +1,109 @@
+"""AMQP 1.0 frames: any cut of a stream of bytes gives the same frames, in memory that is bounded.
+
+Specification: OASIS AMQP 1.0, part 2.3 (framing) and 5.3 (SASL). What is in a frame is the business of `performatives`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "AMQP",
+    "EMPTY",
+    "MAX_FRAME_BYTES",
+    "PROTOCOL_HEADER",
+    "SASL",
+    "SASL_HEADER",
+    "FrameError",
+    "FrameParser",
+    "frame",
+]
+
+AMQP, SASL = 0, 1
+"""Types of frames."""
+PROTOCOL_HEADER = b"AMQP\x00\x01\x00\x00"
+SASL_HEADER = b"AMQP\x03\x01\x00\x00"
+EMPTY = b"\x00\x00\x00\x08\x02\x00\x00\x00"
+"""A frame that says nothing but that its sender is there."""
+MAX_FRAME_BYTES = 1024 * 1024
+"""What we take."""
+
+_HEAD = struct.Struct(">IBBH")
+_WORDS = 4
+
+
+class FrameError(Exception):
+    """The stream is not AMQP 1.0; nothing that follows in it can be trusted."""
+
+
+class FrameParser:
+    """Takes bytes as they come and gives frames as they are complete. Empty ones are passed over."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def header(self, data: bytes) -> bytes | None:
+        """The protocol header at the beginning of a stream; None if not all of it has come.
+
+        Raises:
+            FrameError: it is none.
+        """
+        self._rest += data
+        if not self._rest.startswith(b"AMQP"[: len(self._rest)]):
+            msg = f"{self._rest[:20]!r} in place of an AMQP header"
+            raise FrameError(msg)
+        if len(self._rest) < len(PROTOCOL_HEADER):
+            return None
+        header, self._rest = self._rest[: len(PROTOCOL_HEADER)], self._rest[len(PROTOCOL_HEADER) :]
+        return header
+
+    def one(self, data: bytes) -> tuple[int, int, bytes] | None:
+        """The first frame alone, while what follows may be something else; None if not all of it has come.
+
+        Raises:
+            FrameError: what came is not AMQP 1.0.
+        """
+        self._rest += data
+        while len(self._rest) >= _HEAD.size:
+            size = max(int.from_bytes(self._rest[:4]), _HEAD.size)
+            if len(self._rest) < size <= MAX_FRAME_BYTES:
+                return None
+            first, after = self._rest[:size], self._rest[size:]
+            self._rest = b""
+            found = next(self.feed(first), None)
+            self._rest = after
+            if found is not None:
+                return found
+        return None
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """Type, channel and body of the frames that `data` completes; exhaust it before the next call.
+
+        Raises:
+            FrameError: what came is not AMQP 1.0.
+        """
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        position, end = 0, len(data)
+        while end - position >= _HEAD.size:
+            size, words, kind, channel = _HEAD.unpack_from(data, position)
+            start = words * _WORDS
+            if not _HEAD.size <= start <= size <= MAX_FRAME_BYTES:
+                self._rest = b""
+                msg = f"a frame of {size} bytes whose body begins at {start}"
+                raise FrameError(msg)
+            if end - position < size:
+                break
+            if size > start:
+                yield kind, channel, data[position + start : position + size]
+            position += size
+        self._rest = data[position:]
+
+
+def frame(channel: int, body: bytes, kind: int = AMQP) -> bytes:
+    """A whole frame."""
+    return _HEAD.pack(_HEAD.size + len(body), 2, kind, channel) + body

@@ -1,0 +1,65 @@
+"""Message and correlation ids: in AMQP texts, UUIDs, numbers or bytes, in JMS texts, message ids beginning with `ID:`.
+
+The texts are those of Apache Qpid JMS, so that an id is the same to its clients whichever way it came:
+
+    AMQP                         JMS
+    string ID:abc                ID:abc
+    string abc                   ID:AMQP_NO_PREFIX:abc (as a correlation id abc)
+    string ID:AMQP_UUID:…        ID:AMQP_STRING:ID:AMQP_UUID:…
+    uuid                         ID:AMQP_UUID:2f9b…
+    ulong                        ID:AMQP_ULONG:42
+    binary                       ID:AMQP_BINARY:0A1F
+"""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+from engine.codecs.amqp.values import ULong
+
+__all__ = ["Id", "correlation_id", "message_id", "to_amqp"]
+
+Id = str | UUID | ULong | bytes
+
+_ID = "ID:"
+_UUID, _ULONG, _BINARY = "ID:AMQP_UUID:", "ID:AMQP_ULONG:", "ID:AMQP_BINARY:"
+_STRING, _NO_PREFIX = "ID:AMQP_STRING:", "ID:AMQP_NO_PREFIX:"
+_ENCODED = (_UUID, _ULONG, _BINARY, _STRING, _NO_PREFIX)
+_UUID_TEXT = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_MOST_ULONG = (1 << 64) - 1
+
+
+def message_id(found: Id) -> str:
+    """The JMSMessageID of a message-id."""
+    if isinstance(found, str) and not found.startswith(_ID):
+        return _NO_PREFIX + found
+    return correlation_id(found)
+
+
+def correlation_id(found: Id) -> str:
+    """The JMSCorrelationID of a correlation-id."""
+    if isinstance(found, str):
+        return _STRING + found if found.startswith(_ENCODED) else found
+    if isinstance(found, UUID):
+        return f"{_UUID}{found}"
+    return f"{_BINARY}{found.hex().upper()}" if isinstance(found, bytes) else f"{_ULONG}{int(found)}"
+
+
+def to_amqp(text: str) -> Id:
+    """The id that a JMS text stands for; a text that only looks like one of another type is the text itself."""
+    if not text.startswith(_ENCODED):
+        return text
+    prefix = next(each for each in _ENCODED if text.startswith(each))
+    rest = text[len(prefix) :]
+    if prefix in (_STRING, _NO_PREFIX):
+        return rest
+    if prefix == _UUID:
+        return UUID(rest) if _UUID_TEXT.fullmatch(rest) else text
+    if prefix == _ULONG:
+        number = int(rest) if rest.isascii() and rest.isdecimal() and len(rest) <= len(str(_MOST_ULONG)) else -1
+        return ULong(number) if 0 <= number <= _MOST_ULONG else text
+    try:
+        return bytes.fromhex(rest)
+    except ValueError:
+        return text

@@ -1,0 +1,283 @@
+"""The JMSMapping inbound transformer: an AMQP message as a JMS message, by the tables in `docs/connectors/amqp.md`.
+
+What JMS cannot hold is left out, and a property `<name>_ERROR` says what it was. Messages of JMS clients, which say so
+by an annotation, keep what their senders meant where the tables would make something else of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from engine.codecs.amqp.sections import Header, Properties, Sections, decode
+from engine.codecs.amqp.values import AmqpError, Byte, Map, Symbol, Timestamp, ULong
+from engine.connectors.amqp import ids
+from engine.connectors.amqp.annotations import (
+    DELIVERY_TIME,
+    DESTINATION,
+    JMS_TYPE,
+    KINDS,
+    MESSAGE_TYPE,
+    PREFIXES,
+    REPLY_TO,
+)
+from engine.connectors.amqp.bodies import Body, read_body
+from engine.connectors.amqp.conversion import UnfitError, to_property
+from engine.connectors.amqp.names import Translator, translator
+from engine.connectors.amqp.native import new_message_id
+from engine.message import ORIGIN, BodyType, Message
+from routes.properties import HEADER_FIELDS, JmsType, Property
+
+if TYPE_CHECKING:
+    from routes.transformers import TransformerSettings
+
+__all__ = ["JmsMappingInbound", "TransformError"]
+
+_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
+"""How names begin that only a bridge may use; no sender from outside can pass for one."""
+_MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
+_TIMES = (int, Timestamp, ULong)
+_AMQP_PRIORITY, _MOST_PRIORITY = 4, 9
+_MOST_INT = (1 << 31) - 1
+_UINTS = 1 << 32
+_LONGEST_KNOWN = 100
+_MOST_KNOWN = 1000
+_NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), Map()
+_NOT_NATIVE = Property("false", JmsType.BOOLEAN)
+_STRING = JmsType.STRING
+
+
+class TransformError(ValueError):
+    """An AMQP message cannot be read as its transformer should. One line for users."""
+
+
+class JmsMappingInbound:
+    """From AMQP to JMS."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        self._settings = settings
+        translate = translator(settings.name_translator or "InvalidToUnderscore")
+        self._vendor = vendor = settings.prefix_vendor
+        self._delivery_annotations = _Names(vendor + settings.prefix_delivery_annotations, translate)
+        self._message_annotations = _Names(vendor + settings.prefix_message_annotations, translate)
+        self._footer = _Names(vendor + settings.prefix_footer, translate)
+        self._application_properties = _Names("", translate)
+        self._format, self._native = f"{vendor}MESSAGE_FORMAT", f"{vendor}NATIVE"
+        self._known: dict[int, _Given] = {}
+        """By identity of the annotations, which decoding gives again for the same bytes."""
+
+    def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
+        """The canonical message.
+
+        Raises:
+            TransformError: the bytes are no AMQP message.
+        """
+        try:
+            sections = decode(encoded)
+        except AmqpError as error:
+            raise TransformError(f"no AMQP 1.0 message: {error}") from error
+        given = self._given(sections.message_annotations or _NO_PAIRS)
+        draft = _Draft(given.properties.copy(), exact=given.message_type is not None)
+        properties = sections.properties or _NO_PROPERTIES
+        self._header(draft, sections.header or _NO_HEADER, properties)
+        self._properties(draft, properties, given.marks, address)
+        draft.fields.update(given.fields)
+        for name, value in sections.delivery_annotations or ():
+            draft.add(self._delivery_annotations[name], value)
+        for name, value in sections.footer or ():
+            draft.add(self._footer[name], value)
+        origins = self._application(draft, sections.application_properties or _NO_PAIRS)
+        body, body_type, body_types = self._body(draft, sections, given.message_type)
+        draft.properties[self._format] = _format(message_format)
+        draft.properties[self._native] = _NOT_NATIVE
+        return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
+
+    def _given(self, annotations: Map) -> _Given:
+        """What the message annotations say; looked up where another message had the same object."""
+        known = self._known.get(id(annotations))
+        if known is None or known.annotations is not annotations:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[id(annotations)] = self._read(annotations)
+        return known
+
+    def _read(self, annotations: Map) -> _Given:
+        marks = {name: value for name, value in annotations if type(name) is Symbol and name in _MARKS}
+        mark = marks.get(MESSAGE_TYPE)
+        given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None)
+        draft = _Draft(given.properties, exact=given.message_type is not None)
+        for name, value in annotations:
+            if type(name) is not Symbol or name != JMS_TYPE:
+                draft.add(self._message_annotations[name], value)
+        if isinstance(jms_type := marks.get(JMS_TYPE), str):
+            given.fields["JMSType"] = str(jms_type)
+        delivery_time = marks.get(DELIVERY_TIME)
+        if isinstance(delivery_time, _TIMES) and delivery_time > 0:
+            given.fields["JMSDeliveryTime"] = str(int(delivery_time))
+        return given
+
+    def _header(self, draft: _Draft, header: Header, properties: Properties) -> None:
+        settings, fields = self._settings, draft.fields
+        durable, priority = header.durable, header.priority
+        # JMS clients leave out what AMQP has as its default, and mean that.
+        if durable is None:
+            fields["JMSDeliveryMode"] = "NON_PERSISTENT" if draft.exact else settings.default_delivery_mode
+        else:
+            fields["JMSDeliveryMode"] = "PERSISTENT" if durable else "NON_PERSISTENT"
+        if priority is None:
+            fields["JMSPriority"] = str(_AMQP_PRIORITY if draft.exact else settings.default_priority)
+        else:
+            fields["JMSPriority"] = str(min(priority, _MOST_PRIORITY))
+        time_to_live = header.ttl or settings.default_ttl_ms
+        if properties.absolute_expiry_time:
+            fields["JMSExpiration"] = str(properties.absolute_expiry_time)
+        elif time_to_live:
+            fields["JMSExpiration"] = str(time.time_ns() // 1_000_000 + time_to_live)
+        failed = header.delivery_count or 0
+        fields["JMSXDeliveryCount"] = str(failed + 1)
+        fields["JMSRedelivered"] = "true" if failed else "false"
+        if header.first_acquirer is not None:
+            draft.properties[f"{self._vendor}FirstAcquirer"] = to_property(header.first_acquirer, exact=True)
+
+    def _properties(self, draft: _Draft, found: Properties, marks: Mapping[Symbol, Any], address: str) -> None:
+        fields = draft.fields
+        own = found.message_id is None or self._settings.overwrite_message_id
+        fields["JMSMessageID"] = new_message_id() if own else ids.message_id(found.message_id)  # type: ignore[arg-type]
+        kind = address.partition(":")[0]
+        fields["JMSDestination"] = _destination(found.to, marks.get(DESTINATION), kind) if found.to else address
+        if found.reply_to:
+            fields["JMSReplyTo"] = _destination(found.reply_to, marks.get(REPLY_TO), "queue")
+        if found.correlation_id is not None:
+            fields["JMSCorrelationID"] = ids.correlation_id(found.correlation_id)
+        if found.creation_time:
+            fields["JMSTimestamp"] = str(found.creation_time)
+        if found.group_id is not None:
+            fields["JMSXGroupID"] = found.group_id
+        if found.group_sequence is not None:
+            # Java has no unsigned numbers: the larger half is negative, as in Qpid JMS.
+            number = found.group_sequence
+            fields["JMSXGroupSeq"] = str(number if number <= _MOST_INT else number - _UINTS)
+        if found.user_id:
+            _user(draft, found.user_id)
+        self._texts(draft, found)
+
+    def _texts(self, draft: _Draft, found: Properties) -> None:
+        """Adds the texts that become properties."""
+        vendor = self._vendor
+        if found.subject is not None:
+            draft.properties[f"{vendor}Subject"] = Property(str(found.subject), _STRING)
+            if draft.exact:
+                draft.fields["JMSType"] = found.subject
+        if found.content_type is not None:
+            draft.properties[f"{vendor}ContentType"] = Property(str(found.content_type), _STRING)
+        if found.content_encoding is not None:
+            draft.properties[f"{vendor}ContentEncoding"] = Property(str(found.content_encoding), _STRING)
+        if found.reply_to_group_id is not None:
+            draft.properties[f"{vendor}ReplyToGroupID"] = Property(str(found.reply_to_group_id), _STRING)
+
+    def _application(self, draft: _Draft, pairs: Map) -> tuple[str, ...]:
+        """Adds the application properties; gives the bridges that the message came through."""
+        origins: tuple[str, ...] = ()
+        type_property = self._settings.jms_type_property
+        names = self._application_properties
+        for name, value in pairs:
+            translated = names[name]
+            if translated is None:
+                if name == ORIGIN and isinstance(value, str):
+                    origins = tuple(value.split(","))
+            elif name == type_property and isinstance(value, str):
+                draft.fields["JMSType"] = str(value)
+            else:
+                draft.add(translated, value)
+        return origins
+
+    def _body(self, draft: _Draft, sections: Sections, message_type: int | None) -> Body:
+        errors: dict[str, str] = {}
+        body = read_body(sections, message_type, errors)
+        for name, what in errors.items():
+            entry = name if body[1] is BodyType.MAP else f"{self._vendor}Body_{name}" if name else f"{self._vendor}Body"
+            draft.fault(entry, what)
+        return body
+
+
+class _Names(dict[Any, str | None]):
+    """What names are translated into, with a prefix; None for one that nobody outside may give."""
+
+    def __init__(self, prefix: str, translate: Translator) -> None:
+        super().__init__()
+        self._prefix = prefix
+        self._translate = translate
+
+    def __missing__(self, name: Any) -> str | None:
+        text = str(name)
+        found: str | None = self._prefix + self._translate(text)
+        if (found or "").startswith(_BRIDGE) or text.startswith(_BRIDGE):
+            found = None
+        # A program uses the same names again and again.
+        if len(text) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
+            self[name] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What message annotations say."""
+
+    annotations: Map
+    marks: Mapping[Symbol, Any]
+    message_type: int | None
+    """Of a JMS client; all others have none."""
+    fields: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, Property] = field(default_factory=dict)
+
+
+class _Draft:
+    """A message in the making."""
+
+    __slots__ = ("exact", "fields", "properties")
+
+    def __init__(self, properties: dict[str, Property], *, exact: bool) -> None:
+        self.exact = exact
+        """Whether types are meant as those of JMS, see `conversion`."""
+        self.fields: dict[str, str] = {}
+        self.properties = properties
+
+    def add(self, name: str | None, value: Any) -> None:
+        """Adds a property, or the fault why it is none; null is no value."""
+        if value is None or name is None:
+            return
+        if name in self.properties or name in HEADER_FIELDS:
+            self.fault(name, f"{str(value)[:200]!r}, as another field or property has this name")
+            return
+        try:
+            self.properties[name] = to_property(value, exact=self.exact)
+        except UnfitError as error:
+            self.fault(name, str(error))
+
+    def fault(self, name: str, what: str) -> None:
+        """Says what a property could not hold."""
+        self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
+
+
+@lru_cache(256)
+def _format(message_format: int) -> Property:
+    return Property(str(message_format), JmsType.LONG)
+
+
+def _user(draft: _Draft, user: bytes) -> None:
+    try:
+        draft.fields["JMSXUserID"] = user.decode()
+    except UnicodeDecodeError:
+        draft.fault("JMSXUserID", f"binary {user[:100].hex()}")
+
+
+def _destination(text: str, mark: Any, default: str) -> str:
+    """`queue:NAME` or `topic:NAME`; the kind by the annotation, the prefix, or as given."""
+    kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
+    for prefix, its_kind in PREFIXES.items():
+        if text.startswith(prefix):
+            return f"{kind or its_kind}:{text[len(prefix) :]}"
+    return f"{kind or default}:{text}"

@@ -1,0 +1,277 @@
+"""The two kinds of links of an AMQP session: messages come by a receiver, and go by a sender.
+
+Specification: OASIS AMQP 1.0, part 2.6. A receiver gives credit as its messages are taken, so that no more are on their
+way than `window`; a sender keeps what it has no credit for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.codecs.amqp.values import Described
+from engine.connectors.amqp import performatives
+from engine.connectors.amqp.frames import frame
+from engine.connectors.amqp.performatives import Condition, Role, Terminus, Transfer, field, number
+from engine.connectors.amqp.session import serial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.connectors.amqp.session import AmqpSession
+
+__all__ = ["Incoming", "Link", "Receiver", "Sender"]
+
+_HEAD_BYTES = 100
+"""Of a transfer's frame at most, apart from its part of the message."""
+_GONE = Condition("amqp:link:detach-forced", "the broker has ended the link")
+
+
+class Link:
+    """What both kinds have in common: how it comes to be and how it ends."""
+
+    role: Role
+    ends = True
+    """Whether leaving it ends it for good; a durable subscription stays."""
+
+    def __init__(self, session: AmqpSession, name: str, terminus: Terminus) -> None:
+        self.session = session
+        self.name = name
+        self.terminus = terminus
+        self.handle = 0
+        """Given by `AmqpSession.attach`."""
+        self.attached = False
+        self.leaving = False
+        """Whether we have ended it."""
+        self.fault: Condition | None = None
+        """Why the broker did not take it, or has ended it."""
+
+    def attachment(self) -> bytes:
+        """What asks for it."""
+        raise NotImplementedError
+
+    def answered(self, fields: list[Any]) -> None:
+        """The broker's attach; without our terminus in it, a detach that says why follows."""
+        terminus = field(fields, 5 if self.role is Role.RECEIVER else 6)
+        self.attached = isinstance(terminus, Described) and type(terminus.value) is list
+
+    def detached(self, condition: Condition | None) -> None:
+        """The broker has ended it."""
+        self.attached = False
+        self.fault = condition or _GONE
+
+    def transferred(self, transfer: Transfer) -> None:
+        """Part of a message has come."""
+
+    def flowed(self, fields: list[Any]) -> None:
+        """The broker has told how much it takes."""
+
+
+class Incoming(NamedTuple):
+    """A message that has come."""
+
+    receiver: Receiver
+    delivery_id: int
+    message_format: int
+    encoded: bytes
+    """Only its beginning where it was too large to keep."""
+    size: int
+    """Bytes as it was sent."""
+
+
+class Receiver(Link):
+    """Messages of one source at the broker."""
+
+    role = Role.RECEIVER
+
+    def __init__(
+        self,
+        session: AmqpSession,
+        name: str,
+        terminus: Terminus,
+        take: Callable[[Incoming], None],
+        *,
+        window: int,
+        max_bytes: int,
+        kept_bytes: int,
+    ) -> None:
+        """`take` is called for each message; of one over `max_bytes` only the first `kept_bytes` are kept."""
+        super().__init__(session, name, terminus)
+        self.ends = not terminus.durable
+        self.filtered = terminus.selector is None
+        """Whether the broker applies the selector that was asked for."""
+        self._take = take
+        self._window = window
+        self._max = max_bytes
+        self._kept = kept_bytes
+        self._count = 0
+        self._credit = 0
+        self._waiting = 0
+        self._partial: _Partial | None = None
+
+    def attachment(self) -> bytes:
+        """See `Link`."""
+        return performatives.attach(self.name, self.handle, self.role, self.terminus.source(), self.terminus.target())
+
+    def answered(self, fields: list[Any]) -> None:
+        """See `Link`."""
+        super().answered(fields)
+        if not self.attached:
+            return
+        self._count = number(fields, 9)
+        source = field(fields, 5)
+        self.filtered = self.filtered or bool(field(source.value, 7))
+        self._give_credit()
+
+    def taken(self) -> None:
+        """One of its messages went on."""
+        self._waiting -= 1
+        if self._credit + self._waiting <= self._window // 2:
+            self._give_credit()
+
+    def transferred(self, transfer: Transfer) -> None:
+        """See `Link`."""
+        partial = self._partial
+        if partial is None:
+            partial = _Partial(transfer.delivery_id or 0, transfer.message_format or 0)
+            if not transfer.more and not transfer.aborted and len(transfer.payload) <= self._max:
+                self._complete(partial, transfer.payload, len(transfer.payload))
+                return
+            self._partial = partial
+        if transfer.aborted:
+            self._partial = None
+            self._counted()
+            return
+        partial.add(transfer.payload, self._max, self._kept)
+        if not transfer.more:
+            self._partial = None
+            self._complete(partial, b"".join(partial.pieces), partial.size)
+
+    def _complete(self, partial: _Partial, encoded: bytes, size: int) -> None:
+        self._counted()
+        self._waiting += 1
+        self._take(Incoming(self, partial.delivery_id, partial.message_format, encoded, size))
+
+    def _counted(self) -> None:
+        self._count = serial(self._count + 1)
+        self._credit -= 1
+
+    def _give_credit(self) -> None:
+        self._credit = self._window - self._waiting
+        self.session.give_credit(self, self._count, self._credit)
+
+
+class _Partial:
+    """A message of which not everything has come."""
+
+    __slots__ = ("delivery_id", "held", "message_format", "pieces", "size")
+
+    def __init__(self, delivery_id: int, message_format: int) -> None:
+        self.delivery_id = delivery_id
+        self.message_format = message_format
+        self.pieces: list[bytes] = []
+        self.held = 0
+        self.size = 0
+
+    def add(self, piece: bytes, most: int, kept: int) -> None:
+        self.size += len(piece)
+        if self.size <= most:
+            self.pieces.append(piece)
+            self.held += len(piece)
+        elif self.held > kept:
+            self.pieces = [b"".join(self.pieces)[:kept]]
+            self.held = kept
+        elif self.held < kept:
+            self.pieces.append(piece[: kept - self.held])
+            self.held += len(self.pieces[-1])
+
+
+class _Unsent:
+    """A message that waits for credit, or of which not everything went out."""
+
+    __slots__ = ("delivery_id", "encoded", "message_format", "number", "offset")
+
+    def __init__(self, number: int, encoded: bytes, message_format: int) -> None:
+        self.number = number
+        self.encoded = encoded
+        self.message_format = message_format
+        self.delivery_id: int | None = None
+        self.offset = 0
+
+
+class Sender(Link):
+    """Messages to one target at the broker."""
+
+    role = Role.SENDER
+
+    def __init__(self, session: AmqpSession, name: str, terminus: Terminus) -> None:
+        super().__init__(session, name, terminus)
+        self.sent = 0
+        """Messages that have gone out, whole or not."""
+        self._most = 0
+        self._too_large: list[int] = []
+        self._count = 0
+        self._credit = 0
+        self._unsent: deque[_Unsent] = deque()
+
+    def attachment(self) -> bytes:
+        """See `Link`."""
+        source = Terminus(self.name, self.terminus.kind).source()
+        return performatives.attach(self.name, self.handle, self.role, source, self.terminus.target())
+
+    def answered(self, fields: list[Any]) -> None:
+        """See `Link`."""
+        super().answered(fields)
+        self._most = number(fields, 10)
+
+    @property
+    def unsent(self) -> list[int]:
+        """Numbers of messages that have not gone out, or not whole."""
+        return [each.number for each in self._unsent]
+
+    def add(self, number: int, encoded: bytes, message_format: int) -> None:
+        """One more message, to go out when there is credit."""
+        self._unsent.append(_Unsent(number, encoded, message_format))
+
+    def flowed(self, fields: list[Any]) -> None:
+        """See `Link`."""
+        self._credit = max(number(fields, 6) - serial(self._count - number(fields, 5)), 0)
+        if field(fields, 8):
+            # It wants its credit back where there is nothing to send.
+            spent = 0 if self._unsent else self._credit
+            self._count, self._credit = serial(self._count + spent), self._credit - spent
+            self.session.give_credit(self, self._count, self._credit)
+
+    def too_large(self) -> list[int]:
+        """Numbers of messages that the broker says it would not take, each told once."""
+        found, self._too_large = self._too_large, []
+        return found
+
+    def frames(self, under_way: dict[int, int]) -> list[bytes]:
+        """What may go out now, the oldest first. `under_way` gets the number of each message by its delivery."""
+        frames = []
+        session = self.session
+        most = session.max_frame_bytes - _HEAD_BYTES
+        while self._unsent and self.attached and session.remote_window > 0:
+            each = self._unsent[0]
+            if each.delivery_id is None:
+                if self._credit <= 0:
+                    break
+                if 0 < self._most < len(each.encoded):
+                    self._too_large.append(self._unsent.popleft().number)
+                    continue
+                self.sent += 1
+                self._credit -= 1
+                self._count = serial(self._count + 1)
+                each.delivery_id = session.next_delivery()
+                under_way[each.delivery_id] = each.number
+            part = each.encoded if len(each.encoded) <= most else each.encoded[each.offset : each.offset + most]
+            each.offset += len(part)
+            more = each.offset < len(each.encoded)
+            tag = each.number.to_bytes(8)
+            head = performatives.transfer(self.handle, each.delivery_id, tag, each.message_format, more=more)
+            frames.append(frame(0, head + part))
+            session.sent_transfer()
+            if not more:
+                self._unsent.popleft()
+        return frames

@@ -1,0 +1,217 @@
+"""The JMSMapping outbound transformer: a JMS message as an AMQP message, by the tables in `docs/connectors/amqp.md`.
+
+Beyond the tables it writes the annotations by which JMS clients of today know the class of a message and the kinds of
+its destinations, so that a client gets from the bridge what another gave to it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from engine.codecs.amqp.sections import Header, Properties, Sections, encode_sections
+from engine.codecs.amqp.values import AmqpError, Byte, Map, Symbol, Timestamp, UByte, UInt
+from engine.connectors.amqp import ids
+from engine.connectors.amqp.annotations import (
+    DELIVERY_TIME,
+    DESTINATION,
+    JMS_TYPE,
+    MESSAGE,
+    MESSAGE_TYPE,
+    MESSAGE_TYPES,
+    REPLY_TO,
+    SERIALIZED,
+)
+from engine.connectors.amqp.bodies import is_serialized, write_body
+from engine.connectors.amqp.conversion import property_of
+from engine.connectors.amqp.names import translator
+from engine.connectors.base import RefusedError
+from engine.message import ORIGIN
+
+if TYPE_CHECKING:
+    from engine.message import Message
+    from routes.transformers import TransformerSettings
+
+__all__ = ["JmsMappingOutbound"]
+
+_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
+_KINDS = {"queue": Byte(0), "topic": Byte(1)}
+_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
+_OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
+"""Annotations that are made anew, with the underscores that a translator may have put into their names."""
+_ELSEWHERE = (
+    *("FirstAcquirer", "Subject", "ContentType", "ContentEncoding", "ReplyToGroupID"),
+    *("MESSAGE_FORMAT", "NATIVE"),
+)
+"""Vendor properties that have a field of their own, or say only how the message came."""
+_DELIVERY, _MESSAGE, _APPLICATION, _FOOTER = range(4)
+"""The sections that properties go to."""
+_LONGEST_KNOWN = 100
+_MOST_KNOWN = 1000
+_UINTS = 1 << 32
+_PRIORITIES = range(10)
+_TIMES = range(1, 1 << 63)
+_COUNTS = range(1, 1 << 31)
+_INTS = range(-(1 << 31), 1 << 31)
+_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_FORMAT = 0
+
+
+class JmsMappingOutbound:
+    """From JMS to AMQP."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        self._settings = settings
+        self._vendor = vendor = settings.prefix_vendor
+        self._message_type = f"{vendor}{settings.prefix_message_annotations}{MESSAGE_TYPE.replace('-', '_')}"
+        self._places = _Places(settings)
+
+    def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
+        """The encoded message, and its message format, 0.
+
+        Raises:
+            RefusedError: AMQP cannot carry it.
+        """
+        kind, to = _parse(address)
+        sections = Sections(header=self._header(message))
+        sections.properties = self._properties(message, to)
+        annotations = Map([(MESSAGE_TYPE, self._type(message)), (DESTINATION, _KINDS[kind])])
+        if reply := _ADDRESS.fullmatch(reply_to or message.headers.get("JMSReplyTo", "")):
+            sections.properties.reply_to = reply[2]
+            annotations.append((REPLY_TO, _KINDS[reply[1]]))
+        application = self._jms_type(message, sections.properties, annotations)
+        if delivery := _number(message.headers, "JMSDeliveryTime", _TIMES):
+            annotations.append((DELIVERY_TIME, delivery))
+        maps = (Map(), annotations, application, Map())
+        for name, value in message.properties.items():
+            if (place := self._places[name]) is not None:
+                maps[place[0]].append((place[1], property_of(value)))
+        if message.origins:
+            application.append((ORIGIN, ",".join(message.origins)))
+        (
+            sections.delivery_annotations,
+            sections.message_annotations,
+            sections.application_properties,
+            sections.footer,
+        ) = maps
+        write_body(message, sections)
+        try:
+            return encode_sections(sections), _FORMAT
+        except AmqpError as error:
+            raise RefusedError(str(error)) from error
+
+    def _header(self, message: Message) -> Header:
+        fields = message.headers
+        header = Header(durable=fields.get("JMSDeliveryMode") != "NON_PERSISTENT")
+        if (priority := _number(fields, "JMSPriority", _PRIORITIES)) is not None:
+            header.priority = UByte(priority)
+        if expiration := _number(fields, "JMSExpiration", _TIMES):
+            left = max(expiration - time.time_ns() // 1_000_000, 1)
+            # What lives longer than AMQP can say here still has its absolute expiry time.
+            header.ttl = UInt(left) if left < _UINTS else None
+        count = _number(fields, "JMSXDeliveryCount", _COUNTS)
+        if count is not None and count > 1:
+            header.delivery_count = UInt(count - 1)
+        acquirer = message.properties.get(f"{self._vendor}FirstAcquirer")
+        if acquirer is not None:
+            header.first_acquirer = acquirer.text == "true"
+        return header
+
+    def _properties(self, message: Message, to: str) -> Properties:
+        fields = message.headers
+        found = Properties(to=to, group_id=fields.get("JMSXGroupID"))
+        if (text := fields.get("JMSMessageID")) is not None:
+            found.message_id = ids.to_amqp(text)
+        if (text := fields.get("JMSCorrelationID")) is not None:
+            found.correlation_id = ids.to_amqp(text)
+        if text := fields.get("JMSXUserID"):
+            found.user_id = text.encode("utf-8", "replace")
+        if expiration := _number(fields, "JMSExpiration", _TIMES):
+            found.absolute_expiry_time = Timestamp(expiration)
+        if (created := _number(fields, "JMSTimestamp", _TIMES)) is not None:
+            found.creation_time = Timestamp(created)
+        if (sequence := _number(fields, "JMSXGroupSeq", _INTS)) is not None:
+            found.group_sequence = UInt(sequence % _UINTS)
+        found.subject = self._text(message, "Subject")
+        found.content_type = self._text(message, "ContentType") or (SERIALIZED if is_serialized(message) else None)
+        found.content_encoding = self._text(message, "ContentEncoding")
+        found.reply_to_group_id = self._text(message, "ReplyToGroupID")
+        return found
+
+    def _text(self, message: Message, name: str) -> str | None:
+        found = message.properties.get(self._vendor + name)
+        return None if found is None else found.text
+
+    def _jms_type(self, message: Message, properties: Properties, annotations: Map) -> Map:
+        """Puts the JMSType where it belongs; gives the application properties, with it or none yet."""
+        jms_type = message.headers.get("JMSType")
+        if jms_type is None:
+            return Map()
+        if properties.subject is None:
+            # Where JMS clients of today look for it.
+            properties.subject = jms_type
+        if self._settings.jms_type_property is not None:
+            return Map([(self._settings.jms_type_property, jms_type)])
+        annotations.append((JMS_TYPE, jms_type))
+        return Map()
+
+    def _type(self, message: Message) -> Byte:
+        """The message type that JMS clients look at."""
+        given = message.properties.get(self._message_type)
+        if given is not None and given.text == str(MESSAGE) and not message.body:
+            return Byte(MESSAGE)
+        return Byte(MESSAGE_TYPES[message.body_type])
+
+
+class _Places(dict[str, tuple[int, str] | None]):
+    """Where each property goes: a section and its name there; None for one that is not sent as such."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        vendor = settings.prefix_vendor
+        self._translate = translator(settings.name_translator or "Null")
+        self._type_property = settings.jms_type_property
+        self._elsewhere = frozenset(vendor + name for name in _ELSEWHERE)
+        self._prefixes = (
+            (vendor + settings.prefix_delivery_annotations, _DELIVERY),
+            (vendor + settings.prefix_message_annotations, _MESSAGE),
+            (vendor + settings.prefix_footer, _FOOTER),
+        )
+
+    def __missing__(self, name: str) -> tuple[int, str] | None:
+        found = self._found(name)
+        # A program uses the same names again and again.
+        if len(name) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
+            self[name] = found
+        return found
+
+    def _found(self, name: str) -> tuple[int, str] | None:
+        if name in self._elsewhere or name.startswith(_BRIDGE):
+            return None
+        for prefix, section in self._prefixes:
+            if name.startswith(prefix):
+                translated = self._translate(name[len(prefix) :])
+                own = section == _MESSAGE and translated.replace("-", "_") in _OWN
+                return None if own else (section, Symbol(translated))
+        translated = self._translate(name)
+        return None if translated == self._type_property else (_APPLICATION, translated)
+
+
+def _parse(address: str) -> tuple[str, str]:
+    """Kind and name: `queue/orders`, `/queue/orders` and `queue:orders` are the same."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
+        raise RefusedError(msg)
+    return found[1], found[2]
+
+
+def _number(fields: Mapping[str, str], name: str, numbers: range) -> int | None:
+    """A field that is a number; None for what is none, or larger than JMS has it."""
+    text = fields.get(name)
+    if text is None or not _NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number in numbers else None

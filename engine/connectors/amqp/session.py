@@ -1,0 +1,383 @@
+"""What an AMQP source and an AMQP sink have in common: a connection with one session, and what goes over it.
+
+Connecting, the login, heart-beats and silence, errors of the connection and the good-bye are here; frames are handed to
+the links they are about (`links`). Nothing is read that nobody asks for. Specification: OASIS AMQP 1.0, parts 2 and 5.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from engine.codecs.amqp.values import AmqpError, Array, Map
+from engine.connectors.amqp import performatives
+from engine.connectors.amqp.frames import (
+    AMQP,
+    EMPTY,
+    MAX_FRAME_BYTES,
+    PROTOCOL_HEADER,
+    SASL,
+    SASL_HEADER,
+    FrameError,
+    FrameParser,
+    frame,
+)
+from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, number
+from engine.connectors.base import NotConnectedError
+from engine.connectors.tls import tls_context
+from engine.connectors.wire import Endpoint, Pulse, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engine.connectors.amqp.links import Link
+    from routes.model import BrokerConfig
+
+__all__ = ["AmqpSession", "serial"]
+
+_PORTS = {"amqp": 5672, "amqps": 5671}
+_CONNECT_SECONDS = 10.0
+_ANSWER_SECONDS = 30.0
+_GOOD_BYE_SECONDS = 5.0
+_REFUSED_SECONDS = 30.0
+_SILENT_BEATS = 3.0
+_LEAST_FRAME_BYTES = 512
+_NO_HANDLE = -1
+_PRODUCT = "jms-bridge"
+_SERIAL = 0xFFFF_FFFF
+_log = structlog.get_logger(__name__)
+
+
+def serial(number: int) -> int:
+    """Numbers of deliveries and frames begin again after 32 bits (RFC 1982)."""
+    return number & _SERIAL
+
+
+class AmqpSession:
+    """One connection after the other to one broker; for one thread."""
+
+    def __init__(self, broker: BrokerConfig, who: str, url: str, container: str) -> None:
+        """`who` is the source or sink, for people; `container` what the broker knows it by.
+
+        SetupError where a TLS file is no good.
+        """
+        parts = urlsplit(url)
+        tls = parts.scheme == "amqps"
+        self.endpoint = Endpoint(parts.scheme, parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme], tls)
+        self.artemis = False
+        """Whether the broker is ActiveMQ Artemis, as far as it told when it was connected to last."""
+        self.capabilities: frozenset[str] = frozenset()
+        """What it offers beyond the specification."""
+        self.max_frame_bytes = _LEAST_FRAME_BYTES
+        """Of what is sent to it."""
+        self.remote_window = 0
+        """How many transfers it takes in now."""
+        self.on_disposition: Callable[[Sequence[Any]], None] = lambda _: None
+        """Is given the fields of what the broker says of deliveries to it."""
+        self._broker = broker
+        self._who = who
+        self._container = container
+        self._tls = tls_context(broker) if tls else None
+        self._wire: Wire | None = None
+        self._pulse: Pulse | None = None
+        self._parser = FrameParser()
+        self._links: dict[int, Link] = {}
+        """By our handles."""
+        self._remote: dict[int, Link] = {}
+        """By the broker's."""
+        self._next_incoming = 0
+        self._next_outgoing = 0
+        self._next_delivery = 0
+        self._open = False
+        self._silence = 0.0
+        self._heard = 0.0
+
+    def open(self) -> None:
+        """Connects, logs in and begins the session.
+
+        Raises:
+            NotConnectedError: it could not; a refused login is to be asked for again only after a while.
+        """
+        self.hang_up()
+        self._parser = FrameParser()
+        self._links, self._remote = {}, {}
+        self._next_incoming = self._next_outgoing = self._next_delivery = 0
+        self._wire, self._heard, self._silence = Wire(self.endpoint, self._tls, _CONNECT_SECONDS), time.monotonic(), 0.0
+        deadline = time.monotonic() + _CONNECT_SECONDS
+        self._login(deadline)
+        self._greet(PROTOCOL_HEADER, deadline)
+        beat = self._broker.heartbeat_seconds
+        # The broker shows itself in half of the time that we tell it.
+        opened = performatives.open_(self._container, self.endpoint.host, int(beat * 2000), _PRODUCT)
+        self.send(opened, performatives.begin())
+        try:
+            self._opened(self._expect(Code.OPEN, deadline), beat)
+            self._begun(self._expect(Code.BEGIN, deadline))
+        except AmqpError as error:
+            raise self._senseless(error) from error
+        self._hear(b"")
+
+    def send(self, *bodies: bytes) -> None:
+        """Performatives, in one write; NotConnectedError if the connection is gone."""
+        self.write(b"".join([frame(0, body) for body in bodies]))
+
+    def write(self, frames: bytes) -> None:
+        """Whole frames in one write."""
+        self._opened_wire.send(frames)
+
+    def attach(self, link: Link) -> None:
+        """Asks for a link; the broker's answer comes to it."""
+        link.handle = next(free for free in range(len(self._links) + 1) if free not in self._links)
+        self._links[link.handle] = link
+        self.send(link.attachment())
+
+    def await_attached(self, link: Link) -> None:
+        """Returns when the broker has taken the link; NotConnectedError with what it says where it does not."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while not link.attached and link.fault is None:
+            if time.monotonic() > deadline:
+                raise self.fail(f"the broker has not answered for {_ANSWER_SECONDS:.0f} s")
+            self.pump(deadline - time.monotonic())
+        if link.fault is not None:
+            raise self.fail(f"the broker says: {link.fault}", _REFUSED_SECONDS)
+
+    def detach(self, link: Link) -> None:
+        """Ends a link for good; it may not be used any more."""
+        link.leaving = True
+        self.send(performatives.detach(link.handle, closed=True))
+
+    def give_credit(self, link: Link, delivery_count: int, credit: int) -> None:
+        """The broker may send so many messages more."""
+        self.send(performatives.flow(self._next_incoming, self._next_outgoing, link.handle, delivery_count, credit))
+
+    def next_delivery(self) -> int:
+        """The number of the next delivery to the broker."""
+        following, self._next_delivery = self._next_delivery, serial(self._next_delivery + 1)
+        return following
+
+    def sent_transfer(self) -> None:
+        """One more transfer goes out."""
+        self._next_outgoing = serial(self._next_outgoing + 1)
+        self.remote_window -= 1
+
+    def pump(self, timeout_seconds: float) -> bool:
+        """Hands over what has come, waiting so long for some; whether any has. NotConnectedError if the broker left."""
+        data = self._opened_wire.read(timeout_seconds)
+        now = time.monotonic()
+        if not data:
+            if self._silence and now - self._heard > self._silence:
+                raise self.fail(f"the broker has been silent for {now - self._heard:.0f} s, in spite of heart-beats")
+            return False
+        self._heard = now
+        self._hear(data)
+        return True
+
+    def close(self, links: Sequence[Link] = ()) -> None:
+        """Leaves in order, and never raises.
+
+        Where the connection still works it returns when the broker has taken everything that was sent. What has come
+        and is not settled goes back.
+        """
+        if self._wire is None:
+            return
+        try:
+            if self._open:
+                self._leave(links)
+        except NotConnectedError as error:
+            _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+        finally:
+            self.hang_up()
+
+    def fail(self, why: str, back_off_seconds: float | None = None) -> NotConnectedError:
+        """Hangs up; what to raise then."""
+        self.hang_up()
+        return NotConnectedError(why, back_off_seconds)
+
+    def hang_up(self) -> None:
+        """Ends the connection without a good-bye."""
+        wire, self._wire, self._open = self._wire, None, False
+        pulse, self._pulse = self._pulse, None
+        if pulse is not None:
+            pulse.stop()
+        if wire is not None:
+            wire.close()
+
+    @property
+    def _opened_wire(self) -> Wire:
+        if self._wire is None:
+            msg = "not connected"
+            raise NotConnectedError(msg)
+        return self._wire
+
+    def _login(self, deadline: float) -> None:
+        self._greet(SASL_HEADER, deadline)
+        offered = field(self._expect(Code.SASL_MECHANISMS, deadline, SASL), 0)
+        names = _names(offered)
+        user, password = self._broker.username, self._broker.password or ""
+        if user is not None:
+            wanted, response = "PLAIN", f"\0{user}\0{password}".encode()
+        elif self._broker.tls_certificate and "EXTERNAL" in names:
+            wanted, response = "EXTERNAL", b""
+        else:
+            wanted, response = "ANONYMOUS", _PRODUCT.encode()
+        if wanted not in names:
+            way = "a user name and a password" if user is not None else "no login without a user name"
+            takes = f"it takes no {way}" if user is not None else f"it offers {way}"
+            raise self.fail(f"the broker says: {takes}, only {', '.join(names)}", _REFUSED_SECONDS)
+        self.write(frame(0, performatives.sasl_init(wanted, response, self.endpoint.host), SASL))
+        code = field(self._expect(Code.SASL_OUTCOME, deadline, SASL), 0)
+        if code != 0:
+            who = f"the login of user '{user}'" if user is not None else "a login without a user name"
+            raise self.fail(f"the broker refuses {who}", _REFUSED_SECONDS)
+
+    def _greet(self, header: bytes, deadline: float) -> None:
+        """Protocol headers are exchanged; the other side's is what it speaks."""
+        self.write(header)
+        answer, data = None, b""
+        try:
+            while (answer := self._parser.header(data)) is None:
+                data = self._read(deadline)
+        except FrameError as error:
+            raise self.fail(f"the broker sent {error}; is this its AMQP port?") from error
+        if answer != header:
+            what = "login" if header == SASL_HEADER else "AMQP 1.0"
+            raise self.fail(f"the broker speaks no {what} here, but {answer!r}", _REFUSED_SECONDS)
+
+    def _expect(self, code: Code, deadline: float, kind: int = AMQP) -> list[Any]:
+        """Fields of the broker's answer while the connection is being made."""
+        data = b""
+        try:
+            while True:
+                found = self._parser.one(data)
+                if found is None:
+                    data = self._read(deadline)
+                    continue
+                data = b""
+                said, fields = performatives.read(found[2])
+                if said == Code.CLOSE:
+                    raise self._closed(fields, _REFUSED_SECONDS)
+                if found[0] == kind and said == code:
+                    return fields
+        except (FrameError, AmqpError) as error:
+            raise self._senseless(error) from error
+
+    def _read(self, deadline: float) -> bytes:
+        """Some bytes, while the connection is being made."""
+        while (left := deadline - time.monotonic()) > 0:
+            if data := self._opened_wire.read(left):
+                return data
+        raise self.fail(f"the broker has not answered for {_CONNECT_SECONDS:.0f} s; is this its AMQP port?")
+
+    def _opened(self, fields: list[Any], beat: float) -> None:
+        properties = field(fields, 9)
+        product = dict(properties).get("product", "") if isinstance(properties, Map) else ""
+        self.artemis = "artemis" in str(product).lower()
+        offered = field(fields, 7)
+        self.capabilities = frozenset(_names(offered))
+        self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
+        if wanted := number(fields, 4):
+            beat = min(beat, wanted / 2000)
+        self._silence = self._broker.heartbeat_seconds * _SILENT_BEATS
+        self._pulse = Pulse(self._opened_wire, beat, EMPTY)
+
+    def _begun(self, fields: list[Any]) -> None:
+        self._next_incoming = number(fields, 1)
+        self.remote_window = number(fields, 2)
+        self._open = True
+
+    def _hear(self, data: bytes) -> None:
+        try:
+            for kind, _, body in self._parser.feed(data):
+                if kind == AMQP:
+                    self._take(body)
+        except (FrameError, AmqpError) as error:
+            raise self._senseless(error) from error
+
+    def _take(self, body: bytes) -> None:
+        if performatives.is_transfer(body):
+            self._transferred(performatives.read_transfer(body))
+            return
+        code, fields = performatives.read(body)
+        if code == Code.DISPOSITION:
+            self.on_disposition(fields)
+        elif code == Code.FLOW:
+            self._flowed(fields)
+        elif code == Code.ATTACH:
+            self._attached(fields)
+        elif code == Code.DETACH:
+            self._detached(fields)
+        elif code == Code.CLOSE:
+            raise self._closed(fields)
+        elif code == Code.END:
+            condition = condition_of(field(fields, 0))
+            raise self.fail(f"the broker says: {condition}" if condition else "the broker has ended the session")
+
+    def _transferred(self, transfer: Transfer) -> None:
+        self._next_incoming = serial(self._next_incoming + 1)
+        if (link := self._remote.get(transfer.handle)) is not None:
+            link.transferred(transfer)
+
+    def _flowed(self, fields: list[Any]) -> None:
+        under_way = serial(self._next_outgoing - number(fields, 0))
+        self.remote_window = max(number(fields, 1) - under_way, 0)
+        link = self._remote.get(number(fields, 4, _NO_HANDLE))
+        if link is not None:
+            link.flowed(fields)
+        if field(fields, 9):
+            self.send(performatives.flow(self._next_incoming, self._next_outgoing))
+
+    def _attached(self, fields: list[Any]) -> None:
+        name, handle, role = field(fields, 0), number(fields, 1), bool(field(fields, 2))
+        for link in self._links.values():
+            # The broker's end has the other role.
+            if link.name == name and bool(link.role) is not role and not link.attached:
+                self._remote[handle] = link
+                link.answered(fields)
+                return
+        raise self.fail("the broker attaches a link that nobody asked for")
+
+    def _detached(self, fields: list[Any]) -> None:
+        link = self._remote.pop(number(fields, 0), None)
+        if link is None:
+            return
+        self._links.pop(link.handle, None)
+        link.detached(condition_of(field(fields, 2)))
+        if not link.leaving:
+            self.send(performatives.detach(link.handle, closed=bool(field(fields, 1))))
+
+    def _senseless(self, error: Exception) -> NotConnectedError:
+        return self.fail(f"the broker sent what is no AMQP: {error}")
+
+    def _closed(self, fields: list[Any], back_off_seconds: float | None = None) -> NotConnectedError:
+        condition = condition_of(field(fields, 0))
+        if condition is None:
+            return self.fail("the broker has closed the connection")
+        return self.fail(f"the broker says: {condition}", back_off_seconds)
+
+    def _leave(self, links: Sequence[Link]) -> None:
+        farewell = [performatives.detach(link.handle, closed=link.ends) for link in links if link.attached]
+        self.send(*farewell, performatives.end(), performatives.close())
+        deadline = time.monotonic() + _GOOD_BYE_SECONDS
+        data = b""
+        while True:
+            try:
+                for _, _, body in self._parser.feed(data):
+                    # Messages that are still on their way go back to where they came from.
+                    if not performatives.is_transfer(body) and performatives.read(body)[0] == Code.CLOSE:
+                        return
+            except (FrameError, AmqpError) as error:
+                raise self._senseless(error) from error
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self.fail(f"the broker has not answered for {_GOOD_BYE_SECONDS:.0f} s")
+            data = self._opened_wire.read(left)
+
+
+def _names(value: Any) -> list[str]:
+    """Symbols, one or several."""
+    if isinstance(value, str):
+        return [value]
+    return [str(each) for each in value.values] if isinstance(value, Array) else []

@@ -1,0 +1,261 @@
+"""Messages to an AMQP 1.0 broker: each an unsettled transfer, confirmed by its outcome.
+
+Many are on their way at once, each address over a link of its own, whose order is that of sending. Artemis settles a
+message when it has stored it, and drops one that comes again with the same id, so that what a lost connection left in
+doubt is simply sent again.
+
+A message that the broker rejects, and all for an address that it does not let us send to, are refused for good. What
+may pass, such as an address that is full, ends the connection, so that everything is sent again in its order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from engine.connectors.amqp.links import Sender
+from engine.connectors.amqp.performatives import (
+    ACCEPTED,
+    Condition,
+    Role,
+    Terminus,
+    condition_of,
+    disposition,
+    field,
+    number,
+    outcome_of,
+)
+from engine.connectors.amqp.performatives import Outcome as State
+from engine.connectors.amqp.session import AmqpSession, serial
+from engine.connectors.amqp.splicing import with_duplicate_id
+from engine.connectors.amqp.transformers import outbound_of
+from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from routes.transformers import Transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.base import Outgoing
+    from routes.model import Config, SinkConfig
+
+__all__ = ["AmqpSink"]
+
+_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
+_MOST_LINKS = 200
+_MOST_DOUBTS = 3
+_DOUBT_SECONDS = 5.0
+_LAST_WORDS_SECONDS = 0.5
+_REFUSING = frozenset(
+    {
+        "amqp:decode-error",
+        "amqp:invalid-field",
+        "amqp:link:message-size-exceeded",
+        "amqp:not-allowed",
+        "amqp:not-found",
+        "amqp:not-implemented",
+        "amqp:precondition-failed",
+        "amqp:unauthorized-access",
+    }
+)
+"""What no other try can change."""
+_PASSING = frozenset({"amqp:resource-limit-exceeded", "amqp:resource-locked"})
+"""What passes by itself."""
+_ARTEMIS_REFUSING = ("AMQ229032", "AMQ229216")
+"""What Artemis calls an internal error: the user may not create the address or queue, no name for a queue."""
+
+
+class AmqpSink:
+    """A connection of its own to the broker."""
+
+    most_under_way = 4_000
+    settle_seconds = 0.0
+
+    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+        """SetupError where a TLS file is no good."""
+        container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
+        self._session = AmqpSession(sink, f"sink '{sink.name}'", config.url(sink), f"{container}.{worker}")
+        self._session.on_disposition = self._settled
+        self._transformers = sink.transformers
+        self._outbound = outbound_of(sink.transformers)
+        self._links: OrderedDict[str, Sender] = OrderedDict()
+        """By address, the one used last at the end."""
+        self._open: dict[int, str] = {}
+        """Address of each message that has no outcome."""
+        self._deliveries: dict[int, int] = {}
+        """Message of each delivery that has no outcome."""
+        self._known: list[Outcome] = []
+        self._doubts: dict[int, int] = {}
+        self._failure: NotConnectedError | None = None
+
+    @property
+    def address(self) -> str:
+        """`amqp://host:port`."""
+        return str(self._session.endpoint)
+
+    def connect(self) -> None:
+        """Also logs in; a refused login is asked for again only after a while."""
+        self._links.clear()
+        self._open.clear()
+        self._deliveries.clear()
+        self._known.clear()
+        self._failure = None
+        self._session.open()
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """What there is credit for goes out in one write, the rest when the broker gives some."""
+        try:
+            if self._failure:
+                # Behind what is to be sent again.
+                raise self._failure
+            for each in messages:
+                self._add(each)
+            self._push()
+        except NotConnectedError as error:
+            # The broker may have said why; what it said of messages is told first.
+            self._failure = self._failure or error
+            if not self._known:
+                raise
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        """What was settled; after a loss first what is known, then NotConnectedError."""
+        if not self._known and self._failure is None:
+            self._listen(timeout_seconds)
+        if self._failure and not self._known:
+            raise self._failure
+        known, self._known = self._known, []
+        return known
+
+    def close(self) -> None:
+        """Leaves in order."""
+        self._session.close(list(self._links.values()))
+
+    def _add(self, outgoing: Outgoing) -> None:
+        try:
+            link = self._link(outgoing.address)
+            encoded, form = self._outbound.encoded(outgoing.message, outgoing.address, outgoing.reply_to)
+        except RefusedError as error:
+            self._known.append(Outcome(outgoing.number, str(error)))
+            return
+        if self._session.artemis and not self._is_native(link, form):
+            encoded = with_duplicate_id(encoded, outgoing.id)
+        self._open[outgoing.number] = outgoing.address
+        link.add(outgoing.number, encoded, form)
+
+    def _is_native(self, link: Sender, form: int) -> bool:
+        """Whether the encoded message is somebody else's, and not to be changed."""
+        used = self._transformers.settings(f"{link.terminus.kind}:{link.terminus.address}", form)
+        return used is not None and used.transformer is Transformer.AMQP_NATIVE
+
+    def _link(self, address: str) -> Sender:
+        link = self._links.get(address)
+        if link is None:
+            found = _ADDRESS.fullmatch(address)
+            if found is None:
+                msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
+                raise RefusedError(msg)
+            self._make_room()
+            link = self._links[address] = Sender(self._session, f"to {address}", Terminus(found[2], found[1]))
+            self._session.attach(link)
+        else:
+            self._links.move_to_end(address)
+        return link
+
+    def _make_room(self) -> None:
+        """Ends the link that has not been used for longest, of those with nothing under way."""
+        if len(self._links) < _MOST_LINKS:
+            return
+        busy = set(self._open.values())
+        for address, link in self._links.items():
+            if address not in busy and link.attached:
+                del self._links[address]
+                self._session.detach(link)
+                return
+
+    def _push(self) -> None:
+        frames: list[bytes] = []
+        for link in self._links.values():
+            frames += link.frames(self._deliveries)
+            for message in link.too_large():
+                self._told(message, f"it is larger than the broker takes for {link.terminus.address}")
+        if frames:
+            self._session.write(b"".join(frames))
+
+    def _listen(self, timeout_seconds: float) -> None:
+        """Takes what has come, waiting so long for some."""
+        try:
+            while self._session.pump(timeout_seconds) and self._failure is None:
+                self._check_links()
+                self._push()
+                timeout_seconds = 0
+            while self._failure is not None and self._open and self._session.pump(_LAST_WORDS_SECONDS):
+                pass
+        except NotConnectedError as error:
+            self._failure = self._failure or error
+
+    def _check_links(self) -> None:
+        """A link that the broker has ended takes nothing any more."""
+        for address, link in [(each, link) for each, link in self._links.items() if link.fault]:
+            condition = link.fault
+            assert condition is not None
+            final = not link.sent and [each for each in link.unsent if self._is_final(each, condition)]
+            if not final or len(final) < len(link.unsent):
+                raise self._session.fail(f"the broker says of {address}: {condition}", _DOUBT_SECONDS)
+            del self._links[address]
+            for each in final:
+                self._told(each, f"the broker says: {condition}; may the bridge send to {address}?")
+
+    def _settled(self, fields: Sequence[Any]) -> None:
+        """What the broker says of deliveries."""
+        if not field(fields, 0):
+            return
+        first = number(fields, 1)
+        last = number(fields, 2, first)
+        state, details = outcome_of(field(fields, 4))
+        if state in (0, State.RECEIVED):
+            return
+        if not field(fields, 3):
+            self._session.send(disposition(Role.SENDER, first, last, ACCEPTED))
+        for delivery in self._named(first, last):
+            self._outcome(self._deliveries.pop(delivery), state, details)
+
+    def _named(self, first: int, last: int) -> list[int]:
+        """The open deliveries of a range."""
+        if first == last:
+            return [first] if first in self._deliveries else []
+        length = serial(last - first)
+        return [delivery for delivery in self._deliveries if serial(delivery - first) <= length]
+
+    def _outcome(self, message: int, state: int, details: Sequence[Any]) -> None:
+        address = self._open.get(message)
+        if address is None:
+            return
+        if state == State.ACCEPTED:
+            self._told(message)
+            return
+        if state == State.REJECTED:
+            condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
+            if self._is_final(message, condition):
+                self._told(message, f"the broker says: {condition}")
+                return
+            why = f"the broker says of {address}: {condition}"
+        elif state == State.MODIFIED and field(details, 1):
+            self._told(message, f"the broker says that it cannot be delivered to {address}")
+            return
+        else:
+            why = f"the broker does not take what goes to {address} just now"
+        self._failure = self._failure or NotConnectedError(why, _DOUBT_SECONDS)
+
+    def _told(self, message: int, refusal: str | None = None) -> None:
+        del self._open[message]
+        self._doubts.pop(message, None)
+        self._known.append(Outcome(message, refusal))
+
+    def _is_final(self, message: int, condition: Condition) -> bool:
+        """Whether a message is refused for good. Of what the broker does not explain, after some tries."""
+        if condition.name in _PASSING:
+            return False
+        if condition.name in _REFUSING or condition.description.startswith(_ARTEMIS_REFUSING):
+            return True
+        self._doubts[message] = self._doubts.get(message, 0) + 1
+        return self._doubts[message] >= _MOST_DOUBTS

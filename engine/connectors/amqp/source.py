@@ -1,0 +1,138 @@
+"""Messages from an AMQP 1.0 broker: queues, and topics with or without a durable subscription.
+
+Here are the steps of a source: attach, receive, settle. The connection is in `session`, links are in `links`, bytes
+become messages in `transformers`; `source_loop` does the rest. A message stays unsettled until the journal has it; what
+is then accepted follows in one disposition for each run of deliveries.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+from engine.connectors.amqp.links import Incoming, Receiver
+from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition
+from engine.connectors.amqp.session import AmqpSession, serial
+from engine.connectors.amqp.splicing import shortened
+from engine.connectors.amqp.transformers import TransformError, inbound_of
+from engine.connectors.base import Delivery
+from engine.errors import HardFailureError
+from engine.message import BodyType, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from routes.model import Config, SourceConfig
+
+__all__ = ["AmqpSource"]
+
+_WINDOW = 1000
+_HEAD_BYTES = 1024 * 1024
+"""What may stand around a body that the journal takes."""
+_KEPT_BYTES = 64 * 1024
+_SHARED = "SHARED-SUBS"
+
+
+class AmqpSource:
+    """A connection of its own to the broker, with a link for each destination."""
+
+    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+        """SetupError where a TLS file is no good."""
+        self._source = source
+        self._worker = worker
+        container = source.client_id or f"{config.bridge_id}.{source.name}"
+        self._session = AmqpSession(source, f"source '{source.name}'", config.url(source), container)
+        self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES
+        self._inbound = inbound_of(source.transformers)
+        self._links: list[Receiver] = []
+        self._waiting: deque[Incoming] = deque()
+
+    @property
+    def address(self) -> str:
+        """`amqp://host:port (queue:orders, …)`."""
+        read = ", ".join(self._destinations(shared=self._source.subscription is not None))
+        return f"{self._session.endpoint} ({read or 'nothing left for this worker'})"
+
+    def connect(self) -> None:
+        """Also logs in; a refused login is asked for again only after a while."""
+        self.close()
+        self._session.open()
+        shared = self._source.subscription is not None and _SHARED in self._session.capabilities
+        self._links = [self._receiver(name, shared=shared) for name in self._destinations(shared=shared)]
+        for link in self._links:
+            self._session.attach(link)
+        for link in self._links:
+            self._session.await_attached(link)
+            if not link.filtered:
+                msg = f"{self._session.endpoint} knows no message selectors: remove source.{self._source.name}.selector"
+                raise HardFailureError(msg)
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """A message, with what was left of it if it was too large to keep; one that cannot be read has a `fault`."""
+        if not self._waiting:
+            self._session.pump(timeout_seconds)
+            self._check()
+            if not self._waiting:
+                return None
+        incoming = self._waiting.popleft()
+        incoming.receiver.taken()
+        return self._delivery(incoming)
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """One disposition for each run of deliveries; all in one write."""
+        runs: list[list[int]] = []
+        for number in cast("Sequence[int]", tokens):
+            if runs and number == serial(runs[-1][1] + 1):
+                runs[-1][1] = number
+            else:
+                runs.append([number, number])
+        self._session.send(*(disposition(Role.RECEIVER, first, last, ACCEPTED) for first, last in runs))
+
+    def close(self) -> None:
+        """Leaves in order, so that the broker has taken every acknowledgement before the connection ends."""
+        self._waiting.clear()
+        self._session.close(self._links)
+        self._links = []
+
+    def _destinations(self, *, shared: bool) -> list[str]:
+        """What this worker reads: a topic gives each of its subscribers everything, unless they share it."""
+        every = self._worker == 1 or shared
+        return [name for name in self._source.destinations if every or name.startswith("queue:")]
+
+    def _receiver(self, destination: str, *, shared: bool) -> Receiver:
+        kind, _, name = destination.partition(":")
+        durable = kind == "topic" and self._source.subscription is not None
+        # The name of a durable link is that of the subscription; what is behind the bar, Artemis leaves out.
+        link = f"{self._source.subscription}.{name}" if durable else f"{destination}#{self._worker}"
+        if durable and shared and self._worker > 1:
+            link += f"|{self._worker}"
+        terminus = Terminus(name, kind, self._source.selector, durable=durable, shared=durable and shared)
+        return Receiver(
+            self._session,
+            link,
+            terminus,
+            self._waiting.append,
+            window=_WINDOW,
+            max_bytes=self._max_bytes,
+            kept_bytes=_HEAD_BYTES + _KEPT_BYTES,
+        )
+
+    def _delivery(self, incoming: Incoming) -> Delivery:
+        terminus = incoming.receiver.terminus
+        destination = f"{terminus.kind}:{terminus.address}"
+        encoded, size = incoming.encoded, None
+        if incoming.size > len(encoded):
+            encoded, around = shortened(encoded, _KEPT_BYTES)
+            size = incoming.size - around
+        try:
+            message = self._inbound.to_message(encoded, incoming.message_format, destination, self._source.name)
+        except TransformError as error:
+            found = Message(encoded, BodyType.BYTES, {"JMSDestination": destination}, source=self._source.name)
+            return Delivery(found, incoming.delivery_id, size, str(error))
+        return Delivery(message, incoming.delivery_id, size)
+
+    def _check(self) -> None:
+        """NotConnectedError if the broker has ended a link."""
+        for link in self._links:
+            if link.fault is not None:
+                raise self._session.fail(f"the broker says of {link.terminus.address}: {link.fault}")

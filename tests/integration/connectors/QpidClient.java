@@ -1,0 +1,298 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.net.URLDecoder;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.TreeMap;
+import javax.jms.BytesMessage;
+import javax.jms.Connection;
+import javax.jms.DeliveryMode;
+import javax.jms.Destination;
+import javax.jms.MapMessage;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageEOFException;
+import javax.jms.MessageProducer;
+import javax.jms.ObjectMessage;
+import javax.jms.Queue;
+import javax.jms.Session;
+import javax.jms.StreamMessage;
+import javax.jms.TemporaryQueue;
+import javax.jms.TextMessage;
+import org.apache.qpid.jms.JmsConnectionFactory;
+
+/**
+ * A JMS application over AMQP 1.0 for the tests: it does what the lines on its standard input say, and answers each.
+ *
+ * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code open DESTINATION} (a
+ * consumer), {@code receive DESTINATION MILLISECONDS} (a message as a form, or an empty line), {@code answer DESTINATION
+ * MILLISECONDS} (the same, and it goes to its JMSReplyTo), {@code request DESTINATION TEXT} (with a temporary queue as
+ * JMSReplyTo), {@code reply MILLISECONDS} (what came there). A form is {@code name=value&...}; values have their type
+ * before a colon, as in {@code int:5}; bytes are base64.
+ */
+public final class QpidClient {
+    private final Session session;
+    private final Session transacted;
+    private final Map<String, MessageConsumer> consumers = new HashMap<>();
+
+    private QpidClient(Connection connection) throws Exception {
+        session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        transacted = connection.createSession(true, Session.SESSION_TRANSACTED);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        JmsConnectionFactory factory = new JmsConnectionFactory(arguments[0]);
+        factory.setValidatePropertyNames(false);
+        factory.setPopulateJMSXUserID(false);
+        try (Connection connection = factory.createConnection()) {
+            connection.start();
+            QpidClient client = new QpidClient(connection);
+            BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+            System.out.println("ready");
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                System.out.println(client.perform(line.split(" ", 3), lines));
+            }
+        }
+    }
+
+    private String perform(String[] words, BufferedReader lines) throws Exception {
+        switch (words[0]) {
+            case "send":
+                MessageProducer producer = transacted.createProducer(destination(words[1]));
+                int sent = 0;
+                for (String line = lines.readLine(); !line.isEmpty(); line = lines.readLine()) {
+                    send(producer, fields(line));
+                    if (++sent % 1000 == 0) {
+                        transacted.commit();
+                    }
+                }
+                transacted.commit();
+                producer.close();
+                return "";
+            case "open":
+                consumer(words[1]);
+                return "";
+            case "receive":
+                return form(consumer(words[1]).receive(Long.parseLong(words[2])));
+            case "answer":
+                Message request = consumer(words[1]).receive(Long.parseLong(words[2]));
+                if (request != null) {
+                    MessageProducer answers = session.createProducer(request.getJMSReplyTo());
+                    answers.send(request);
+                    answers.close();
+                }
+                return form(request);
+            case "request":
+                TemporaryQueue replies = session.createTemporaryQueue();
+                Message message = session.createTextMessage(words[2]);
+                message.setJMSReplyTo(replies);
+                session.createProducer(destination(words[1])).send(message);
+                consumers.put("", session.createConsumer(replies));
+                return "";
+            case "reply":
+                return form(consumers.get("").receive(Long.parseLong(words[1])));
+            default:
+                throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    private void send(MessageProducer producer, Map<String, String> fields) throws Exception {
+        Message message = message(fields);
+        int mode = DeliveryMode.PERSISTENT;
+        int priority = Message.DEFAULT_PRIORITY;
+        long ttl = 0;
+        for (Map.Entry<String, String> each : fields.entrySet()) {
+            String name = each.getKey();
+            String value = each.getValue();
+            if (name.startsWith("property ")) {
+                message.setObjectProperty(name.substring(9), value(value));
+            } else if (name.equals("JMSCorrelationID")) {
+                message.setJMSCorrelationID(value);
+            } else if (name.equals("JMSType")) {
+                message.setJMSType(value);
+            } else if (name.equals("JMSReplyTo")) {
+                message.setJMSReplyTo(destination(value));
+            } else if (name.equals("JMSXGroupID")) {
+                message.setStringProperty(name, value);
+            } else if (name.equals("JMSXGroupSeq")) {
+                message.setIntProperty(name, Integer.parseInt(value));
+            } else if (name.equals("JMSDeliveryMode")) {
+                mode = value.equals("PERSISTENT") ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT;
+            } else if (name.equals("JMSPriority")) {
+                priority = Integer.parseInt(value);
+            } else if (name.equals("JMSExpiration")) {
+                ttl = Long.parseLong(value) - System.currentTimeMillis();
+            }
+        }
+        producer.send(message, mode, priority, ttl);
+    }
+
+    private Message message(Map<String, String> fields) throws Exception {
+        String body = fields.getOrDefault("body", "");
+        switch (fields.getOrDefault("type", "text")) {
+            case "bytes":
+                BytesMessage bytes = transacted.createBytesMessage();
+                bytes.writeBytes(Base64.getDecoder().decode(body));
+                return bytes;
+            case "map":
+                MapMessage map = transacted.createMapMessage();
+                for (Map.Entry<String, String> each : fields.entrySet()) {
+                    if (each.getKey().startsWith("entry ")) {
+                        map.setObject(each.getKey().substring(6), value(each.getValue()));
+                    }
+                }
+                return map;
+            case "stream":
+                StreamMessage stream = transacted.createStreamMessage();
+                for (int number = 0; fields.containsKey("item " + number); number++) {
+                    stream.writeObject(value(fields.get("item " + number)));
+                }
+                return stream;
+            case "object":
+                return transacted.createObjectMessage((java.io.Serializable) value(body));
+            case "empty":
+                return transacted.createMessage();
+            default:
+                return transacted.createTextMessage(body);
+        }
+    }
+
+    private static Object value(String typed) {
+        String[] parts = typed.split(":", 2);
+        String text = parts.length > 1 ? parts[1] : "";
+        switch (parts[0]) {
+            case "boolean":
+                return Boolean.valueOf(text);
+            case "byte":
+                return Byte.valueOf(text);
+            case "short":
+                return Short.valueOf(text);
+            case "int":
+                return Integer.valueOf(text);
+            case "long":
+                return Long.valueOf(text);
+            case "float":
+                return Float.valueOf(text);
+            case "double":
+                return Double.valueOf(text);
+            case "char":
+                return text.charAt(0);
+            case "bytes":
+                return Base64.getDecoder().decode(text);
+            case "null":
+                return null;
+            default:
+                return text;
+        }
+    }
+
+    private static String typed(Object value) {
+        if (value == null) {
+            return "null:";
+        }
+        if (value instanceof byte[]) {
+            return "bytes:" + Base64.getEncoder().encodeToString((byte[]) value);
+        }
+        String type = value.getClass().getSimpleName().toLowerCase();
+        return (type.equals("integer") ? "int" : type.equals("character") ? "char" : type) + ":" + value;
+    }
+
+    private Destination destination(String text) throws Exception {
+        String[] parts = text.split(":", 2);
+        return parts[0].equals("topic") ? transacted.createTopic(parts[1]) : transacted.createQueue(parts[1]);
+    }
+
+    private MessageConsumer consumer(String destination) throws Exception {
+        if (!consumers.containsKey(destination)) {
+            consumers.put(destination, session.createConsumer(destination(destination)));
+        }
+        return consumers.get(destination);
+    }
+
+    private static String form(Message message) throws Exception {
+        if (message == null) {
+            return "";
+        }
+        Map<String, String> fields = new TreeMap<>();
+        fields.put("JMSMessageID", message.getJMSMessageID());
+        fields.put("JMSCorrelationID", message.getJMSCorrelationID());
+        fields.put("JMSType", message.getJMSType());
+        fields.put("JMSPriority", String.valueOf(message.getJMSPriority()));
+        fields.put("JMSTimestamp", String.valueOf(message.getJMSTimestamp()));
+        fields.put("JMSExpiration", String.valueOf(message.getJMSExpiration()));
+        fields.put("JMSRedelivered", String.valueOf(message.getJMSRedelivered()));
+        fields.put(
+                "JMSDeliveryMode",
+                message.getJMSDeliveryMode() == DeliveryMode.PERSISTENT ? "PERSISTENT" : "NON_PERSISTENT");
+        if (message.getJMSReplyTo() != null) {
+            Destination to = message.getJMSReplyTo();
+            fields.put("JMSReplyTo", (to instanceof Queue ? "queue:" : "topic:") + to);
+        }
+        Destination destination = message.getJMSDestination();
+        fields.put("JMSDestination", (destination instanceof Queue ? "queue:" : "topic:") + destination);
+        for (Object name : Collections.list(message.getPropertyNames())) {
+            fields.put("property " + name, typed(message.getObjectProperty((String) name)));
+        }
+        body(message, fields);
+        StringBuilder form = new StringBuilder();
+        for (Map.Entry<String, String> each : fields.entrySet()) {
+            if (each.getValue() != null) {
+                form.append(form.length() == 0 ? "" : "&").append(encoded(each.getKey()));
+                form.append('=').append(encoded(each.getValue()));
+            }
+        }
+        return form.toString();
+    }
+
+    private static void body(Message message, Map<String, String> fields) throws Exception {
+        if (message instanceof TextMessage) {
+            fields.put("type", "text");
+            fields.put("body", ((TextMessage) message).getText());
+        } else if (message instanceof BytesMessage) {
+            byte[] bytes = new byte[(int) ((BytesMessage) message).getBodyLength()];
+            ((BytesMessage) message).readBytes(bytes);
+            fields.put("type", "bytes");
+            fields.put("body", Base64.getEncoder().encodeToString(bytes));
+        } else if (message instanceof MapMessage) {
+            fields.put("type", "map");
+            for (Object name : Collections.list(((MapMessage) message).getMapNames())) {
+                fields.put("entry " + name, typed(((MapMessage) message).getObject((String) name)));
+            }
+        } else if (message instanceof StreamMessage) {
+            fields.put("type", "stream");
+            try {
+                for (int number = 0; ; number++) {
+                    fields.put("item " + number, typed(((StreamMessage) message).readObject()));
+                }
+            } catch (MessageEOFException end) {
+                return;
+            }
+        } else if (message instanceof ObjectMessage) {
+            fields.put("type", "object");
+            fields.put("body", typed(((ObjectMessage) message).getObject()));
+        } else {
+            fields.put("type", "empty");
+        }
+    }
+
+    private static Map<String, String> fields(String form) {
+        Map<String, String> fields = new TreeMap<>();
+        for (String pair : form.split("&")) {
+            String[] parts = pair.split("=", 2);
+            fields.put(decoded(parts[0]), decoded(parts[1]));
+        }
+        return fields;
+    }
+
+    private static String encoded(String text) {
+        return URLEncoder.encode(text, StandardCharsets.UTF_8);
+    }
+
+    private static String decoded(String text) {
+        return URLDecoder.decode(text, StandardCharsets.UTF_8);
+    }
+}

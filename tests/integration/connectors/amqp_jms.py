@@ -1,0 +1,86 @@
+"""A real JMS application over AMQP 1.0, with Qpid JMS."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
+
+from engine.embedded.java import find_java
+from tests.conftest import JARS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+_PROGRAM = JARS.parent / "tests" / "integration" / "connectors" / "QpidClient.java"
+
+
+class QpidClient:
+    """`QpidClient.java`, compiled and run by `java` itself; Artemis brings the library."""
+
+    def __init__(self, url: str, log: Path) -> None:
+        classes = JARS / "artemis" / "apache-artemis-2.40.0" / "lib" / "*"
+        command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", str(classes), str(_PROGRAM), url]
+        self._log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8"
+            )
+        assert self._answer() == "ready"
+
+    def send(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        """Messages as `QpidClient.java` describes them; returns when the broker has all of them."""
+        self._write(f"send {destination}")
+        for message in messages:
+            self._write(urlencode({"type": "text", **message}))
+        self._do("")
+
+    def open(self, destination: str) -> None:
+        """A consumer on `queue:NAME` or `topic:NAME` is there."""
+        self._do(f"open {destination}")
+
+    def receive(self, destination: str, seconds: float = 10) -> Mapping[str, str]:
+        """The next message as the application sees it; empty if none comes."""
+        return self._message(f"receive {destination} {seconds * 1000:.0f}")
+
+    def answer(self, destination: str) -> Mapping[str, str]:
+        """The next message, which the application sends back to its JMSReplyTo."""
+        return self._message(f"answer {destination} 10000")
+
+    def request(self, destination: str, text: str) -> None:
+        """Sends a request whose reply goes to a temporary queue."""
+        self._do(f"request {destination} {text}")
+
+    def reply(self) -> Mapping[str, str]:
+        """What came to the temporary queue."""
+        return self._message("reply 10000")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if self._process.poll() is None:
+            self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+    def _message(self, command: str) -> Mapping[str, str]:
+        return dict(parse_qsl(self._do(command), keep_blank_values=True))
+
+    def _do(self, command: str) -> str:
+        self._write(command)
+        assert self._process.stdin is not None
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n")
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait(30)
+            raise AssertionError(self._log.read_text(errors="replace")[-4000:])
+        return line.removesuffix("\n")

@@ -1,0 +1,129 @@
+"""Messages over AMQP through a whole bridge: to Kafka, back to a queue with their types, and requests with replies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.message import BodyType, Message, Record
+from routes.properties import JmsType, Property
+from tests.integration.bridge_process import Bridge, configuration, wait
+from tests.integration.connectors.amqp_jms import QpidClient
+from tests.integration.connectors.running import read
+from tests.integration.connectors.stomp_jms import JmsClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SYSTEMS = """\
+source.amqp.type=amqp
+source.amqp.destinations=queue:amqp.in, topic:amqp.prices, queue:amqp.ask
+source.amqp.selector=region IS NULL OR region <> 'test'
+sink.amqp.type=amqp
+sink.amqp.reply-to=queue:amqp.replies
+sink.jms.type=stomp
+sink.jms.reply-to=queue:bridge.replies
+routes.in.in.include=msg.address==amqp.in AND JMSType = 'kafka'
+routes.in.out.topic=from.amqp
+routes.out.in.include=msg.address==amqp.in
+routes.out.out.topic=amqp:queue/amqp.out.${msg.header.region}
+routes.prices.in.include=msg.address==amqp.prices
+routes.prices.out.topic=amqp:topic/prices.out
+routes.ask.in.include=msg.address==amqp.ask
+routes.ask.out.topic=jms:queue/service.jms
+routes.orders.in.include=msg.address==orders
+routes.orders.out.topic=amqp:queue/service.amqp
+routes.orders.conv.key=msg.header.MessageId
+routing.create-topics=true
+"""
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), SYSTEMS))
+    bridge.start()
+    try:
+        bridge.wait_ready()
+        yield bridge
+    finally:
+        bridge.end()
+
+
+@pytest.fixture(scope="module")
+def qpid(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
+    """A JMS application that speaks AMQP."""
+    log = tmp_path_factory.mktemp("qpid") / "client.log"
+    client = QpidClient(f"amqp://127.0.0.1:{bridge.settings['embedded.amqp.port']}", log)
+    yield client
+    client.close()
+
+
+def test_a_jms_message_arrives_in_kafka_with_its_types(bridge: Bridge, qpid: QpidClient) -> None:
+    form = {"body": "grüße", "JMSType": "kafka", "JMSCorrelationID": "c", "property amount": "int:5"}
+    qpid.send("queue:amqp.in", [{**form, "property region": "string:test"}, form])
+    found: list[Record] = []
+    wait(lambda: bool(found.extend(each.record for each in read(bridge.bootstrap, "from.amqp")) or found))
+
+    (message,) = map(Message.from_record, found)
+    assert (message.body, message.body_type) == ("grüße".encode(), BodyType.TEXT)
+    assert message.properties["amount"] == Property("5", JmsType.INT)
+    assert message.headers["JMSCorrelationID"] == "c"
+    assert message.headers["JMSDestination"] == "queue:amqp.in"
+
+
+def test_a_message_goes_through_the_bridge_and_back_with_its_types(bridge: Bridge, qpid: QpidClient) -> None:
+    form = {
+        "type": "bytes",
+        "body": "AAH/",
+        "JMSType": "new",
+        "JMSCorrelationID": "c",
+        "property region": "string:emea",
+        "property amount": "long:5",
+        "property ratio": "float:1.5",
+        "property urgent": "boolean:true",
+    }
+    qpid.send("queue:amqp.in", [form])
+
+    found = qpid.receive("queue:amqp.out.emea", 60)
+    assert {name: found.get(name) for name in form} == form
+    assert found["JMSDestination"] == "queue:amqp.out.emea"
+
+
+def test_a_topic_arrives_in_another(bridge: Bridge, qpid: QpidClient) -> None:
+    qpid.open("topic:prices.out")
+    qpid.send("topic:amqp.prices", [{"body": "7", "property n": "int:1"}])
+
+    found = qpid.receive("topic:prices.out", 60)
+    assert (found["body"], found["property n"]) == ("7", "int:1")
+
+
+def test_a_request_over_amqp_is_answered_by_a_service_behind_stomp(
+    bridge: Bridge, qpid: QpidClient, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    log = tmp_path_factory.mktemp("jms") / "client.log"
+    jms = JmsClient(f"tcp://127.0.0.1:{bridge.settings['embedded.artemis.port']}", log)
+    jms.open("queue:service.jms")
+    qpid.request("queue:amqp.ask", "which?")
+    assert jms.answer("queue:service.jms")["text"] == "which?"
+
+    reply = qpid.reply()
+    assert reply["body"] == "which?"
+    assert reply["JMSCorrelationID"].startswith("ID:")
+    jms.close()
+
+
+def test_a_request_over_stomp_is_answered_by_a_service_behind_amqp(
+    bridge: Bridge, qpid: QpidClient, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    log = tmp_path_factory.mktemp("jms") / "client.log"
+    jms = JmsClient(f"tcp://127.0.0.1:{bridge.settings['embedded.artemis.port']}", log)
+    qpid.open("queue:service.amqp")
+    jms.request("orders", "and now?")
+    assert qpid.answer("queue:service.amqp")["body"] == "and now?"
+
+    reply = jms.reply()
+    assert reply["text"] == "and now?"
+    assert reply["JMSCorrelationID"].startswith("ID:")
+    jms.close()
+    wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="amqp") >= 1)

@@ -1,0 +1,104 @@
+"""AMQP messages of JMS clients of today: what they say by annotations decides where the tables would not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE, Properties, Sections, encode_sections
+from engine.codecs.amqp.values import Byte, Char, Int, Map, Short, Symbol
+from engine.connectors.amqp.transformers import inbound
+from engine.message import BodyType, Message
+from routes.properties import JmsType, Property
+from routes.transformers import TransformerSettings
+
+ORDERS = "queue:orders"
+CLIENT = (Symbol("x-opt-jms-msg-type"), Byte(5))
+
+
+def read(sections: Sections, address: str = ORDERS, **settings: Any) -> Message:
+    return inbound(TransformerSettings(**settings)).to_message(encode_sections(sections), 0, address, "plant")
+
+
+@pytest.mark.parametrize(
+    ("message_type", "body", "content", "expected"),
+    [
+        (0, None, None, (b"", BodyType.BYTES, "")),
+        (0, VALUE, None, (b"", BodyType.BYTES, "")),
+        (1, DATA, b"\xac\xed\x00\x05p", (b"\xac\xed\x00\x05p", BodyType.OBJECT, "")),
+        (1, VALUE, "text", (b'"text"', BodyType.OBJECT, "string")),
+        (1, VALUE, None, (b"null", BodyType.OBJECT, "null")),
+        (1, VALUE, Short(7), (b"7", BodyType.OBJECT, "short")),
+        (1, VALUE, Char("A"), (b'"A"', BodyType.OBJECT, "char")),
+        (1, VALUE, [1, "a"], (b"\0\x53\x77\xc0\x06\x02\x55\x01\xa1\x01a", BodyType.OBJECT, "amqp")),
+        (1, SEQUENCE, [1], (b"\0\x53\x76\xc0\x03\x01\x55\x01", BodyType.OBJECT, "amqp")),
+        (2, VALUE, Map([("s", Short(7)), ("c", Char("A"))]), (b'{"s":7,"c":"A"}', BodyType.MAP, "s=short,c=char")),
+        (2, None, None, (b"{}", BodyType.MAP, "")),
+        (3, DATA, b"\x01", (b"\x01", BodyType.BYTES, "")),
+        (3, None, None, (b"", BodyType.BYTES, "")),
+        (4, SEQUENCE, [Char("A"), None], (b'["A",null]', BodyType.STREAM, "char,null")),
+        (4, VALUE, [Short(1)], (b"[1]", BodyType.STREAM, "short")),
+        (4, None, None, (b"[]", BodyType.STREAM, "")),
+        (5, VALUE, "", (b"", BodyType.TEXT, "")),
+        (5, VALUE, None, (b"", BodyType.TEXT, "null")),
+        (5, DATA, b"as data", (b"as data", BodyType.TEXT, "")),
+        (5, DATA, b"\xff", (b"\xff", BodyType.BYTES, "")),
+        (5, VALUE, Int(7), (b"7", BodyType.OBJECT, "int")),
+        (2, VALUE, "no map", (b"no map", BodyType.TEXT, "")),
+        (77, VALUE, "text", (b"text", BodyType.TEXT, "")),
+    ],
+)
+def test_the_message_type_decides_between_what_a_body_can_be(
+    message_type: int, body: int, content: Any, expected: tuple[bytes, BodyType, str]
+) -> None:
+    annotations = Map([(CLIENT[0], Byte(message_type))])
+    message = read(Sections(message_annotations=annotations, body=body, content=content))
+    assert (message.body, message.body_type, message.body_types) == expected
+    assert not [name for name in message.properties if name.endswith("_ERROR")]
+
+
+def test_a_client_means_the_defaults_of_amqp() -> None:
+    message = read(Sections(message_annotations=Map([CLIENT])), default_priority=9)
+    assert message.headers["JMSDeliveryMode"] == "NON_PERSISTENT"
+    assert message.headers["JMSPriority"] == "4"
+    assert message.properties["JMS_AMQP_MA_x_opt_jms_msg_type"] == Property("5", JmsType.BYTE)
+
+
+def test_the_subject_of_a_client_is_its_type() -> None:
+    sections = Sections(message_annotations=Map([CLIENT]), properties=Properties(subject="invoice"))
+    message = read(sections)
+    assert message.headers["JMSType"] == "invoice"
+    assert message.properties["JMS_AMQP_Subject"] == Property("invoice", JmsType.STRING)
+    assert "JMSType" not in read(Sections(properties=Properties(subject="invoice"))).headers
+
+
+@pytest.mark.parametrize(
+    ("mark", "text", "address", "expected"),
+    [
+        (None, "a.b", "queue:q", "queue:a.b"),
+        (None, "a.b", "topic:t", "topic:a.b"),
+        (Byte(0), "a", "topic:t", "queue:a"),
+        (Byte(1), "a", "queue:q", "topic:a"),
+        (Byte(2), "temp", "topic:t", "queue:temp"),
+        (Byte(3), "temp", "queue:q", "topic:temp"),
+        (Byte(9), "a", "topic:t", "topic:a"),
+        ("queue", "a", "topic:t", "topic:a"),
+        (None, "queue://a", "topic:t", "queue:a"),
+        (None, "topic://a", "queue:q", "topic:a"),
+        (None, "temp-topic://a", "queue:q", "topic:a"),
+        (None, "temp-queue://a", "topic:t", "queue:a"),
+    ],
+)
+def test_the_kind_of_a_destination(mark: Any, text: str, address: str, expected: str) -> None:
+    annotations = Map([(Symbol("x-opt-jms-dest"), mark)]) if mark is not None else None
+    message = read(Sections(message_annotations=annotations, properties=Properties(to=text)), address)
+    assert message.headers["JMSDestination"] == expected
+
+
+def test_a_reply_goes_to_a_queue_unless_it_is_said() -> None:
+    given_reply = Properties(reply_to="back")
+    assert read(Sections(properties=given_reply), "topic:t").headers["JMSReplyTo"] == "queue:back"
+    annotations = Map([(Symbol("x-opt-jms-reply-to"), Byte(1))])
+    message = read(Sections(message_annotations=annotations, properties=given_reply))
+    assert message.headers["JMSReplyTo"] == "topic:back"
