@@ -30,6 +30,7 @@ _OPTIONS = [
 _FILES = {
     "requirements-build.txt": ["requirements-build.in"],
     "requirements.txt": ["pyproject.toml"],
+    "requirements-witness.txt": ["requirements-witness.in"],
     "requirements-dev.txt": ["--extra", "dev", "--constraint", "requirements.txt", "pyproject.toml"],
 }
 

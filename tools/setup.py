@@ -103,6 +103,7 @@ def _set_up(*, dev: bool) -> int:
     if dev:
         _install_debian_packages()
         _try_nats()
+        _try_witness()
     return 0
 
 
@@ -159,6 +160,22 @@ def _install_debian_packages() -> None:
             Step(f"apt-get {command[0]}", LOG, str.strip, last_line).run(["apt-get", "--quiet", *command], ROOT)
     except StepError as error:
         print(f"some tests will be skipped: {error}; to run them: {wish}", file=sys.stderr)
+
+
+def _try_witness() -> None:
+    """Qpid Proton, which has to be compiled; without it the tests that ask it say so and skip."""
+    pinned, stamp = ROOT / "requirements-witness.txt", VENV / ".ready-witness"
+    wanted = _fingerprint([pinned], "")
+    if _read(stamp) == wanted:
+        return
+    LOG.parent.mkdir(exist_ok=True)
+    pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=raw"]
+    options: list[str | Path] = ["--no-build-isolation", "--require-hashes", "-r", pinned]
+    try:
+        _pip_step("Qpid Proton", pinned).run([VENV / "bin" / "python", *pip, *options], ROOT)
+        stamp.write_text(wanted)
+    except StepError as error:
+        print(f"some tests will be skipped: no Qpid Proton: {error}", file=sys.stderr)
 
 
 def _set_up_nats() -> int:

@@ -19,9 +19,6 @@ import nats
 import stomp
 from confluent_kafka import Consumer, Producer
 from nats.errors import TimeoutError as NothingCameError
-from proton import Message as AmqpMessage
-from proton.handlers import MessagingHandler
-from proton.reactor import Container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,15 +26,19 @@ if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage
     from nats.aio.msg import Msg
 
-Given = dict[str, str]
+__all__ = ["BATCH", "IDLE_SECONDS", "KEY", "PRODUCER", "Given", "body_of", "consumer_of", "headers_of", "id_of", "main"]
 
-_BATCH = 500
-_IDLE_SECONDS = 0.2
+Given = dict[str, str]
+"""What the measurement tells a loop, by name."""
+"""What the measurement gives a loop, by name."""
+
+BATCH = 500
+IDLE_SECONDS = 0.2
 _FULL_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
 _JMS = "jms."
-_KEY = "JMSCorrelationID"
-_PRODUCER = {
+KEY = "JMSCorrelationID"
+PRODUCER = {
     "acks": "all",
     "enable.idempotence": True,
     "linger.ms": 5,
@@ -48,7 +49,7 @@ _PRODUCER = {
 
 async def core_source(given: Given) -> None:
     """A subscription whose callback produces; nobody waits for Kafka, since nobody can be told."""
-    producer, topic = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"]}), given["topic"]
+    producer, topic = Producer({**PRODUCER, "bootstrap.servers": given["bootstrap"]}), given["topic"]
 
     async def take(message: Msg) -> None:
         _produce(producer, topic, message.data, message.headers or {})
@@ -56,7 +57,7 @@ async def core_source(given: Given) -> None:
     client = await nats.connect(given["url"])
     await client.subscribe(given["address"], "bare", cb=take)
     while True:
-        await asyncio.sleep(_IDLE_SECONDS)
+        await asyncio.sleep(IDLE_SECONDS)
         producer.poll(0)
 
 
@@ -64,12 +65,12 @@ async def stream_source(given: Given) -> None:
     """Batches are pulled, produced, and acknowledged when Kafka has confirmed them."""
     failed: list[object] = []
     confirmed = {"on_delivery": lambda error, _: failed.append(error) if error else None}
-    producer, topic = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed}), given["topic"]
+    producer, topic = Producer({**PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed}), given["topic"]
     client = await nats.connect(given["url"])
     pulled = await client.jetstream().pull_subscribe(given["address"], given["consumer"], stream=given["stream"])
     while True:
         try:
-            messages = await pulled.fetch(_BATCH, timeout=1)
+            messages = await pulled.fetch(BATCH, timeout=1)
         except NothingCameError:
             continue
         for message in messages:
@@ -82,11 +83,11 @@ async def stream_source(given: Given) -> None:
 
 async def core_sink(given: Given) -> None:
     """Batches are published, and committed when the server has dealt with them."""
-    consumer, address = _consumer(given), given["address"]
+    consumer, address = consumer_of(given), given["address"]
     client = await nats.connect(given["url"])
     while True:
-        for message in (messages := consumer.consume(_BATCH, _IDLE_SECONDS)):
-            await client.publish(address, _body(message), headers=_headers(message))
+        for message in (messages := consumer.consume(BATCH, IDLE_SECONDS)):
+            await client.publish(address, body_of(message), headers=headers_of(message))
         await client.flush()
         if messages:
             consumer.commit(asynchronous=True)
@@ -94,14 +95,14 @@ async def core_sink(given: Given) -> None:
 
 async def stream_sink(given: Given) -> None:
     """The same into a stream, which confirms each message and knows it by its id."""
-    consumer, address = _consumer(given), given["address"]
+    consumer, address = consumer_of(given), given["address"]
     client = await nats.connect(given["url"])
     stream = client.jetstream()
     while True:
         confirmations = []
-        for message in (messages := consumer.consume(_BATCH, _IDLE_SECONDS)):
-            headers = {"Nats-Msg-Id": _id(message), **_headers(message)}
-            confirmations.append(await stream.publish_async(address, _body(message), headers=headers))
+        for message in (messages := consumer.consume(BATCH, IDLE_SECONDS)):
+            headers = {"Nats-Msg-Id": id_of(message), **headers_of(message)}
+            confirmations.append(await stream.publish_async(address, body_of(message), headers=headers))
         await asyncio.gather(*confirmations)
         if messages:
             consumer.commit(asynchronous=True)
@@ -109,7 +110,7 @@ async def stream_sink(given: Given) -> None:
 
 def queue_sink(given: Given) -> None:
     """Batches are sent, each message with a receipt, and committed when all receipts have come."""
-    consumer, queue = _consumer(given), given["address"]
+    consumer, queue = consumer_of(given), given["address"]
     url = urlsplit(given["url"])
     connection = stomp.Connection12([(url.hostname, url.port)], auto_content_length=False)
     receipts = _Receipts()
@@ -118,11 +119,11 @@ def queue_sink(given: Given) -> None:
     fixed = {"destination-type": "ANYCAST", "persistent": "true"}
     run = given["group"]
     while True:
-        messages = consumer.consume(_BATCH, _IDLE_SECONDS)
+        messages = consumer.consume(BATCH, IDLE_SECONDS)
         receipts.expect(len(messages))
         for message in messages:
-            headers = {**_headers(message), **fixed, "_AMQ_DUPL_ID": f"{run}/{_id(message)}"}
-            connection.send(queue, _body(message), headers=headers, receipt=_id(message))
+            headers = {**headers_of(message), **fixed, "_AMQ_DUPL_ID": f"{run}/{id_of(message)}"}
+            connection.send(queue, body_of(message), headers=headers, receipt=id_of(message))
         receipts.wait()
         if messages:
             consumer.commit(asynchronous=True)
@@ -132,37 +133,37 @@ def dropbox_source(given: Given) -> None:
     """Files are moved to processing, produced, and moved to processed when Kafka has confirmed them."""
     failed: list[object] = []
     confirmed = {"on_delivery": lambda error, _: failed.append(error) if error else None}
-    producer = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed})
+    producer = Producer({**PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed})
     target, processing, processed = (Path(given["box"], name) for name in ("target", "processing", "processed"))
     while True:
         names = sorted(file.name for file in target.iterdir())
-        for start in range(0, len(names), _BATCH):
-            batch = names[start : start + _BATCH]
+        for start in range(0, len(names), BATCH):
+            batch = names[start : start + BATCH]
             for name in batch:
                 (target / name).rename(processing / name)
                 fields = [unquote_plus(field) for field in name.split(".")]
                 pairs = dict(pair.split("=") for pair in fields[7].split("&"))
-                headers = {_KEY: fields[4], "JMSType": fields[6], **pairs}
+                headers = {KEY: fields[4], "JMSType": fields[6], **pairs}
                 _produce(producer, given["topic"], (processing / name).read_bytes(), headers)
             producer.flush()
             assert not failed, failed
             for name in batch:
                 (processing / name).rename(processed / name)
             _sync(processed)
-        time.sleep(_IDLE_SECONDS)
+        time.sleep(IDLE_SECONDS)
 
 
 def dropbox_sink(given: Given) -> None:
     """Files are written and synced one after the other, and their folder once for a batch, before the commit."""
-    consumer = _consumer(given)
+    consumer = consumer_of(given)
     working, target = Path(given["box"], "working"), Path(given["box"], "target")
     while True:
-        messages = consumer.consume(_BATCH, _IDLE_SECONDS)
+        messages = consumer.consume(BATCH, IDLE_SECONDS)
         for message in messages:
-            pairs = "&".join(f"{name}S={quote_plus(value)}" for name, value in _headers(message).items())
-            name = f"4.{_id(message).replace(':', '-')}.T.....{pairs}"
+            pairs = "&".join(f"{name}S={quote_plus(value)}" for name, value in headers_of(message).items())
+            name = f"4.{id_of(message).replace(':', '-')}.T.....{pairs}"
             with (working / name).open("wb") as file:
-                file.write(_body(message))
+                file.write(body_of(message))
                 file.flush()
                 os.fsync(file.fileno())
             (working / name).rename(target / name)
@@ -202,130 +203,55 @@ class _Receipts(stomp.ConnectionListener):  # type: ignore[misc] # stomp.py has 
         print(f"the broker says: {frame.headers} {frame.body}", file=sys.stderr, flush=True)
 
 
-def amqp_source(given: Given) -> None:
-    """Batches are produced, and accepted when Kafka has confirmed them."""
-    Container(_AmqpSource(given)).run()
-
-
-class _AmqpSource(MessagingHandler):
-    def __init__(self, given: Given) -> None:
-        super().__init__(prefetch=2 * _BATCH, auto_accept=False)
-        self._given = given
-        self._failed: list[object] = []
-        confirmed = {"on_delivery": lambda error, _: self._failed.append(error) if error else None}
-        self._producer = Producer({**_PRODUCER, "bootstrap.servers": given["bootstrap"], **confirmed})
-        self._open: list[Any] = []
-
-    def on_start(self, event: Any) -> None:
-        event.container.create_receiver(event.container.connect(self._given["url"]), self._given["address"])
-        event.container.schedule(_IDLE_SECONDS, self)
-
-    def on_message(self, event: Any) -> None:
-        message = event.message
-        headers = [(name, str(value)) for name, value in (message.properties or {}).items()]
-        body = message.body.encode() if isinstance(message.body, str) else bytes(message.body)
-        self._producer.produce(self._given["topic"], body, message.correlation_id, headers=headers)
-        self._open.append(event.delivery)
-        if len(self._open) >= _BATCH:
-            self._settle()
-
-    def on_timer_task(self, event: Any) -> None:
-        self._settle()
-        event.container.schedule(_IDLE_SECONDS, self)
-
-    def _settle(self) -> None:
-        self._producer.flush()
-        assert not self._failed, self._failed
-        for delivery in self._open:
-            self.accept(delivery)
-        self._open = []
-
-
-def amqp_sink(given: Given) -> None:
-    """Batches are sent, and committed when all are accepted."""
-    Container(_AmqpSink(given)).run()
-
-
-class _AmqpSink(MessagingHandler):
-    def __init__(self, given: Given) -> None:
-        super().__init__()
-        self._given = given
-        self._consumer = _consumer(given)
-        self._missing = 0
-
-    def on_start(self, event: Any) -> None:
-        event.container.create_sender(event.container.connect(self._given["url"]), self._given["address"])
-
-    def on_link_opened(self, event: Any) -> None:
-        self._sender = event.link
-
-    def on_sendable(self, event: Any) -> None:
-        if not self._missing:
-            self._send(event)
-
-    def on_accepted(self, event: Any) -> None:
-        self._missing -= 1
-        if not self._missing:
-            self._consumer.commit(asynchronous=True)
-            self._send(event)
-
-    def on_timer_task(self, event: Any) -> None:
-        self._send(event)
-
-    def _send(self, event: Any) -> None:
-        messages = self._consumer.consume(_BATCH, _IDLE_SECONDS)
-        self._missing = len(messages)
-        for message in messages:
-            headers = _headers(message)
-            properties = {**headers, "_AMQ_DUPL_ID": f"{self._given['group']}/{_id(message)}"}
-            body = _body(message).decode()
-            self._sender.send(AmqpMessage(body, durable=True, properties=properties, correlation_id=headers.get(_KEY)))
-        if not messages:
-            event.container.schedule(0, self)
-
-
 def _produce(producer: Producer, topic: str, body: bytes, headers: Mapping[str, str]) -> None:
     while True:
         try:
-            producer.produce(topic, body, headers.get(_KEY), headers=list(headers.items()))
+            producer.produce(topic, body, headers.get(KEY), headers=list(headers.items()))
         except BufferError:
             producer.poll(_FULL_SECONDS)
         else:
             return
 
 
-def _consumer(given: Given) -> Consumer:
+def consumer_of(given: Given) -> Consumer:
+    """Of the topic that a sink reads."""
     settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
     consumer = Consumer({**settings, "bootstrap.servers": given["bootstrap"], "group.id": given["group"]})
     consumer.subscribe([given["topic"]])
     return consumer
 
 
-def _body(message: KafkaMessage) -> bytes:
+def body_of(message: KafkaMessage) -> bytes:
+    """The value."""
     value = message.value()
     assert isinstance(value, bytes)
     return value
 
 
-def _headers(message: KafkaMessage) -> dict[str, str]:
+def headers_of(message: KafkaMessage) -> dict[str, str]:
+    """Those of JMS, by their names."""
     headers: Any = message.headers() or ()
     return {name.removeprefix(_JMS): value.decode() for name, value in headers if name.startswith(_JMS)}
 
 
-def _id(message: KafkaMessage) -> str:
+def id_of(message: KafkaMessage) -> str:
+    """What no other record of the topic has."""
     return f"{message.partition()}:{message.offset()}"
 
 
 _LOOPS = {each.__name__.replace("_", "-"): each for each in (core_source, stream_source, core_sink, stream_sink)}
-_PLAIN = {each.__name__.replace("_", "-"): each for each in (queue_sink, dropbox_source, dropbox_sink)}
-
-_BLOCKING = {each.__name__.replace("_", "-"): each for each in (queue_sink, amqp_source, amqp_sink)}
+_BLOCKING = {each.__name__.replace("_", "-"): each for each in (queue_sink, dropbox_source, dropbox_sink)}
 
 
 def main(arguments: list[str]) -> None:
     """Runs the loop that the first argument names; the others are `NAME=VALUE`."""
     given = dict(argument.split("=", 1) for argument in arguments[1:])
-    if (loop := _BLOCKING.get(arguments[0])) is not None:
+    if arguments[0].startswith("amqp"):
+        # Only here: its library has to be compiled.
+        from bench.connectors.bare_amqp import LOOPS
+
+        LOOPS[arguments[0]](given)
+    elif (loop := _BLOCKING.get(arguments[0])) is not None:
         loop(given)
     else:
         asyncio.run(_LOOPS[arguments[0]](given))

@@ -121,6 +121,11 @@ class Terminus(NamedTuple):
     """By connections of all containers, not only by those of ours."""
 
     @property
+    def destination(self) -> str:
+        """`queue:NAME` or `topic:NAME`."""
+        return f"{self.kind}:{self.address}"
+
+    @property
     def capabilities(self) -> Sequence[str]:
         """Words that JMS clients use for it (JMS mapping of AMQP, 5)."""
         words = {"shared": self.shared, "global": self.shared_by_all}

@@ -79,11 +79,13 @@ class AmqpSink:
         self._transformers = sink.transformers
         self._outbound = outbound_of(sink.transformers)
         self._links: OrderedDict[str, Sender] = OrderedDict()
-        """By address, the one used last at the end."""
+        """By destination, the one used last at the end."""
         self._open: dict[int, str] = {}
-        """Address of each message that has no outcome."""
+        """Destination of each message that has no outcome."""
         self._deliveries: dict[int, int] = {}
         """Message of each delivery that has no outcome."""
+        self._named = 0
+        """How many links there were; a name is not used again while the broker may still know it."""
         self._known: list[Outcome] = []
         self._doubts: dict[int, int] = {}
         self._failure: NotConnectedError | None = None
@@ -139,26 +141,29 @@ class AmqpSink:
             return
         if self._session.artemis and not self._is_native(link, form):
             encoded = with_duplicate_id(encoded, outgoing.id)
-        self._open[outgoing.number] = outgoing.address
+        self._open[outgoing.number] = link.terminus.destination
         link.add(outgoing.number, encoded, form)
 
     def _is_native(self, link: Sender, form: int) -> bool:
         """Whether the encoded message is somebody else's, and not to be changed."""
-        used = self._transformers.settings(f"{link.terminus.kind}:{link.terminus.address}", form)
+        used = self._transformers.settings(link.terminus.destination, form)
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
     def _link(self, address: str) -> Sender:
-        link = self._links.get(address)
+        found = _ADDRESS.fullmatch(address)
+        if found is None:
+            msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
+            raise RefusedError(msg)
+        terminus = Terminus(found[2], found[1])
+        link = self._links.get(terminus.destination)
         if link is None:
-            found = _ADDRESS.fullmatch(address)
-            if found is None:
-                msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
-                raise RefusedError(msg)
             self._make_room()
-            link = self._links[address] = Sender(self._session, f"to {address}", Terminus(found[2], found[1]))
+            self._named += 1
+            link = Sender(self._session, f"{terminus.destination}#{self._named}", terminus)
+            self._links[terminus.destination] = link
             self._session.attach(link)
         else:
-            self._links.move_to_end(address)
+            self._links.move_to_end(terminus.destination)
         return link
 
     def _make_room(self) -> None:
@@ -195,9 +200,13 @@ class AmqpSink:
 
     def _check_links(self) -> None:
         """A link that the broker has ended takes nothing any more."""
-        for address, link in [(each, link) for each, link in self._links.items() if link.fault]:
-            condition = link.fault
-            assert condition is not None
+        ended = [(each, link, link.fault) for each, link in self._links.items() if link.fault]
+        busy = set(self._open.values()) if ended else set()
+        for address, link, condition in ended:
+            if address not in busy:
+                # Such as a temporary queue whose owner has left.
+                del self._links[address]
+                continue
             final = not link.sent and [each for each in link.unsent if self._is_final(each, condition)]
             if not final or len(final) < len(link.unsent):
                 raise self._session.fail(f"the broker says of {address}: {condition}", _DOUBT_SECONDS)
@@ -216,10 +225,10 @@ class AmqpSink:
             return
         if not field(fields, 3):
             self._session.send(disposition(Role.SENDER, first, last, ACCEPTED))
-        for delivery in self._named(first, last):
+        for delivery in self._among(first, last):
             self._outcome(self._deliveries.pop(delivery), state, details)
 
-    def _named(self, first: int, last: int) -> list[int]:
+    def _among(self, first: int, last: int) -> list[int]:
         """The open deliveries of a range."""
         if first == last:
             return [first] if first in self._deliveries else []

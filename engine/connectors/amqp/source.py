@@ -118,8 +118,7 @@ class AmqpSource:
         )
 
     def _delivery(self, incoming: Incoming) -> Delivery:
-        terminus = incoming.receiver.terminus
-        destination = f"{terminus.kind}:{terminus.address}"
+        destination = incoming.receiver.terminus.destination
         encoded, size = incoming.encoded, None
         if incoming.size > len(encoded):
             encoded, around = shortened(encoded, _KEPT_BYTES)

@@ -28,6 +28,7 @@ class AmqpHarness:
     delivery_mode = "PERSISTENT"
     kind = "queue"
     largest_bytes = 512 * 1024 * 1024
+    most_properties = 300
 
     def __init__(self, artemis: EmbeddedArtemis, client: QpidClient) -> None:
         self._stomp = StompHarness(artemis)

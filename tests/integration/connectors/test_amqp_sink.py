@@ -18,6 +18,7 @@ from routes.model import SinkConfig
 from routes.properties import JmsType, Property
 from routes.targets import System
 from tests.conftest import JARS
+from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.running import configure
 from tests.integration.connectors.stomp_harness import Peer
 from tests.integration.connectors.stomp_jms import PASSWORD, USER, JmsClient, StrictArtemis
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from engine.embedded import EmbeddedArtemis
     from tests.integration.connectors.amqp_harness import AmqpHarness
-    from tests.integration.connectors.amqp_jms import QpidClient
 
 PROPERTIES = {
     "boolean": Property("true", JmsType.BOOLEAN),
@@ -217,6 +217,22 @@ def test_a_message_that_is_sent_again_is_there_once(sink: AmqpSink, amqp: AmqpHa
         assert told(sink, 1) == {1: None}
 
     assert amqp.waiting(queue) == 1
+
+
+def test_a_temporary_queue_whose_owner_leaves_disturbs_nobody(
+    sink: AmqpSink, artemis: EmbeddedArtemis, tmp_path: Path, queue: str
+) -> None:
+    client = QpidClient(artemis.amqp_url, tmp_path / "own.log")
+    client.request(f"queue:{queue}", "ask")
+    own = client.receive(f"queue:{queue}")["JMSReplyTo"]
+    sink.send([outgoing(1, own)])
+    assert told(sink, 1) == {1: None}
+    assert client.reply()["body"] == "1"
+    client.close()
+
+    assert sink.outcomes(1) == []
+    sink.send([outgoing(2, f"/queue/{queue}"), outgoing(3, f"queue:{queue}")])
+    assert told(sink, 2) == {2: None, 3: None}
 
 
 def test_more_addresses_than_links_are_kept_open(sink: AmqpSink, amqp: AmqpHarness, queue: str) -> None:

@@ -6,7 +6,6 @@ import time
 from contextlib import suppress
 from uuid import UUID
 
-import proton
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,36 +147,6 @@ def test_messages_with_the_same_annotations_share_them() -> None:
 def test_a_fault_in_a_section_that_is_looked_up_has_its_place_in_the_message() -> None:
     with pytest.raises(AmqpError, match="there is no type 0x3f, at byte 13"):
         read(HEADER, "00 53 72 c1 03 02 3f 40")
-
-
-@given(st.data())
-def test_proton_reads_what_is_written_and_the_other_way(data: st.DataObject) -> None:
-    text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
-    message = proton.Message(
-        id=data.draw(text),
-        address=data.draw(text),
-        subject=data.draw(text),
-        correlation_id=data.draw(st.one_of(text, st.uuids())),
-        group_id=data.draw(text),
-        durable=data.draw(st.booleans()),
-        priority=data.draw(st.integers(0, 9)),
-        properties=data.draw(st.dictionaries(text, st.one_of(text, st.booleans(), st.integers(-(2**63), 2**63 - 1)))),
-        body=data.draw(st.one_of(text, st.binary(max_size=300), st.lists(text, max_size=3))),
-    )
-    message.inferred = isinstance(message.body, bytes)
-    found = decode(bytes(message.encode()))
-    assert found.properties is not None
-    assert (found.properties.message_id, found.properties.to) == (message.id, message.address)
-    assert found.properties.correlation_id == message.correlation_id
-    assert dict(found.application_properties or ()) == message.properties
-    assert found.content == message.body
-    again = proton.Message()
-    again.decode(encode_sections(found))
-    for name in ("id", "address", "subject", "correlation_id", "group_id", "durable", "priority", "properties", "body"):
-        value = getattr(again, name)
-        if name == "properties":
-            value = value or {}
-        assert (bytes(value) if isinstance(value, memoryview) else value) == getattr(message, name), name
 
 
 @given(st.lists(st.one_of(

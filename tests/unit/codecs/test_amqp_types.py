@@ -1,4 +1,4 @@
-"""AMQP's type system: every constructor read and written, hostile bytes refused, python-qpid-proton as the witness."""
+"""AMQP's type system: every constructor read and written, hostile bytes refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from math import isnan
 from typing import Any
 from uuid import UUID
 
-import proton
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -296,61 +295,3 @@ def test_damaged_bytes_are_a_value_or_a_named_error(value: Any, data: st.DataObj
     for damaged in (bytes(raw), bytes(raw)[:at]):
         with suppress(AmqpError):
             decode(damaged)
-
-
-TO_PROTON: dict[type, Any] = {
-    UByte: proton.ubyte,
-    UShort: proton.ushort,
-    UInt: proton.uint,
-    ULong: proton.ulong,
-    Byte: proton.byte,
-    Short: proton.short,
-    Int: proton.int32,
-    Float: proton.float32,
-    Char: proton.char,
-    Timestamp: proton.timestamp,
-    Symbol: proton.symbol,
-}
-PROTON_TYPES = st.one_of(*[values for name, values in SCALARS.items()])
-PROTON_VALUES = st.recursive(
-    PROTON_TYPES,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=6), st.dictionaries(TEXT, inner, max_size=4).map(lambda found: Map(found.items()))
-    ),
-    max_leaves=10,
-)
-
-
-def as_proton(value: Any) -> Any:
-    if type(value) is list:
-        return [as_proton(item) for item in value]
-    if type(value) is Map:
-        return {as_proton(key): as_proton(item) for key, item in value}
-    make = TO_PROTON.get(type(value))
-    return value if make is None else make(value)
-
-
-def same_to_proton(one: Any, other: Any) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(same_to_proton(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same_to_proton, one, other))
-    if isinstance(one, memoryview):
-        one = bytes(one)
-    return type(one) is type(other) and (one == other or (one != one and other != other))
-
-
-@given(PROTON_VALUES)
-def test_proton_reads_what_is_written(value: Any) -> None:
-    data = proton.Data()
-    data.decode(encode(value))
-    data.rewind()
-    data.next()
-    assert same_to_proton(data.get_object(), as_proton(value))
-
-
-@given(PROTON_VALUES)
-def test_what_proton_writes_is_read(value: Any) -> None:
-    data = proton.Data()
-    data.put_object(as_proton(value))
-    assert same(decode(bytes(data.encode())), value)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
-import proton
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,30 +114,6 @@ def test_a_message_of_a_jms_client_comes_out_as_it_went_in(
     else:
         assert found.body == kind
         assert same(found.content, content)
-
-
-def test_a_message_that_proton_writes_is_read_by_proton_again() -> None:
-    message = proton.Message(
-        id=UUID(int=5),
-        address="orders",
-        subject="order",
-        reply_to="replies",
-        durable=True,
-        priority=7,
-        ttl=60,
-        body={"id": proton.int32(7), "urgent": True, "note": "für Elise"},
-        properties={"region": "emea", "amount": 1.5, "count": proton.short(3)},
-        annotations={MESSAGE_TYPE: proton.byte(2)},
-    )
-    encoded = bytes(message.encode())
-    came = inbound(TransformerSettings()).to_message(encoded, 0, "queue:orders", "plant")
-    assert came.body_type is BodyType.MAP
-    assert came.properties["count"] == Property("3", JmsType.SHORT)
-    again = proton.Message()
-    again.decode(outbound(TransformerSettings()).encoded(came, "queue/orders", None)[0])
-    for name in ("id", "address", "subject", "reply_to", "durable", "priority", "body", "properties"):
-        assert getattr(again, name) == getattr(message, name), name
-    assert 0 < again.ttl <= 60
 
 
 def test_the_body_of_a_map_message_is_what_anyone_would_publish() -> None:
