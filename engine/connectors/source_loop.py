@@ -38,6 +38,7 @@ _MOST_OUTSTANDING = 20_000
 _ACKNOWLEDGE_AT = 500
 _BATCH = 32
 _IDLE_SECONDS = 0.2
+_BRIEFLY_SECONDS = 0.001
 _SOON_SECONDS = 0.01
 _FLUSH_SECONDS = 10.0
 _STALLED_SECONDS = 3.0
@@ -161,7 +162,7 @@ class _Flow:
             if len(self._waiting) >= _MOST_OUTSTANDING:
                 self._journal.poll(_SOON_SECONDS)
                 return self._acknowledge()
-            delivery = self._source.receive(0) or self._pause()
+            delivery = self._source.receive(_BRIEFLY_SECONDS) or self._pause()
             if delivery is None:
                 return self._acknowledge()
             self._received += 1
@@ -169,9 +170,9 @@ class _Flow:
         return (self.failure is not None or self.confirmed >= self._acknowledge_at) and self._acknowledge()
 
     def _pause(self) -> Delivery | None:
-        """There is nothing to read: what was read goes to Kafka at once. What comes next, unless something is to do."""
+        """Nothing has come for a moment: what was read goes to Kafka at once. Gives what comes next."""
         self._journal.hurry()
-        if self.failure or (self._waiting and (self._in_transactions or self._waiting[0].confirmed)):
+        if self._waiting and self._in_transactions:
             return None
         delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
         self._journal.poll()
