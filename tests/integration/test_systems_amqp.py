@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
 SYSTEMS = """\
 source.amqp.type=amqp
-source.amqp.destinations=queue:amqp.in, topic:amqp.prices, queue:amqp.ask
+source.amqp.destinations=queue:amqp.in, topic:amqp.prices, queue:amqp.ask, queue:trip.in
+source.topics.type=kafka
+source.topics.destinations=trip
+source.topics.hops=1
+routes.trip.in.include=msg.address==trip.in
+routes.trip.out.topic=trip
+routes.trip.conv.body=json
+routes.back.in.include=msg.address=='kafka.trip'
+routes.back.out.topic=amqp:queue/trip.out
 source.amqp.selector=region IS NULL OR region <> 'test'
 sink.amqp.type=amqp
 sink.amqp.reply-to=queue:amqp.replies
@@ -88,6 +96,48 @@ def test_a_message_goes_through_the_bridge_and_back_with_its_types(bridge: Bridg
     found = qpid.receive("queue:amqp.out.emea", 60)
     assert {name: found.get(name) for name in form} == form
     assert found["JMSDestination"] == "queue:amqp.out.emea"
+
+
+EVERY_TYPE = {
+    "boolean": "boolean:true",
+    "byte": "byte:-5",
+    "short": "short:300",
+    "int": "int:-70000",
+    "long": "long:5000000000",
+    "float": "float:0.1",
+    "double": "double:2.5E-10",
+    "string": "string:grüße",
+}
+HEADERS = {
+    "JMSType": "order",
+    "JMSCorrelationID": "c-1",
+    "JMSPriority": "7",
+    "JMSReplyTo": "queue:answers",
+    "JMSDeliveryMode": "NON_PERSISTENT",
+    **{f"property a_{name}": value for name, value in EVERY_TYPE.items()},
+}
+IN_MAPS = {**EVERY_TYPE, "char": "char:x", "bytes": "bytes:AAH/", "null": "null:"}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "text", "body": "grüße \u20ac"},
+        {"type": "bytes", "body": "AAH/"},
+        {"type": "map", **{f"entry {name}": value for name, value in IN_MAPS.items()}},
+        {"type": "stream", **{f"item {number}": value for number, value in enumerate(IN_MAPS.values())}},
+        {"type": "empty"},
+    ],
+    ids=lambda form: str(form["type"]),
+)
+def test_a_message_goes_from_jms_to_kafka_and_back_as_it_was(
+    bridge: Bridge, qpid: QpidClient, form: dict[str, str]
+) -> None:
+    sent = {**form, **HEADERS}
+    qpid.send("queue:trip.in", [{**sent, "JMSXGroupID": "g", "JMSXGroupSeq": "3"}])
+    found = qpid.receive("queue:trip.out", 60)
+    assert {name: found.get(name) for name in sent} == sent
+    assert (found["property JMSXGroupID"], found["property JMSXGroupSeq"]) == ("string:g", "int:3")
 
 
 def test_a_topic_arrives_in_another(bridge: Bridge, qpid: QpidClient) -> None:
