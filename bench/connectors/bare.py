@@ -17,34 +17,28 @@ from urllib.parse import quote_plus, unquote_plus, urlsplit
 
 import nats
 import stomp
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 from nats.errors import TimeoutError as NothingCameError
+
+from bench.connectors.kafka_side import (
+    BATCH,
+    IDLE_SECONDS,
+    KEY,
+    PRODUCER,
+    Given,
+    body_of,
+    consumer_of,
+    headers_of,
+    id_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import Message as KafkaMessage
     from nats.aio.msg import Msg
 
-__all__ = ["BATCH", "IDLE_SECONDS", "KEY", "PRODUCER", "Given", "body_of", "consumer_of", "headers_of", "id_of", "main"]
-
-Given = dict[str, str]
-"""What the measurement tells a loop, by name."""
-"""What the measurement gives a loop, by name."""
-
-BATCH = 500
-IDLE_SECONDS = 0.2
 _FULL_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
-_JMS = "jms."
-KEY = "JMSCorrelationID"
-PRODUCER = {
-    "acks": "all",
-    "enable.idempotence": True,
-    "linger.ms": 5,
-    "batch.size": 512 * 1024,
-    "partitioner": "murmur2_random",
-}
 
 
 async def core_source(given: Given) -> None:
@@ -211,32 +205,6 @@ def _produce(producer: Producer, topic: str, body: bytes, headers: Mapping[str, 
             producer.poll(_FULL_SECONDS)
         else:
             return
-
-
-def consumer_of(given: Given) -> Consumer:
-    """Of the topic that a sink reads."""
-    settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "bootstrap.servers": given["bootstrap"], "group.id": given["group"]})
-    consumer.subscribe([given["topic"]])
-    return consumer
-
-
-def body_of(message: KafkaMessage) -> bytes:
-    """The value."""
-    value = message.value()
-    assert isinstance(value, bytes)
-    return value
-
-
-def headers_of(message: KafkaMessage) -> dict[str, str]:
-    """Those of JMS, by their names."""
-    headers: Any = message.headers() or ()
-    return {name.removeprefix(_JMS): value.decode() for name, value in headers if name.startswith(_JMS)}
-
-
-def id_of(message: KafkaMessage) -> str:
-    """What no other record of the topic has."""
-    return f"{message.partition()}:{message.offset()}"
 
 
 _LOOPS = {each.__name__.replace("_", "-"): each for each in (core_source, stream_source, core_sink, stream_sink)}

@@ -9,7 +9,17 @@ from proton import Message as AmqpMessage
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
-from bench.connectors.bare import BATCH, IDLE_SECONDS, KEY, PRODUCER, Given, body_of, consumer_of, headers_of, id_of
+from bench.connectors.kafka_side import (
+    BATCH,
+    IDLE_SECONDS,
+    KEY,
+    PRODUCER,
+    Given,
+    body_of,
+    consumer_of,
+    headers_of,
+    id_of,
+)
 
 __all__ = ["LOOPS"]
 
