@@ -64,8 +64,10 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
     metrics = SinkMetrics(status.registry, name, sink_component(name, worker))
     requests = Requests(config, sink, worker, metrics)
     voices = Voices(status)
-    with Listener(config, sink, requests, status.registry, voices.voice()) as listener:
-        loop = SinkLoop(config, sink, SINKS[sink.type](config, sink, worker), requests, metrics, voices.voice())
+    # Both before either speaks: what is not there yet would not be waited for.
+    listening, sending = voices.voice(), voices.voice()
+    with Listener(config, sink, requests, status.registry, listening) as listener:
+        loop = SinkLoop(config, sink, SINKS[sink.type](config, sink, worker), requests, metrics, sending)
         loop.run(stop, listener)
 
 

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AclOperation, NewTopic
 from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
 from engine.topics.journal import GROWTH_BYTES
 from engine.topics.problems import is_missing, problems_of_access, refused
+from routes.targets import TOPIC, System
 
 if TYPE_CHECKING:
     from routes.model import Config
@@ -17,7 +18,9 @@ __all__ = ["check_topics", "create_missing", "limits"]
 
 
 def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
-    """Create the destinations and the dead-letter topic that are missing, if that is wanted; the names of those made.
+    """Create what is missing of destinations, dead-letter topic and topics of sources, if that is wanted; those made.
+
+    Of the regular expressions of a source those count that are a topic's name.
 
     Wanted: `routing.create-topics=true`, or `auto` on the embedded Kafka. They get the journal's partitions and
     replication, and its message size, so that all that is taken in can go out.
@@ -29,7 +32,7 @@ def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
     wanted = config.routing.create_topics
     if not (config.embedded_kafka if wanted is None else wanted):
         return []
-    cluster, users = Cluster(config, timeout_seconds), _users(config)
+    cluster, users = Cluster(config, timeout_seconds), _read(config) | _users(config)
     missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
     journal = config.journal
     settings = {"max.message.bytes": str(journal.max_message_bytes + GROWTH_BYTES)}
@@ -64,6 +67,12 @@ def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
     cluster.describe(users, PROPAGATION_SECONDS)  # A topic just made has its settings only when it is known.
     settings = cluster.settings(users)
     return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
+
+
+def _read(config: Config) -> dict[str, str]:
+    """Every topic that a source names in full, with that source."""
+    sources = (source for source in config.sources if source.type is System.KAFKA)
+    return {t: f"source '{source.name}'" for source in sources for t in source.destinations if TOPIC.fullmatch(t)}
 
 
 def _users(config: Config) -> dict[str, str]:

@@ -167,7 +167,8 @@ FIELDS = Table(
         Field(
             "routing.create-topics",
             CREATE_TOPICS,
-            "Whether missing destination topics are created; `auto`: only on the embedded Kafka.",
+            "Whether missing destination topics, and those that a Kafka source names in full, "
+            "are created; `auto`: only on the embedded Kafka.",
             default="auto",
         ),
         *BROKER_FIELDS,

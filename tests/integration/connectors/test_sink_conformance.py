@@ -275,7 +275,9 @@ def test_a_broker_that_is_not_there_at_start_is_waited_for(
     sink_harness.kill()
     try:
         sink = start_sink(config)
-        until(lambda: sink.status.current.state is State.DEGRADED, 60, "degraded")
+        states = []
+        until(lambda: states.append(sink.status.current.state) or states[-1] is State.DEGRADED, 60, "degraded")
+        assert State.READY not in states
     finally:
         sink_harness.start()
     sink.delivers(10)

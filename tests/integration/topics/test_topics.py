@@ -146,6 +146,16 @@ def test_on_the_embedded_kafka_missing_topics_are_created(kafka: EmbeddedKafka, 
     assert create_missing(loads(start)) == [name]
 
 
+def test_topics_that_a_source_names_are_created_with_the_destinations(
+    configure: Configure, topic: TopicFactory
+) -> None:
+    orders, read = topic("orders"), f"{topic()}-read"
+    source = ("source.in.type=kafka", f"source.in.destinations={read}, {read}-.*")
+    assert create_missing(configure(*source, orders=orders, prices=orders)) == []
+    wanted = configure(*source, "routing.create-topics=true", orders=orders, prices=orders)
+    assert create_missing(wanted) == [read]
+
+
 def test_limits_are_those_of_each_topic(configure: Configure, topic: TopicFactory) -> None:
     small, dead = topic(config={"max.message.bytes": "1000"}), topic(config={"max.message.bytes": "2000"})
     config = configure(f"routing.dead-letter-topic={dead}", orders=small, prices="none")
