@@ -75,7 +75,8 @@ def taken(config: Config, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": group, "log_level": 0})
     try:
         places = [TopicPartition(topic, p) for p in consumer.list_topics(topic, timeout=10).topics[topic].partitions]
-        return sum(max(place.offset, 0) for place in consumer.committed(places, timeout=10))
+        # Kafka does not tell before the transaction of a worker that was killed has ended.
+        return sum(max(place.offset, 0) for place in consumer.committed(places, timeout=30))
     finally:
         consumer.close()
 
