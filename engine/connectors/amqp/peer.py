@@ -107,6 +107,8 @@ class Peer:
         try:
             self._advance(data)
         except FrameError as error:
+            if self._stage is _Stage.HEADER:
+                self.write(self._wanted_header)
             self.close(Condition(answers.FRAMING_ERROR, str(error)))
         except AmqpError as error:
             self.close(Condition(answers.DECODE_ERROR, str(error)))
@@ -166,19 +168,23 @@ class Peer:
                 raise PeerError(answers.FRAMING_ERROR, f"a frame of type {kind}")
             self._take(channel, body)
 
+    @property
+    def _wanted_header(self) -> bytes:
+        """Whoever comes with another one is told which would do, and left."""
+        return SASL_HEADER if self.host.logins.required and not self._logged_in else PROTOCOL_HEADER
+
     def _greet(self, header: bytes) -> None:
-        wants_login = self.host.logins.required and not self._logged_in
+        wanted = self._wanted_header
         if header == SASL_HEADER and self._stage is _Stage.HEADER:
             mechanisms = self.host.logins.mechanisms(proven=self._proven)
             self.write(SASL_HEADER + frame(0, answers.sasl_mechanisms(mechanisms), SASL))
             self._stage = _Stage.LOGIN
-        elif header == PROTOCOL_HEADER and not wants_login:
+        elif header == PROTOCOL_HEADER == wanted:
             self.write(PROTOCOL_HEADER)
             self._stage = _Stage.FRAMES
         else:
-            # Whoever comes with another header is told which one would do, and left.
-            self.write(SASL_HEADER if wants_login else PROTOCOL_HEADER)
-            what = "a login" if wants_login else "AMQP 1.0"
+            self.write(wanted)
+            what = "a login" if wanted == SASL_HEADER else "AMQP 1.0"
             raise PeerError(answers.FRAMING_ERROR, f"header {header!r} in place of {what}")
 
     def _login(self, kind: int, _: int, body: bytes) -> None:

@@ -213,7 +213,8 @@ class PeerSession:
         link.handle = handle
         self.links[handle] = link
         source = Terminus(name, "queue").source()
-        mine = link.terminus.target() if terminus else answers.anonymous_target()
+        # Spelt as the client did: some clients compare.
+        mine = link.terminus._replace(address=found[0]).target() if terminus else answers.anonymous_target()
         self.send(answers.attached(name, handle, Role.RECEIVER, source, mine, self.peer.host.max_bytes))
         link.begin(number(fields, 9))
         return None
@@ -233,7 +234,8 @@ class PeerSession:
             return condition
         self.links[handle] = link
         target = Terminus(name, "queue").target()
-        self.send(answers.attached(name, handle, Role.SENDER, link.terminus.source(), target, None))
+        mine = link.terminus._replace(address=found[0]).source()
+        self.send(answers.attached(name, handle, Role.SENDER, mine, target, None))
         link.answered(fields)
         return None
 
