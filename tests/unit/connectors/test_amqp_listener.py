@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.access import Addresses, Logins, address_of
+from engine.connectors.amqp.access import Logins
 from engine.connectors.amqp.frames import AMQP, PROTOCOL_HEADER, SASL, SASL_HEADER, FrameParser, frame
 from engine.connectors.amqp.links import Incoming, Link, Receiver, Sender
 from engine.connectors.amqp.peer import Peer
@@ -366,34 +366,6 @@ def begun(stage: str) -> Client:
     if stage == "attached":
         client.sending()
     return client
-
-
-@pytest.mark.parametrize(
-    ("fields", "destination"),
-    [
-        (["a"], "queue:a"),
-        (["a", *[None] * 5, Symbol("topic")], "topic:a"),
-        (["a", *[None] * 5, client_symbols("x", "topic")], "topic:a"),
-        (["a", *[None] * 5, Symbol("queue")], "queue:a"),
-        (["topic://a"], "topic:a"),
-        (["queue://a", *[None] * 5, Symbol("topic")], "queue:a"),
-        ([], None),
-        ([""], None),
-        ([5], None),
-    ],
-)
-def test_the_kind_of_an_address_is_told_by_a_capability_or_a_prefix(fields: list[Any], destination: str | None) -> None:
-    assert address_of(fields, 6) == destination
-
-
-def test_addresses_are_listed_or_begin_like_a_listed_one() -> None:
-    addresses = Addresses(("queue:a", "topic:b.*"))
-    allowed = ("queue:a", "topic:b.", "topic:b.c.d")
-    assert [each for each in (*allowed, "queue:ab", "topic:b", "queue:b.c", "topic:a", "") if each in addresses] == [
-        *allowed
-    ]
-    assert "queue:x" in Addresses(("*",))
-    assert "queue:x" not in Addresses(())
 
 
 def test_only_links_by_which_messages_come_are_receivers() -> None:
