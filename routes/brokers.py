@@ -74,6 +74,8 @@ class BrokerConfig:
     type: System
     url: str | None = None
     """None: the embedded broker of that type."""
+    listen: str | None = None
+    """AMQP: where the bridge itself listens for clients, in place of connecting to a broker."""
     workers: int = 1
     username: str | None = None
     password: str | None = field(default=None, repr=False)

@@ -271,7 +271,9 @@ class Config:
         return tuple(route for route in self.routes if not route.added)
 
     def url(self, broker: BrokerConfig) -> str:
-        """Where a source or sink connects to, the embedded broker or not."""
+        """Where a source or sink connects to, the embedded broker or not; or where it listens."""
+        if broker.listen:
+            return broker.listen
         if broker.type is System.KAFKA:
             return f"kafka://{self.bootstrap_servers}"
         if broker.type is System.DROPBOX:
@@ -299,5 +301,5 @@ class Config:
         return next((s for s in self.sinks if s.type is found.type and self.url(s) == self.url(found)), None)
 
     def _embeds(self, *systems: System) -> bool:
-        used = any(broker.type in systems and broker.url is None for broker in self.brokers)
+        used = any(each.type in systems and each.url is None and each.listen is None for each in self.brokers)
         return self.embedded.mode is not Embedded.OFF and used

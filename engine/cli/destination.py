@@ -216,7 +216,7 @@ def _checked(system: System, url: str) -> dict[str, Any]:
 def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:
     """How to connect as a source or sink does, under a name of its own."""
     settings = {field.name: getattr(broker, field.name) for field in fields(BrokerConfig)}
-    return {**settings, "workers": 1, "client_id": who}
+    return {**settings, "url": broker.url or broker.listen, "listen": None, "workers": 1, "client_id": who}
 
 
 def _expected() -> str:

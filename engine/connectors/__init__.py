@@ -41,8 +41,11 @@ def _stomp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
 
 
 def _amqp_source(config: Config, source: SourceConfig, worker: int) -> Source:
+    from engine.connectors.amqp.listener_source import AmqpListenerSource
     from engine.connectors.amqp.source import AmqpSource
 
+    if source.listen:
+        return AmqpListenerSource(config, source, worker)
     return AmqpSource(config, source, worker)
 
 

@@ -88,7 +88,7 @@ def _all(config: Config) -> list[Part]:
 
 def _workers(broker: BrokerConfig, stage: Stage, named: Callable[[str, int], str]) -> list[Part]:
     embedded = SERVERS.get(broker.type)
-    needs = (KAFKA,) if broker.url or embedded is None else (KAFKA, embedded)
+    needs = (KAFKA,) if broker.url or broker.listen or embedded is None else (KAFKA, embedded)
     return [
         Part(named(broker.name, number), named(broker.name, 1), stage, number, needs)
         for number in range(1, broker.workers + 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
+from routes.config.listener_checks import ANY, listeners
 from routes.config.values import one_of
 from routes.model import WireFormat
 from routes.targets import ADDRESSES, JMS, TOPIC, System, sink_topic
@@ -70,7 +71,8 @@ def tls(settings: Settings) -> None:
             if entry is None:
                 continue
             if part != "credentials" and _is_plain(settings, section, name):
-                hint = f"write {section}.{name}.url={_tls_scheme(settings, section, name)}://…"
+                where = "listen" if settings.is_set(f"{section}.NAME.listen", name) else "url"
+                hint = f"write {section}.{name}.{where}={_tls_scheme(settings, section, name)}://…"
                 settings.faults.append(entry.key_fault(f"'{entry.key}' has no effect without TLS", hint))
             if isinstance(value, Path) and not settings.has_file(value):
                 hint = f"looked for {settings.base / value}"
@@ -87,7 +89,8 @@ def destinations(settings: Settings) -> None:
         system = settings.get("source.NAME.type", name)
         entry = settings.entry("source.NAME.destinations", name)
         for destination in settings.get("source.NAME.destinations", name) or ():
-            if system in JMS and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
+            is_any = destination == ANY and settings.is_set("source.NAME.listen", name)
+            if system in JMS and not is_any and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
                 meant = destination.rpartition(":")[2].strip() or "orders"
                 message, hint = f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}"
             elif system is System.NATS and not _SUBJECT.fullmatch(destination):
@@ -200,7 +203,7 @@ def _brokers(settings: Settings) -> Iterator[tuple[str, str, System]]:
 
 def _is_plain(settings: Settings, section: str, name: str) -> bool:
     """Whether a connection is without TLS; a URL with a fault in it may be meant either way."""
-    key = f"{section}.NAME.url"
+    key = f"{section}.NAME.{'listen' if settings.is_set(f'{section}.NAME.listen', name) else 'url'}"
     url = settings.get(key, name)
     return not settings.is_set(key, name) or (url is not None and url.partition(":")[0] not in _TLS)
 
@@ -216,6 +219,7 @@ BROKER_CHECKS = (
     tls,
     destinations,
     durable_subscriptions,
+    listeners,
     sinks,
     targets,
 )

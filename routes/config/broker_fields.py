@@ -26,6 +26,13 @@ def _broker(section: str) -> tuple[Field, ...]:
             systems=NETWORKED,
         ),
         Field(
+            f"{name}.listen",
+            url("amqp", "amqps"),
+            "Where the bridge itself listens, for clients to connect to; in place of `url`.",
+            example="amqp://127.0.0.1:5673",
+            systems=(System.AMQP,),
+        ),
+        Field(
             f"{name}.root",
             PATH,
             "The folder that the dropboxes are in. A relative path begins at this file.",

@@ -182,6 +182,7 @@ def _broker(settings: Settings, section: str, name: str) -> dict[str, Any]:
         "name": name,
         "type": get("type"),
         "url": get("url"),
+        "listen": get("listen"),
         "workers": get("workers"),
         "username": get("username"),
         "password": get("password"),

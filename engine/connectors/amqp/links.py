@@ -7,7 +7,7 @@ way than `window`; a sender keeps what it has no credit for.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.codecs.amqp.values import Described
 from engine.connectors.amqp import performatives
@@ -18,13 +18,31 @@ from engine.connectors.amqp.session import serial
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.connectors.amqp.session import AmqpSession
 
-__all__ = ["Incoming", "Link", "Receiver", "Sender"]
+__all__ = ["Incoming", "Link", "LinkSession", "Receiver", "Sender"]
 
 _HEAD_BYTES = 100
 """Of a transfer's frame at most, apart from its part of the message."""
 _GONE = Condition("amqp:link:detach-forced", "the broker has ended the link")
+
+
+class LinkSession(Protocol):
+    """What links use of the session that they are part of, whichever side began it."""
+
+    channel: int
+    max_frame_bytes: int
+    """Of what is sent to the other side."""
+    remote_window: int
+    """How many transfers it takes in now."""
+
+    def give_credit(self, link: Link, delivery_count: int, credit: int) -> None:
+        """The other side may send so many messages more."""
+
+    def next_delivery(self) -> int:
+        """The number of the next delivery to the other side."""
+
+    def sent_transfer(self) -> None:
+        """One more transfer goes out."""
 
 
 class Link:
@@ -34,7 +52,7 @@ class Link:
     ends = True
     """Whether leaving it ends it for good; a durable subscription stays."""
 
-    def __init__(self, session: AmqpSession, name: str, terminus: Terminus) -> None:
+    def __init__(self, session: LinkSession, name: str, terminus: Terminus) -> None:
         self.session = session
         self.name = name
         self.terminus = terminus
@@ -77,6 +95,8 @@ class Incoming(NamedTuple):
     """Only its beginning where it was too large to keep."""
     size: int
     """Bytes as it was sent."""
+    settled: bool = False
+    """Whether its sender has no interest in what becomes of it."""
 
 
 class Receiver(Link):
@@ -86,7 +106,7 @@ class Receiver(Link):
 
     def __init__(
         self,
-        session: AmqpSession,
+        session: LinkSession,
         name: str,
         terminus: Terminus,
         take: Callable[[Incoming], None],
@@ -118,10 +138,25 @@ class Receiver(Link):
         super().answered(fields)
         if not self.attached:
             return
-        self._count = number(fields, 9)
         source = field(fields, 5)
         self.filtered = self.filtered or bool(field(source.value, 7))
+        self.begin(number(fields, 9))
+
+    def begin(self, delivery_count: int) -> None:
+        """The other side may send; it counts its deliveries from there."""
+        self.attached = True
+        self._count = delivery_count
         self._give_credit()
+
+    @property
+    def overrun(self) -> bool:
+        """Whether more has come than there was credit for."""
+        return self._credit < 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Of a message of which not everything has come."""
+        return self._partial.held if self._partial else 0
 
     def taken(self) -> None:
         """One of its messages went on."""
@@ -134,6 +169,7 @@ class Receiver(Link):
         partial = self._partial
         if partial is None:
             partial = _Partial(transfer.delivery_id or 0, transfer.message_format or 0)
+            partial.settled = transfer.settled
             if not transfer.more and not transfer.aborted and len(transfer.payload) <= self._max:
                 self._complete(partial, transfer.payload, len(transfer.payload))
                 return
@@ -142,6 +178,7 @@ class Receiver(Link):
             self._partial = None
             self._counted()
             return
+        partial.settled = partial.settled or transfer.settled
         partial.add(transfer.payload, self._max, self._kept)
         if not transfer.more:
             self._partial = None
@@ -150,7 +187,7 @@ class Receiver(Link):
     def _complete(self, partial: _Partial, encoded: bytes, size: int) -> None:
         self._counted()
         self._waiting += 1
-        self._take(Incoming(self, partial.delivery_id, partial.message_format, encoded, size))
+        self._take(Incoming(self, partial.delivery_id, partial.message_format, encoded, size, partial.settled))
 
     def _counted(self) -> None:
         self._count = serial(self._count + 1)
@@ -164,11 +201,12 @@ class Receiver(Link):
 class _Partial:
     """A message of which not everything has come."""
 
-    __slots__ = ("delivery_id", "held", "message_format", "pieces", "size")
+    __slots__ = ("delivery_id", "held", "message_format", "pieces", "settled", "size")
 
     def __init__(self, delivery_id: int, message_format: int) -> None:
         self.delivery_id = delivery_id
         self.message_format = message_format
+        self.settled = False
         self.pieces: list[bytes] = []
         self.held = 0
         self.size = 0
@@ -204,7 +242,7 @@ class Sender(Link):
 
     role = Role.SENDER
 
-    def __init__(self, session: AmqpSession, name: str, terminus: Terminus) -> None:
+    def __init__(self, session: LinkSession, name: str, terminus: Terminus) -> None:
         super().__init__(session, name, terminus)
         self.sent = 0
         """Messages that have gone out, whole or not."""
@@ -270,7 +308,7 @@ class Sender(Link):
             more = each.offset < len(each.encoded)
             tag = each.number.to_bytes(8)
             head = performatives.transfer(self.handle, each.delivery_id, tag, each.message_format, more=more)
-            frames.append(frame(0, head + part))
+            frames.append(frame(session.channel, head + part))
             session.sent_transfer()
             if not more:
                 self._unsent.popleft()

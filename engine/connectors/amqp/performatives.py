@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCEPTED",
+    "MAX_WINDOW",
     "RELEASED",
     "Code",
     "Condition",

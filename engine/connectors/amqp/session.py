@@ -67,6 +67,7 @@ class AmqpSession:
         parts = urlsplit(url)
         tls = parts.scheme == "amqps"
         self.endpoint = Endpoint(parts.scheme, parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme], tls)
+        self.channel = 0
         self.artemis = False
         """Whether the broker is ActiveMQ Artemis, as far as it told when it was connected to last."""
         self.capabilities: frozenset[str] = frozenset()

@@ -28,7 +28,8 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 /**
  * A JMS application over AMQP 1.0 for the tests: it does what the lines on its standard input say, and answers each.
  *
- * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code open DESTINATION} (a
+ * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION} (the
+ * same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open DESTINATION} (a
  * consumer), {@code receive DESTINATION MILLISECONDS} (a message as a form, or an empty line), {@code answer DESTINATION
  * MILLISECONDS} (the same, and it goes to its JMSReplyTo), {@code request DESTINATION TEXT} (with a temporary queue as
  * JMSReplyTo), {@code reply MILLISECONDS} (what came there). A form is {@code name=value&...}; values have their type
@@ -36,12 +37,13 @@ import org.apache.qpid.jms.JmsConnectionFactory;
  */
 public final class QpidClient {
     private final Session session;
-    private final Session transacted;
+    private final Connection connection;
+    private Session transacted;
     private final Map<String, MessageConsumer> consumers = new HashMap<>();
 
     private QpidClient(Connection connection) throws Exception {
         session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        transacted = connection.createSession(true, Session.SESSION_TRANSACTED);
+        this.connection = connection;
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -62,16 +64,16 @@ public final class QpidClient {
     private String perform(String[] words, BufferedReader lines) throws Exception {
         switch (words[0]) {
             case "send":
-                MessageProducer producer = transacted.createProducer(destination(words[1]));
-                int sent = 0;
-                for (String line = lines.readLine(); !line.isEmpty(); line = lines.readLine()) {
-                    send(producer, fields(line));
-                    if (++sent % 1000 == 0) {
-                        transacted.commit();
-                    }
+                if (transacted == null) {
+                    transacted = connection.createSession(true, Session.SESSION_TRANSACTED);
                 }
-                transacted.commit();
-                producer.close();
+                send(transacted, transacted.createProducer(destination(words[1])), null, lines);
+                return "";
+            case "post":
+                send(session, session.createProducer(destination(words[1])), null, lines);
+                return "";
+            case "relay":
+                send(session, session.createProducer(null), destination(words[1]), lines);
                 return "";
             case "open":
                 consumer(words[1]);
@@ -100,7 +102,22 @@ public final class QpidClient {
         }
     }
 
-    private void send(MessageProducer producer, Map<String, String> fields) throws Exception {
+    private void send(Session session, MessageProducer producer, Destination to, BufferedReader lines)
+            throws Exception {
+        int sent = 0;
+        for (String line = lines.readLine(); !line.isEmpty(); line = lines.readLine()) {
+            send(producer, to, fields(line));
+            if (++sent % 1000 == 0 && session.getTransacted()) {
+                session.commit();
+            }
+        }
+        if (session.getTransacted()) {
+            session.commit();
+        }
+        producer.close();
+    }
+
+    private void send(MessageProducer producer, Destination to, Map<String, String> fields) throws Exception {
         Message message = message(fields);
         int mode = DeliveryMode.PERSISTENT;
         int priority = Message.DEFAULT_PRIORITY;
@@ -128,18 +145,22 @@ public final class QpidClient {
                 ttl = Long.parseLong(value) - System.currentTimeMillis();
             }
         }
-        producer.send(message, mode, priority, ttl);
+        if (to == null) {
+            producer.send(message, mode, priority, ttl);
+        } else {
+            producer.send(to, message, mode, priority, ttl);
+        }
     }
 
     private Message message(Map<String, String> fields) throws Exception {
         String body = fields.getOrDefault("body", "");
         switch (fields.getOrDefault("type", "text")) {
             case "bytes":
-                BytesMessage bytes = transacted.createBytesMessage();
+                BytesMessage bytes = session.createBytesMessage();
                 bytes.writeBytes(Base64.getDecoder().decode(body));
                 return bytes;
             case "map":
-                MapMessage map = transacted.createMapMessage();
+                MapMessage map = session.createMapMessage();
                 for (Map.Entry<String, String> each : fields.entrySet()) {
                     if (each.getKey().startsWith("entry ")) {
                         map.setObject(each.getKey().substring(6), value(each.getValue()));
@@ -147,17 +168,17 @@ public final class QpidClient {
                 }
                 return map;
             case "stream":
-                StreamMessage stream = transacted.createStreamMessage();
+                StreamMessage stream = session.createStreamMessage();
                 for (int number = 0; fields.containsKey("item " + number); number++) {
                     stream.writeObject(value(fields.get("item " + number)));
                 }
                 return stream;
             case "object":
-                return transacted.createObjectMessage((java.io.Serializable) value(body));
+                return session.createObjectMessage((java.io.Serializable) value(body));
             case "empty":
-                return transacted.createMessage();
+                return session.createMessage();
             default:
-                return transacted.createTextMessage(body);
+                return session.createTextMessage(body);
         }
     }
 
@@ -203,7 +224,7 @@ public final class QpidClient {
 
     private Destination destination(String text) throws Exception {
         String[] parts = text.split(":", 2);
-        return parts[0].equals("topic") ? transacted.createTopic(parts[1]) : transacted.createQueue(parts[1]);
+        return parts[0].equals("topic") ? session.createTopic(parts[1]) : session.createQueue(parts[1]);
     }
 
     private MessageConsumer consumer(String destination) throws Exception {

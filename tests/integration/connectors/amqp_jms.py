@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
@@ -27,14 +28,24 @@ class QpidClient:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8"
             )
-        assert self._answer() == "ready"
+        try:
+            answer = self._answer()
+            assert answer == "ready", answer
+        except AssertionError:
+            self.close()
+            raise
 
     def send(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
         """Messages as `QpidClient.java` describes them; returns when the broker has all of them."""
-        self._write(f"send {destination}")
-        for message in messages:
-            self._write(urlencode({"type": "text", **message}))
-        self._do("")
+        self._send("send", destination, messages)
+
+    def post(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        """The same without a transaction."""
+        self._send("post", destination, messages)
+
+    def relay(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        """The same by a producer without a destination."""
+        self._send("relay", destination, messages)
 
     def open(self, destination: str) -> None:
         """A consumer on `queue:NAME` or `topic:NAME` is there."""
@@ -59,10 +70,17 @@ class QpidClient:
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        if self._process.poll() is None:
+        # It may have ended by itself.
+        with suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.wait(30)
         self._process.stdout.close()
+
+    def _send(self, how: str, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        self._write(f"{how} {destination}")
+        for message in messages:
+            self._write(urlencode({"type": "text", **message}))
+        self._do("")
 
     def _message(self, command: str) -> Mapping[str, str]:
         return dict(parse_qsl(self._do(command), keep_blank_values=True))

@@ -15,6 +15,7 @@ routes.r.in.include=msg.address==a
 routes.r.out.topic=t
 """
 PLANT = "source.p.type=amqp\nsource.p.destinations=queue:a, topic:b\n"
+LISTENER = ("source.p.type=amqp", "source.p.destinations=queue:a, topic:b.*", "source.p.listen=amqp://127.0.0.1:5673")
 
 
 def faults(*lines: str) -> list[str]:
@@ -46,6 +47,30 @@ def faults(*lines: str) -> list[str]:
             "8:20",
             "'a' is no destination of type amqp (queue/NAME or topic/NAME, as in amqp:queue/orders)",
         ),
+        (
+            (*LISTENER, "source.p.url=amqp://h:1"),
+            "9:14",
+            "a listener has no url: it either connects to a broker or listens (keep one of the two)",
+        ),
+        ((*LISTENER, "source.p.selector=a = 1"), "9:19", "no broker applies a selector (put it into routes.NAME"),
+        ((*LISTENER, "source.p.subscription=x"), "9:23", "a listener has no subscription: clients send to it"),
+        ((*LISTENER, "source.p.workers=2"), "9:18", "a listener has one worker: its port is one process's"),
+        ((*LISTENER, "source.p.password=x"), "9:19", "a password without a user name"),
+        ((*LISTENER, "source.p.tls.verify=false"), "9:1", "no effect without TLS (write source.p.listen=amqps://…)"),
+        (
+            (*LISTENER, "sink.l.type=amqp", "sink.l.listen=amqp://127.0.0.1:5673"),
+            "10:15",
+            "port 5673 is that of source",
+        ),
+        ((*LISTENER[:2], "source.p.listen=amqps://h:1"), "8:17", "TLS without a certificate to show to clients"),
+        ((*LISTENER[:2], "source.p.listen=stomp://h:1"), "8:17", "'stomp://h:1' is not amqp://host:port or amqps://"),
+        (("source.s.listen=amqp://h:1",), "6:1", "'source.s.listen' is for type amqp, not stomp"),
+        (("source.p.type=amqp", "source.p.destinations=*"), "7:23", "'*' is not a destination"),
+        (
+            ("sink.l.type=amqp", "sink.l.listen=amqp://h:1", "sink.l.reply-to=queue:r"),
+            "8:17",
+            "a listener has no reply-to",
+        ),
         (("source.p.type=ampq",), "6:15", "'ampq' is no known type (did you mean amqp?)"),
     ],
 )
@@ -72,3 +97,11 @@ def test_a_source_without_a_url_brings_the_embedded_artemis_with_it() -> None:
     only = BASE.replace("source.s.type=stomp", "source.s.type=amqp")
     assert loads(only).embedded_artemis
     assert not loads(only + "source.s.url=amqp://h:1\n").embedded_artemis
+
+
+def test_a_listener_takes_any_destination_or_what_begins_alike_and_needs_no_broker() -> None:
+    only = "".join(line + "\n" for line in BASE.splitlines() if not line.startswith("source."))
+    config = loads(only + "source.p.type=amqp\nsource.p.destinations=*\nsource.p.listen=amqp://127.0.0.1:5673\n")
+    assert config.sources[0].destinations == ("*",)
+    assert config.url(config.sources[0]) == "amqp://127.0.0.1:5673"
+    assert not config.embedded_artemis

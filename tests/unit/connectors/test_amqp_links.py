@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class Session:
     """What links use of one."""
 
+    channel = 0
     max_frame_bytes = 512
     remote_window = 1000
 

@@ -1,0 +1,203 @@
+"""Messages from AMQP 1.0 clients that connect to the bridge itself, as JMS applications do with Qpid JMS.
+
+A message is accepted when the journal has it. What a client has sent and not got accepted when its connection ends is
+forgotten here, and sent again by the client. What will never be taken is rejected at once, so that its sender knows:
+nobody outside can stop the bridge by what it sends. Sockets are in `server`, one client is a `peer`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, cast
+
+import structlog
+
+from engine.connectors.amqp import answers
+from engine.connectors.amqp.access import Addresses, Logins, server_tls
+from engine.connectors.amqp.performatives import ACCEPTED, Condition, Role, Terminus, disposition
+from engine.connectors.amqp.server import Server
+from engine.connectors.amqp.session import serial
+from engine.connectors.amqp.transformers import TransformError, inbound_of
+from engine.connectors.base import Delivery
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.codecs.amqp.values import Described
+    from engine.connectors.amqp.links import Incoming, Link, Sender
+    from engine.connectors.amqp.peer_session import PeerSession
+    from engine.message import Message
+    from routes.model import Config, SourceConfig
+
+__all__ = ["AmqpListenerSource"]
+
+_MOST_WAITING_BYTES = 32 * 1024 * 1024
+_EXPANSION = 16
+"""How many times larger a record can be than its message as it came, the body apart."""
+_HEADER_FRAMING_BYTES = 6
+_LOOK_SECONDS = 0.25
+_UNATTENDED_SECONDS = 0.5
+_STOPPING = Condition(answers.FORCED, "the bridge stops, or starts again; connect again")
+_log = structlog.get_logger(__name__)
+
+
+class AmqpListenerSource:
+    """Where clients connect to."""
+
+    offered: tuple[str, ...] = ("ANONYMOUS-RELAY",)
+
+    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+        """SetupError where a TLS file is no good."""
+        self.container = source.client_id or f"{config.bridge_id}.{source.name}"
+        self.heartbeat_seconds = source.heartbeat_seconds
+        self.logins = Logins(source)
+        self.max_bytes = config.journal.max_message_bytes
+        self._source = source
+        self._worker = worker
+        self._url = config.url(source)
+        self._addresses = Addresses(source.destinations)
+        self._inbound = inbound_of(source.transformers)
+        tls = server_tls(source) if self._url.startswith("amqps:") else None
+        self._server = Server(self._url, tls, self)
+        self._waiting: deque[Incoming] = deque()
+        self._waiting_bytes = 0
+        self._use = Lock()
+        self._attended = 0.0
+        self._stopped = Event()
+
+    @property
+    def address(self) -> str:
+        """`amqp://host:port (queue:orders, …)`."""
+        return f"{self._url} ({', '.join(self._source.destinations)})"
+
+    def connect(self) -> None:
+        """Listens."""
+        self.close()
+        self._server.open()
+        self._stopped = Event()
+        self._attended = time.monotonic()
+        Thread(target=self._stand_in, args=(self._stopped,), name="heart-beats", daemon=True).start()
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """A message of any client."""
+        with self._use:
+            self._attended = time.monotonic()
+            if not self._waiting:
+                self._server.turn(timeout_seconds)
+            while self._waiting:
+                incoming = self._waiting.popleft()
+                self._waiting_bytes -= len(incoming.encoded)
+                message = self._message(incoming)
+                if not isinstance(message, Condition):
+                    return Delivery(message, incoming)
+                self._reject(incoming, message)
+            self._server.flush()
+        return None
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """Accepts: one disposition for each run of deliveries of a session, then credit for as many."""
+        with self._use:
+            self._settle(cast("Sequence[Incoming]", tokens), ACCEPTED)
+            self._server.flush()
+
+    def close(self) -> None:
+        """Every client is told; what it has not got accepted it has to send again."""
+        self._stopped.set()
+        with self._use:
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            self._server.close(_STOPPING)
+            self._waiting.clear()
+
+    @property
+    def full(self) -> bool:
+        """See `Host`."""
+        return self._waiting_bytes > _MOST_WAITING_BYTES
+
+    def sends(self, terminus: Terminus | None) -> Condition | None:
+        """See `Host`."""
+        if terminus is None or terminus.destination in self._addresses:
+            return None
+        return _not_found(terminus.destination)
+
+    def receives(self, link: Sender) -> Condition | None:
+        """See `Host`."""
+        return Condition(
+            answers.NOT_ALLOWED, f"nothing can be received here, also not from {link.terminus.destination}"
+        )
+
+    def arrived(self, incoming: Incoming) -> None:
+        """See `Host`."""
+        self._waiting.append(incoming)
+        self._waiting_bytes += len(incoming.encoded)
+
+    def settled(self, session: PeerSession, fields: list[Any]) -> None:
+        """See `Host`; clients get no messages here."""
+
+    def left(self, link: Link) -> None:
+        """See `Host`; what came by it and is not accepted yet is still taken."""
+
+    def _message(self, incoming: Incoming) -> Message | Condition:
+        """The message for the journal, or why there is none."""
+        if incoming.size > len(incoming.encoded):
+            return self._too_large(incoming.size)
+        address = incoming.receiver.terminus.destination
+        try:
+            message = self._inbound.to_message(incoming.encoded, incoming.message_format, address, self._source.name)
+        except TransformError as error:
+            return Condition(answers.DECODE_ERROR, str(error))
+        # What a message says of itself counts: it decides which routes it takes.
+        destination = message.headers["JMSDestination"]
+        if destination not in self._addresses:
+            return _not_found(destination)
+        may_be_too_large = len(message.body) + _EXPANSION * len(incoming.encoded) > self.max_bytes
+        if may_be_too_large and (size := _size(message)) > self.max_bytes:
+            return self._too_large(size)
+        return message
+
+    def _reject(self, incoming: Incoming, why: Condition) -> None:
+        _log.warning("rejected", source=self._source.name, address=incoming.receiver.terminus.address, why=str(why))
+        self._settle([incoming], answers.rejected(why))
+
+    def _settle(self, messages: Sequence[Incoming], state: Described) -> None:
+        runs: dict[PeerSession, list[list[int]]] = {}
+        for each in messages:
+            if each.settled:
+                continue
+            own = runs.setdefault(cast("PeerSession", each.receiver.session), [])
+            if own and each.delivery_id == serial(own[-1][1] + 1):
+                own[-1][1] = each.delivery_id
+            else:
+                own.append([each.delivery_id, each.delivery_id])
+        for session, found in runs.items():
+            if session.open:
+                for first, last in found:
+                    session.send(disposition(Role.RECEIVER, first, last, state))
+        for each in messages:
+            if each.receiver.attached:
+                each.receiver.taken()
+
+    def _too_large(self, size: int) -> Condition:
+        return Condition(answers.SIZE_EXCEEDED, f"{size} bytes, the journal takes {self.max_bytes}")
+
+    def _stand_in(self, stopped: Event) -> None:
+        """Looks after clients while nobody asks for messages, as when Kafka is away."""
+        while not stopped.wait(_LOOK_SECONDS):
+            if time.monotonic() - self._attended > _UNATTENDED_SECONDS and self._use.acquire(blocking=False):
+                try:
+                    if not stopped.is_set():
+                        self._server.turn(0)
+                finally:
+                    self._use.release()
+
+
+def _not_found(destination: str) -> Condition:
+    return Condition(answers.NOT_FOUND, f"{destination} is not among what this bridge takes")
+
+
+def _size(message: Message) -> int:
+    """Of its record, with some room for what Kafka puts around headers."""
+    record = message.to_record()
+    return record.size + _HEADER_FRAMING_BYTES * len(record.headers)

@@ -1,0 +1,280 @@
+"""A session that a client has begun at a listener, and the links it attaches there.
+
+Handles and channels of the two sides are the same numbers: the bridge opens none of its own. What a client does against
+the specification ends its connection; what it may not do is refused link by link. Specification: OASIS AMQP 1.0,
+parts 2.5 and 2.6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.codecs.amqp.values import Described, Map
+from engine.connectors.amqp import answers, performatives
+from engine.connectors.amqp.access import address_of
+from engine.connectors.amqp.frames import frame
+from engine.connectors.amqp.links import Incoming, Link, Receiver, Sender
+from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, field, number
+from engine.connectors.amqp.session import serial
+
+if TYPE_CHECKING:
+    from engine.connectors.amqp.access import Logins
+    from engine.connectors.amqp.peer import Peer
+
+__all__ = ["MOST_HANDLE", "WINDOW", "Host", "PeerError", "PeerSession"]
+
+MOST_HANDLE = 255
+WINDOW = 1000
+"""Messages of a link that are on their way or not acknowledged, at most."""
+
+_SOURCE, _TARGET = 5, 6
+_SOURCE_CAPABILITIES, _TARGET_CAPABILITIES = 10, 6
+_DYNAMIC = 4
+_FILTER = 7
+_COORDINATOR = (answers.COORDINATOR, "amqp:coordinator:list")
+_SELECTORS = ("apache.org:selector-filter:string", 0x0000_468C_0000_0004)
+
+
+class PeerError(Exception):
+    """A client does what the specification does not allow; its connection ends."""
+
+    def __init__(self, condition: str, why: str) -> None:
+        super().__init__(why)
+        self.condition = Condition(condition, why)
+
+
+class Host(Protocol):
+    """What clients connect to."""
+
+    container: str
+    heartbeat_seconds: float
+    logins: Logins
+    offered: tuple[str, ...]
+    """Capabilities beyond the specification."""
+    max_bytes: int
+    """Of a message."""
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more is to be read from clients just now."""
+
+    def sends(self, terminus: Terminus | None) -> Condition | None:
+        """Why a client may not send there, None: it may. Without a terminus each message says where it goes."""
+
+    def receives(self, link: Sender) -> Condition | None:
+        """Why a client may not receive what the link's terminus says; None: it is served from now on."""
+
+    def arrived(self, incoming: Incoming) -> None:
+        """A client has sent a message. Of one that is too large only the size is known."""
+
+    def settled(self, session: PeerSession, fields: list[Any]) -> None:
+        """A client has said what became of messages to it: the fields of a disposition."""
+
+    def left(self, link: Link) -> None:
+        """A link that was taken has ended."""
+
+
+class PeerSession:
+    """One session of one client."""
+
+    def __init__(self, peer: Peer, channel: int, fields: list[Any]) -> None:
+        self.peer = peer
+        self.channel = channel
+        self.remote_window = number(fields, 2)
+        self.max_frame_bytes = peer.max_frame_bytes
+        self.links: dict[int, Link] = {}
+        """By handle."""
+        self._refused: set[int] = set()
+        """Handles of links that the client still has to detach."""
+        self._next_incoming = serial(number(fields, 1))
+        self._next_outgoing = 0
+        self._next_delivery = 0
+        self.send(answers.begun(channel, MOST_HANDLE))
+
+    @property
+    def open(self) -> bool:
+        """Whether the client has not ended it."""
+        return self.peer.sessions.get(self.channel) is self
+
+    def send(self, body: bytes) -> None:
+        """A performative."""
+        self.peer.write(frame(self.channel, body))
+
+    def give_credit(self, link: Link, delivery_count: int, credit: int) -> None:
+        """See `LinkSession`."""
+        where = (self._next_incoming, self._next_outgoing)
+        self.send(performatives.flow(*where, link.handle, serial(delivery_count), credit))
+
+    def next_delivery(self) -> int:
+        """See `LinkSession`."""
+        following, self._next_delivery = self._next_delivery, serial(self._next_delivery + 1)
+        return following
+
+    def sent_transfer(self) -> None:
+        """See `LinkSession`."""
+        self._next_outgoing = serial(self._next_outgoing + 1)
+        self.remote_window -= 1
+
+    def take(self, code: int, fields: list[Any]) -> None:
+        """A performative of this session. PeerError or AmqpError: it should not have come."""
+        if code == Code.FLOW:
+            self._flowed(fields)
+        elif code == Code.DISPOSITION:
+            if field(fields, 0):
+                self.peer.host.settled(self, fields)
+        elif code == Code.ATTACH:
+            self._attach(fields)
+        elif code == Code.DETACH:
+            self._detached(fields)
+        elif code == Code.END:
+            self.leave()
+            self.peer.sessions.pop(self.channel)
+            self.send(answers.ended())
+        else:
+            raise PeerError(answers.ILLEGAL_STATE, "a performative that has no place in a session")
+
+    def leave(self) -> None:
+        """The session ends, and all its links with it."""
+        links, self.links = self.links, {}
+        for link in links.values():
+            self._forget(link)
+
+    def refuse(self, link: Link, condition: Condition) -> None:
+        """Ends a link."""
+        self._forget(self.links.pop(link.handle))
+        self._refused.add(link.handle)
+        self.send(answers.detached(link.handle, condition))
+
+    def transferred(self, body: bytes) -> None:
+        """A message, or a part of one; raises as `take` does."""
+        transfer = performatives.read_transfer(body)
+        self._next_incoming = serial(self._next_incoming + 1)
+        link = self.links.get(transfer.handle)
+        if not isinstance(link, Receiver):
+            if transfer.handle not in self._refused:
+                raise PeerError(answers.UNATTACHED_HANDLE, "a transfer over a link that is not there")
+            return
+        held = link.held_bytes
+        link.transferred(transfer)
+        if held or transfer.more:
+            self.peer.hold(link.held_bytes - held)
+        if link.overrun:
+            self.refuse(link, Condition(answers.TRANSFER_LIMIT, "more messages than there was credit for"))
+
+    def _flowed(self, fields: list[Any]) -> None:
+        under_way = serial(self._next_outgoing - number(fields, 0))
+        self.remote_window = max(number(fields, 1) - under_way, 0)
+        handle = field(fields, 4)
+        if handle is not None:
+            link = self.links.get(number(fields, 4))
+            if link is None:
+                if handle not in self._refused:
+                    raise PeerError(answers.UNATTACHED_HANDLE, "a flow of a link that is not there")
+                return
+            link.flowed(fields)
+        if field(fields, 9):
+            self.send(performatives.flow(self._next_incoming, self._next_outgoing))
+
+    def _attach(self, fields: list[Any]) -> None:
+        name, handle = field(fields, 0), number(fields, 1)
+        if not isinstance(name, str):
+            raise PeerError(answers.INVALID_FIELD, "a link without a name")
+        if not 0 <= handle <= MOST_HANDLE or handle in self.links or handle in self._refused:
+            raise PeerError(answers.INVALID_FIELD, f"a link with handle {handle}, which is in use or too high")
+        # The client's end has the other role.
+        role = Role.SENDER if field(fields, 2) else Role.RECEIVER
+        condition = self._intake(name, handle, fields) if role is Role.RECEIVER else self._outlet(name, handle, fields)
+        if condition is not None:
+            self._refused.add(handle)
+            self.send(answers.attached(name, handle, role, None, None, None))
+            self.send(answers.detached(handle, condition))
+
+    def _intake(self, name: str, handle: int, fields: list[Any]) -> Condition | None:
+        """The client wants to send; why it may not."""
+        target = field(fields, _TARGET)
+        if isinstance(target, Described) and target.descriptor in _COORDINATOR:
+            return Condition(answers.NOT_IMPLEMENTED, "there are no transactions here: use a session without them")
+        found = _fields(target)
+        if found is None or field(found, _DYNAMIC):
+            return Condition(answers.NOT_IMPLEMENTED, "there are no temporary destinations here")
+        terminus = _terminus(address_of(found, _TARGET_CAPABILITIES))
+        condition = self.peer.host.sends(terminus)
+        if condition is not None:
+            return condition
+        link = Receiver(
+            self,
+            name,
+            terminus or Terminus("", "queue"),
+            self.peer.host.arrived,
+            window=WINDOW,
+            max_bytes=self.peer.host.max_bytes,
+            kept_bytes=0,
+        )
+        link.handle = handle
+        self.links[handle] = link
+        source = Terminus(name, "queue").source()
+        # Spelt as the client did: some clients compare.
+        mine = link.terminus._replace(address=found[0]).target() if terminus else answers.anonymous_target()
+        self.send(answers.attached(name, handle, Role.RECEIVER, source, mine, self.peer.host.max_bytes))
+        link.begin(number(fields, 9))
+        return None
+
+    def _outlet(self, name: str, handle: int, fields: list[Any]) -> Condition | None:
+        """The client wants to receive; why it may not."""
+        found = _fields(field(fields, _SOURCE))
+        if found is None or field(found, _DYNAMIC):
+            return Condition(answers.NOT_IMPLEMENTED, "there are no temporary destinations here")
+        terminus = _terminus(address_of(found, _SOURCE_CAPABILITIES))
+        if terminus is None:
+            return Condition(answers.INVALID_FIELD, "a source without an address")
+        link = Sender(self, name, terminus._replace(selector=_selector(field(found, _FILTER))))
+        link.handle = handle
+        condition = self.peer.host.receives(link)
+        if condition is not None:
+            return condition
+        self.links[handle] = link
+        target = Terminus(name, "queue").target()
+        mine = link.terminus._replace(address=found[0]).source()
+        self.send(answers.attached(name, handle, Role.SENDER, mine, target, None))
+        link.answered(fields)
+        return None
+
+    def _detached(self, fields: list[Any]) -> None:
+        handle = number(fields, 0)
+        if handle in self._refused:
+            self._refused.discard(handle)
+            return
+        link = self.links.pop(handle, None)
+        if link is None:
+            raise PeerError(answers.UNATTACHED_HANDLE, "the end of a link that is not there")
+        self._forget(link)
+        self.send(answers.detached(handle, None, closed=bool(field(fields, 1))))
+
+    def _forget(self, link: Link) -> None:
+        if isinstance(link, Receiver):
+            self.peer.hold(-link.held_bytes)
+        link.detached(None)
+        self.peer.host.left(link)
+
+
+def _fields(terminus: Any) -> list[Any] | None:
+    """Of a source or target; None if it is none."""
+    if isinstance(terminus, Described) and type(terminus.value) is list:
+        return terminus.value
+    return None
+
+
+def _terminus(destination: str | None) -> Terminus | None:
+    if destination is None:
+        return None
+    kind, _, name = destination.partition(":")
+    return Terminus(name, kind)
+
+
+def _selector(filters: Any) -> str | None:
+    """The JMS selector among the filters of a source."""
+    for name, value in filters if isinstance(filters, Map) else ():
+        is_selector = isinstance(value, Described) and (name == _SELECTORS[0] or value.descriptor in _SELECTORS)
+        if is_selector and isinstance(value.value, str):
+            return str(value.value)
+    return None

@@ -1,0 +1,46 @@
+"""What must hold between the keys of a source or sink that listens itself, for AMQP clients to connect to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from routes.config.binding import Settings
+
+__all__ = ["ANY", "listeners"]
+
+ANY = "*"
+"""In place of the destinations of a listener: clients may send anywhere."""
+
+_WITHOUT = {
+    "url": ("it either connects to a broker or listens", "keep one of the two"),
+    "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
+    "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
+    "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
+}
+"""What a listener cannot have, why, and what to do."""
+
+
+def listeners(settings: Settings) -> None:
+    """A listener is one process, has a port of its own, and with TLS a certificate."""
+    taken: dict[str, str] = {}
+    for section in ("source", "sink"):
+        for name in settings.names(section):
+            own = f"{section}.NAME."
+            where = settings.get(f"{own}listen", name)
+            if where is None:
+                continue
+            for part, (why, hint) in _WITHOUT.items():
+                if settings.is_set(f"{own}{part}", name):
+                    settings.fault(f"{own}{part}", name, f"a listener has no {part}: {why}", hint)
+            if settings.get(f"{own}workers", name) not in (None, 1):
+                hint = "one process serves many clients"
+                settings.fault(f"{own}workers", name, "a listener has one worker: its port is one process's", hint)
+            if where.startswith("amqps:") and not settings.is_set(f"{own}tls.certificate", name):
+                hint = f"set {section}.{name}.tls.certificate and {section}.{name}.tls.key"
+                settings.fault(f"{own}listen", name, "TLS without a certificate to show to clients", hint)
+            port = where.rpartition(":")[2]
+            if port in taken:
+                hint = "give each listener a port of its own"
+                settings.fault(f"{own}listen", name, f"port {port} is that of {taken[port]}", hint)
+            taken[port] = f"{section} '{name}'"

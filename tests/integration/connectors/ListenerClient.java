@@ -1,0 +1,73 @@
+import java.util.concurrent.ConcurrentSkipListSet;
+import java.util.concurrent.Semaphore;
+import javax.jms.CompletionListener;
+import javax.jms.Connection;
+import javax.jms.JMSException;
+import javax.jms.Message;
+import javax.jms.MessageProducer;
+import javax.jms.Session;
+import org.apache.qpid.jms.JmsConnectionFactory;
+
+/**
+ * Sends numbered text messages without waiting for each, and again what was not accepted, until all are.
+ *
+ * <p>Arguments: URL, queue, how many, bytes of each. Prints {@code accepted N} now and then, and at the end {@code done
+ * SECONDS}, the time from the first send to the last acceptance.
+ */
+public final class ListenerClient {
+    private static final int MOST_OPEN = 5000;
+
+    public static void main(String[] arguments) throws Exception {
+        JmsConnectionFactory factory = new JmsConnectionFactory(arguments[0]);
+        ConcurrentSkipListSet<Integer> left = new ConcurrentSkipListSet<>();
+        for (int number = 0; number < Integer.parseInt(arguments[2]); number++) {
+            left.add(number);
+        }
+        String filler = ".".repeat(Math.max(Integer.parseInt(arguments[3]) - 8, 0));
+        long begun = System.nanoTime();
+        while (!left.isEmpty()) {
+            try (Connection connection = factory.createConnection()) {
+                send(connection, arguments[1], filler, left);
+            } catch (JMSException lost) {
+                System.out.println("again: " + lost.getMessage());
+                Thread.sleep(200);
+            }
+        }
+        System.out.printf(java.util.Locale.ROOT, "done %.3f%n", (System.nanoTime() - begun) / 1e9);
+    }
+
+    private static void send(Connection connection, String queue, String filler, ConcurrentSkipListSet<Integer> left)
+            throws Exception {
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        MessageProducer producer = session.createProducer(session.createQueue(queue));
+        Semaphore room = new Semaphore(MOST_OPEN);
+        JMSException[] failure = new JMSException[1];
+        for (Integer number : left) {
+            room.acquire();
+            if (failure[0] != null) {
+                break;
+            }
+            Message message = session.createTextMessage(String.format("%08d", number) + filler);
+            producer.send(message, new CompletionListener() {
+                @Override
+                public void onCompletion(Message sent) {
+                    left.remove(number);
+                    if (number % 1000 == 0) {
+                        System.out.println("accepted " + number);
+                    }
+                    room.release();
+                }
+
+                @Override
+                public void onException(Message sent, Exception error) {
+                    failure[0] = error instanceof JMSException ? (JMSException) error : new JMSException("" + error);
+                    room.release();
+                }
+            });
+        }
+        room.acquire(MOST_OPEN);
+        if (failure[0] != null) {
+            throw failure[0];
+        }
+    }
+}

@@ -1,0 +1,86 @@
+"""Listeners for AMQP clients under test: their settings, one in a process of its own to kill, and JMS programs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from engine.embedded.java import find_java
+from engine.embedded.ports import accepts
+from tests.conftest import JARS
+from tests.integration.connectors.running import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_ROOT = JARS.parent
+_PROGRAM = """\
+import sys, threading
+from pathlib import Path
+from prometheus_client import CollectorRegistry
+from engine.connectors.source_loop import run_source
+from engine.telemetry.status import Reporter
+from routes import config
+run_source(
+    config.load(Path(sys.argv[1])), "src", 1, Reporter(None, "source:src", CollectorRegistry()), threading.Event()
+)
+"""
+
+
+def listening(port: int, *destinations: str, **more: str) -> Mapping[str, str]:
+    """Settings of source `src`; those in `more` begin with a dot where they are read."""
+    settings = {".type": "amqp", ".listen": f"amqp://127.0.0.1:{port}", ".destinations": ", ".join(destinations)}
+    return settings | {f".{key.replace('_', '.')}": value for key, value in more.items()}
+
+
+class SourceProcess:
+    """The source of a configuration in a process of its own."""
+
+    def __init__(self, file: Path, port: int) -> None:
+        self._file, self._port = file, port
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(self._file)], cwd=_ROOT)
+        until(lambda: accepts(self._port), 60)
+
+    def kill(self) -> None:
+        """With no chance to say anything."""
+        self._process.kill()
+        self._process.wait(30)
+
+
+class Sending:
+    """`ListenerClient.java`: sends numbered messages until all are accepted."""
+
+    def __init__(self, url: str, queue: str, count: int, size: int, log: Path) -> None:
+        classes = JARS / "artemis" / "apache-artemis-2.40.0" / "lib" / "*"
+        program = _ROOT / "tests" / "integration" / "connectors" / "ListenerClient.java"
+        self._log = log
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [str(find_java()), "-cp", str(classes), str(program), url, queue, str(count), str(size)],
+                stdout=output,
+                stderr=output,
+            )
+
+    @property
+    def accepted(self) -> int:
+        """How often it has said that a thousandth message was accepted."""
+        return self._log.read_text(errors="replace").count("accepted ")
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def finish(self, seconds: float = 120) -> float:
+        """Waits until all are accepted; how many seconds sending took."""
+        try:
+            assert self._process.wait(seconds) == 0, self._log.read_text(errors="replace")[-3000:]
+        finally:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        return float(self._log.read_text().split()[-1])

@@ -1,0 +1,38 @@
+"""Which addresses clients of a listener may use, and what they mean by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.codecs.amqp.values import Array, Symbol
+from engine.connectors.amqp.access import Addresses, address_of
+
+
+@pytest.mark.parametrize(
+    ("fields", "destination"),
+    [
+        (["a"], "queue:a"),
+        (["a", *[None] * 5, Symbol("topic")], "topic:a"),
+        (["a", *[None] * 5, Array(0xA3, (Symbol("x"), Symbol("topic")))], "topic:a"),
+        (["a", *[None] * 5, Symbol("queue")], "queue:a"),
+        (["topic://a"], "topic:a"),
+        (["queue://a", *[None] * 5, Symbol("topic")], "queue:a"),
+        ([], None),
+        ([""], None),
+        ([5], None),
+    ],
+)
+def test_the_kind_of_an_address_is_told_by_a_capability_or_a_prefix(fields: list[Any], destination: str | None) -> None:
+    assert address_of(fields, 6) == destination
+
+
+def test_addresses_are_listed_or_begin_like_a_listed_one() -> None:
+    addresses = Addresses(("queue:a", "topic:b.*"))
+    allowed = ("queue:a", "topic:b.", "topic:b.c.d")
+    assert [each for each in (*allowed, "queue:ab", "topic:b", "queue:b.c", "topic:a", "") if each in addresses] == [
+        *allowed
+    ]
+    assert "queue:x" in Addresses(("*",))
+    assert "queue:x" not in Addresses(())
