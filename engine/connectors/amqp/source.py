@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from engine.connectors.amqp.links import Incoming, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition
+from engine.connectors.amqp.selectors import translated_selector
 from engine.connectors.amqp.session import AmqpSession, serial
 from engine.connectors.amqp.splicing import shortened
 from engine.connectors.amqp.transformers import TransformError, inbound_of
@@ -106,7 +107,8 @@ class AmqpSource:
         link = f"{self._source.subscription}.{name}" if durable else f"{destination}#{self._worker}"
         if durable and shared and self._worker > 1:
             link += f"|{self._worker}"
-        terminus = Terminus(name, kind, self._source.selector, durable=durable, shared=durable and shared)
+        selector = self._source.selector and translated_selector(self._source.selector)
+        terminus = Terminus(name, kind, selector, durable=durable, shared=durable and shared)
         return Receiver(
             self._session,
             link,

@@ -185,10 +185,10 @@ def test_without_a_subscription_only_the_first_worker_listens_to_topics(
     assert workers[1].count("received") == 0
 
 
-def test_the_broker_applies_the_selector(
+def test_the_broker_applies_the_selector_whose_names_are_translated(
     amqp: AmqpHarness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
 ) -> None:
-    config = configured(amqp.settings(queue) | {".selector": "region = 'emea: \\\\ 1' AND JMSPriority > 4"})
+    config = configured(amqp.settings(queue) | {".selector": "region = 'emea: \\\\ 1' AND amqp.priority > 4"})
     regions = [("emea: \\ 1", "5"), ("apac", "5"), ("emea: \\ 1", "4"), ("emea: \\ 1", "9")]
     messages = [
         Outgoing(str(n).encode(), fields={"JMSPriority": priority}, properties={"region": region})
