@@ -9,6 +9,7 @@
     codecs        frames of the Java NATS bridges, without a broker
     connectors/   each source and sink beside a bare loop of its client library
     stomp_source  the STOMP source beside a JMS application
+    amqp_listener  what one JMS client gets accepted by the AMQP listener
     requests      request and reply through a whole bridge; asking asks and answers
     report        tables, targets, JSON
 

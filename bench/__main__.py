@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, NoReturn
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from bench import codecs, connectors, latency, memory, programs, requests, start, stomp_source, throughput
+from bench import (
+    amqp_listener,
+    codecs,
+    connectors,
+    latency,
+    memory,
+    programs,
+    requests,
+    start,
+    stomp_source,
+    throughput,
+)
 from bench.broker import broker
 from bench.options import parse
 from bench.report import machine, save, targets
@@ -32,9 +43,10 @@ _MEASURE = {
     "memory": memory.measure,
     "start": start.measure,
     "stomp-source": stomp_source.measure,
+    "amqp-listener": amqp_listener.measure,
     "connectors": connectors.measure,
 }
-_WITHOUT_PROGRAMS = {"stomp-source", "connectors"}
+_WITHOUT_PROGRAMS = {"stomp-source", "amqp-listener", "connectors"}
 _ALONE = {"codecs": codecs.measure, "requests": requests.measure}
 
 

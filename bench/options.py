@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
-MEASUREMENTS = ("throughput", "latency", "memory", "start", "codecs", "stomp-source", "requests", "connectors")
+MEASUREMENTS = (
+    "throughput",
+    "latency",
+    "memory",
+    "start",
+    "codecs",
+    "stomp-source",
+    "amqp-listener",
+    "requests",
+    "connectors",
+)
 _MODES = ("realtime", "batch")
 
 

@@ -50,8 +50,11 @@ def _amqp_source(config: Config, source: SourceConfig, worker: int) -> Source:
 
 
 def _amqp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
+    from engine.connectors.amqp.listener_sink import AmqpListenerSink
     from engine.connectors.amqp.sink import AmqpSink
 
+    if sink.listen:
+        return AmqpListenerSink(config, sink, worker)
     return AmqpSink(config, sink, worker)
 
 

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from engine.journal import Journal
     from engine.message import Message
 
-__all__ = ["Delivery", "NotConnectedError", "Outcome", "Outgoing", "RefusedError", "Sink", "Source", "Transactional"]
+__all__ = [
+    "Delivery",
+    "Holding",
+    "NotConnectedError",
+    "Outcome",
+    "Outgoing",
+    "RefusedError",
+    "Sink",
+    "Source",
+    "Transactional",
+]
 
 
 @immutable
@@ -171,3 +181,12 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Ends the connection. Never raises, may be called at any time."""
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A sink that keeps messages for whom it may concern: nobody waits for those at the end."""
+
+    @property
+    def given(self) -> int:
+        """How many messages somebody has and has not answered."""

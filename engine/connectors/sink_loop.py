@@ -16,7 +16,7 @@ import structlog
 
 from engine.connectors import SINKS
 from engine.connectors.back_off import BackOff
-from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.base import Holding, NotConnectedError, Outgoing
 from engine.connectors.egress import Egress, Positions, Taken
 from engine.connectors.listener import Listener
 from engine.connectors.rejected import dead_letter
@@ -239,9 +239,12 @@ class SinkLoop:
         self._egress.commit(self._positions.advanced(), wait=wait)
 
     def _settle(self, seconds: float) -> None:
-        """Waits until nothing is under way any more, or for so long."""
+        """Waits until nothing is under way any more, or for so long; what nobody has asked for is not waited for."""
         deadline = time.monotonic() + seconds
         while self._under_way and time.monotonic() < deadline:
+            if isinstance(self._sink, Holding) and not self._sink.given:
+                self._note(self._sink.outcomes(0))
+                break
             self._note(self._sink.outcomes(_FULL_SECONDS))
         if self._letters:
             self._letters.flush(max(deadline - time.monotonic(), 0))

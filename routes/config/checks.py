@@ -160,7 +160,8 @@ def brokers_named_or_embedded(settings: Settings) -> None:
     for section in ("source", "sink"):
         for name in settings.names(section):
             place, key = _PLACES.get(settings.get(f"{section}.NAME.type", name), ("broker", "url"))
-            if key and not settings.is_set(f"{section}.NAME.{key}", name):
+            listens = settings.is_set(f"{section}.NAME.listen", name)
+            if key and not listens and not settings.is_set(f"{section}.NAME.{key}", name):
                 message = f"'off' leaves no {place} for {section} '{name}'"
                 settings.fault("embedded", "", message, f"set {section}.{name}.{key}")
 

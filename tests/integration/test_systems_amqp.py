@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.embedded import free_ports
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
 from tests.integration.bridge_process import Bridge, configuration, wait
@@ -15,6 +16,7 @@ from tests.integration.connectors.stomp_jms import JmsClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SYSTEMS = """\
 source.amqp.type=amqp
@@ -30,6 +32,15 @@ routes.back.out.topic=amqp:queue/trip.out
 source.amqp.selector=region IS NULL OR region <> 'test'
 sink.amqp.type=amqp
 sink.amqp.reply-to=queue:amqp.replies
+source.apps.type=amqp
+source.apps.listen=amqp://127.0.0.1:{apps}
+source.apps.destinations=queue:apps.*
+sink.readers.type=amqp
+sink.readers.listen=amqp://127.0.0.1:{readers}
+routes.apps.in.include=msg.address==apps.in
+routes.apps.out.topic=from.apps
+routes.across.in.include=msg.address==apps.across
+routes.across.out.topic=readers:queue/across
 sink.jms.type=stomp
 sink.jms.reply-to=queue:bridge.replies
 routes.in.in.include=msg.address==amqp.in AND JMSType = 'kafka'
@@ -49,7 +60,9 @@ routing.create-topics=true
 
 @pytest.fixture(scope="module")
 def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), SYSTEMS))
+    apps, readers = free_ports(2)
+    systems = SYSTEMS.replace("{apps}", str(apps)).replace("{readers}", str(readers))
+    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), systems))
     bridge.start()
     try:
         bridge.wait_ready()
@@ -177,3 +190,21 @@ def test_a_request_over_stomp_is_answered_by_a_service_behind_amqp(
     assert reply["JMSCorrelationID"].startswith("ID:")
     jms.close()
     wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="amqp") >= 1)
+
+
+def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_it(
+    bridge: Bridge, tmp_path: Path
+) -> None:
+    sender = QpidClient(bridge.settings["source.apps.listen"], tmp_path / "sender.log")
+    reader = QpidClient(bridge.settings["sink.readers.listen"], tmp_path / "reader.log")
+    form = {"body": "grüße", "property amount": "int:5"}
+    sender.post("queue:apps.in", [form])
+    sender.post("queue:apps.across", [form])
+    found = reader.receive("queue:across", 60)
+    assert {name: found[name] for name in form} == form
+    records: list[Record] = []
+    wait(lambda: bool(records.extend(each.record for each in read(bridge.bootstrap, "from.apps")) or records))
+    assert [record.value for record in records] == ["grüße".encode()]
+    wait(lambda: bridge.metric("jmsbridge_sink_delivered_messages_total", sink="readers") >= 1)
+    sender.close()
+    reader.close()

@@ -242,8 +242,16 @@ class Sender(Link):
 
     role = Role.SENDER
 
-    def __init__(self, session: LinkSession, name: str, terminus: Terminus) -> None:
+    def __init__(
+        self,
+        session: LinkSession,
+        name: str,
+        terminus: Terminus,
+        on_credit: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_credit` is called where there may be more credit, before the other side gets back what is not used."""
         super().__init__(session, name, terminus)
+        self._on_credit = on_credit
         self.sent = 0
         """Messages that have gone out, whole or not."""
         self._most = 0
@@ -267,6 +275,11 @@ class Sender(Link):
         """Numbers of messages that have not gone out, or not whole."""
         return [each.number for each in self._unsent]
 
+    @property
+    def room(self) -> int:
+        """How many more messages could go out now."""
+        return self._credit - sum(each.delivery_id is None for each in self._unsent) if self.attached else 0
+
     def add(self, number: int, encoded: bytes, message_format: int) -> None:
         """One more message, to go out when there is credit."""
         self._unsent.append(_Unsent(number, encoded, message_format))
@@ -274,6 +287,7 @@ class Sender(Link):
     def flowed(self, fields: list[Any]) -> None:
         """See `Link`."""
         self._credit = max(number(fields, 6) - serial(self._count - number(fields, 5)), 0)
+        self._on_credit()
         if field(fields, 8):
             # It wants its credit back where there is nothing to send.
             spent = 0 if self._unsent else self._credit

@@ -7,17 +7,16 @@ nobody outside can stop the bridge by what it sends. Sockets are in `server`, on
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
 from engine.connectors.amqp import answers
 from engine.connectors.amqp.access import Addresses, Logins, server_tls
+from engine.connectors.amqp.attendant import Attendant
 from engine.connectors.amqp.performatives import ACCEPTED, Condition, Role, Terminus, disposition
-from engine.connectors.amqp.server import Server
+from engine.connectors.amqp.server import OFFERED, STOPPING, Server
 from engine.connectors.amqp.session import serial
 from engine.connectors.amqp.transformers import TransformError, inbound_of
 from engine.connectors.base import Delivery
@@ -37,16 +36,14 @@ _MOST_WAITING_BYTES = 32 * 1024 * 1024
 _EXPANSION = 16
 """How many times larger a record can be than its message as it came, the body apart."""
 _HEADER_FRAMING_BYTES = 6
-_LOOK_SECONDS = 0.25
 _UNATTENDED_SECONDS = 0.5
-_STOPPING = Condition(answers.FORCED, "the bridge stops, or starts again; connect again")
 _log = structlog.get_logger(__name__)
 
 
 class AmqpListenerSource:
     """Where clients connect to."""
 
-    offered: tuple[str, ...] = ("ANONYMOUS-RELAY",)
+    offered: tuple[str, ...] = ("ANONYMOUS-RELAY", *OFFERED)
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
@@ -63,9 +60,7 @@ class AmqpListenerSource:
         self._server = Server(self._url, tls, self)
         self._waiting: deque[Incoming] = deque()
         self._waiting_bytes = 0
-        self._use = Lock()
-        self._attended = 0.0
-        self._stopped = Event()
+        self._attendant = Attendant(lambda: self._server.turn(0), _UNATTENDED_SECONDS)
 
     @property
     def address(self) -> str:
@@ -76,14 +71,11 @@ class AmqpListenerSource:
         """Listens."""
         self.close()
         self._server.open()
-        self._stopped = Event()
-        self._attended = time.monotonic()
-        Thread(target=self._stand_in, args=(self._stopped,), name="heart-beats", daemon=True).start()
+        self._attendant.start()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """A message of any client."""
-        with self._use:
-            self._attended = time.monotonic()
+        with self._attendant:
             if not self._waiting:
                 self._server.turn(timeout_seconds)
             while self._waiting:
@@ -98,18 +90,17 @@ class AmqpListenerSource:
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """Accepts: one disposition for each run of deliveries of a session, then credit for as many."""
-        with self._use:
+        with self._attendant:
             self._settle(cast("Sequence[Incoming]", tokens), ACCEPTED)
             self._server.flush()
 
     def close(self) -> None:
         """Every client is told; what it has not got accepted it has to send again."""
-        self._stopped.set()
-        with self._use:
+        self._attendant.stop()
+        with self._attendant:
+            self._server.close(STOPPING)
             self._waiting.clear()
             self._waiting_bytes = 0
-            self._server.close(_STOPPING)
-            self._waiting.clear()
 
     @property
     def full(self) -> bool:
@@ -132,6 +123,9 @@ class AmqpListenerSource:
         """See `Host`."""
         self._waiting.append(incoming)
         self._waiting_bytes += len(incoming.encoded)
+
+    def credited(self) -> None:
+        """See `Host`; clients get no messages here."""
 
     def settled(self, session: PeerSession, fields: list[Any]) -> None:
         """See `Host`; clients get no messages here."""
@@ -181,16 +175,6 @@ class AmqpListenerSource:
 
     def _too_large(self, size: int) -> Condition:
         return Condition(answers.SIZE_EXCEEDED, f"{size} bytes, the journal takes {self.max_bytes}")
-
-    def _stand_in(self, stopped: Event) -> None:
-        """Looks after clients while nobody asks for messages, as when Kafka is away."""
-        while not stopped.wait(_LOOK_SECONDS):
-            if time.monotonic() - self._attended > _UNATTENDED_SECONDS and self._use.acquire(blocking=False):
-                try:
-                    if not stopped.is_set():
-                        self._server.turn(0)
-                finally:
-                    self._use.release()
 
 
 def _not_found(destination: str) -> Condition:

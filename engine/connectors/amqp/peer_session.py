@@ -29,7 +29,8 @@ WINDOW = 1000
 
 _SOURCE, _TARGET = 5, 6
 _SOURCE_CAPABILITIES, _TARGET_CAPABILITIES = 10, 6
-_DYNAMIC = 4
+_DURABLE, _DYNAMIC, _MODE = 1, 4, 6
+_COPY = "copy"
 _FILTER = 7
 _COORDINATOR = (answers.COORDINATOR, "amqp:coordinator:list")
 _SELECTORS = ("apache.org:selector-filter:string", 0x0000_468C_0000_0004)
@@ -66,6 +67,9 @@ class Host(Protocol):
 
     def arrived(self, incoming: Incoming) -> None:
         """A client has sent a message. Of one that is too large only the size is known."""
+
+    def credited(self) -> None:
+        """A client takes more messages."""
 
     def settled(self, session: PeerSession, fields: list[Any]) -> None:
         """A client has said what became of messages to it: the fields of a disposition."""
@@ -227,7 +231,10 @@ class PeerSession:
         terminus = _terminus(address_of(found, _SOURCE_CAPABILITIES))
         if terminus is None:
             return Condition(answers.INVALID_FIELD, "a source without an address")
-        link = Sender(self, name, terminus._replace(selector=_selector(field(found, _FILTER))))
+        if field(found, _DURABLE) or field(found, _MODE) == _COPY:
+            return Condition(answers.NOT_IMPLEMENTED, "there are no durable subscriptions and no browsers here")
+        wanted = terminus._replace(selector=_selector(field(found, _FILTER)))
+        link = Sender(self, name, wanted, self.peer.host.credited)
         link.handle = handle
         condition = self.peer.host.receives(link)
         if condition is not None:
@@ -237,6 +244,7 @@ class PeerSession:
         mine = link.terminus._replace(address=found[0]).source()
         self.send(answers.attached(name, handle, Role.SENDER, mine, target, None))
         link.answered(fields)
+        link.attached = True
         return None
 
     def _detached(self, fields: list[Any]) -> None:

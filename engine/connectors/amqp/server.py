@@ -16,15 +16,21 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from engine.connectors.amqp.peer import Peer
+from engine.connectors.amqp.answers import FORCED
+from engine.connectors.amqp.peer import SELECTOR, Peer
+from engine.connectors.amqp.performatives import Condition
 from engine.connectors.base import NotConnectedError
 from engine.connectors.tls import why
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.peer_session import Host
-    from engine.connectors.amqp.performatives import Condition
 
-__all__ = ["Server"]
+__all__ = ["OFFERED", "STOPPING", "Server"]
+
+OFFERED = ("APACHE.ORG:NO_LOCAL", SELECTOR)
+"""What a listener offers: a client never gets what it has sent itself, and selectors may name fields as Qpid does."""
+STOPPING = Condition(FORCED, "the bridge stops, or starts again; connect again")
+"""Why all clients are left."""
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _MOST_CLIENTS = 500

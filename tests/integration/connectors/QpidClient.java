@@ -28,12 +28,13 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 /**
  * A JMS application over AMQP 1.0 for the tests: it does what the lines on its standard input say, and answers each.
  *
- * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION} (the
- * same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open DESTINATION} (a
- * consumer), {@code receive DESTINATION MILLISECONDS} (a message as a form, or an empty line), {@code answer DESTINATION
- * MILLISECONDS} (the same, and it goes to its JMSReplyTo), {@code request DESTINATION TEXT} (with a temporary queue as
- * JMSReplyTo), {@code reply MILLISECONDS} (what came there). A form is {@code name=value&...}; values have their type
- * before a colon, as in {@code int:5}; bytes are base64.
+ * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION}
+ * (the same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open
+ * DESTINATION} (a consumer), {@code select DESTINATION SELECTOR} (one with a selector), {@code receive DESTINATION
+ * MILLISECONDS} (a message as a form, or an empty line), {@code answer DESTINATION MILLISECONDS} (the same, and it goes to
+ * its JMSReplyTo), {@code request DESTINATION TEXT} (with a temporary queue as JMSReplyTo), {@code reply MILLISECONDS}
+ * (what came there). A form is {@code name=value&...}; values have their type before a colon, as in {@code int:5}; bytes
+ * are base64.
  */
 public final class QpidClient {
     private final Session session;
@@ -77,6 +78,9 @@ public final class QpidClient {
                 return "";
             case "open":
                 consumer(words[1]);
+                return "";
+            case "select":
+                consumers.put(words[1], session.createConsumer(destination(words[1]), words[2]));
                 return "";
             case "receive":
                 return form(consumer(words[1]).receive(Long.parseLong(words[2])));

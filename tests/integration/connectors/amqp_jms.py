@@ -51,6 +51,10 @@ class QpidClient:
         """A consumer on `queue:NAME` or `topic:NAME` is there."""
         self._do(f"open {destination}")
 
+    def select(self, destination: str, selector: str) -> None:
+        """A consumer with a selector is there."""
+        self._do(f"select {destination} {selector}")
+
     def receive(self, destination: str, seconds: float = 10) -> Mapping[str, str]:
         """The next message as the application sees it; empty if none comes."""
         return self._message(f"receive {destination} {seconds * 1000:.0f}")

@@ -54,15 +54,15 @@ class SourceProcess:
 
 
 class Sending:
-    """`ListenerClient.java`: sends numbered messages until all are accepted."""
+    """`JmsSender.java`: sends numbered messages until all are accepted."""
 
     def __init__(self, url: str, queue: str, count: int, size: int, log: Path) -> None:
         classes = JARS / "artemis" / "apache-artemis-2.40.0" / "lib" / "*"
-        program = _ROOT / "tests" / "integration" / "connectors" / "ListenerClient.java"
+        program = _ROOT / "bench" / "peer" / "jms" / "JmsSender.java"
         self._log = log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(find_java()), "-cp", str(classes), str(program), url, queue, str(count), str(size)],
+                [str(find_java()), "-cp", str(classes), str(program), url, queue, "0", str(count), str(size)],
                 stdout=output,
                 stderr=output,
             )

@@ -105,3 +105,8 @@ def test_a_listener_takes_any_destination_or_what_begins_alike_and_needs_no_brok
     assert config.sources[0].destinations == ("*",)
     assert config.url(config.sources[0]) == "amqp://127.0.0.1:5673"
     assert not config.embedded_artemis
+
+
+def test_a_listener_is_enough_where_nothing_is_embedded() -> None:
+    text = BASE.replace("source.s.type=stomp", "source.s.type=amqp\nsource.s.listen=amqp://127.0.0.1:5673")
+    loads(text + "embedded=off\nkafka.bootstrap.servers=h:1\n")

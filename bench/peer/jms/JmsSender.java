@@ -11,29 +11,37 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 /**
  * Sends numbered text messages without waiting for each, and again what was not accepted, until all are.
  *
- * <p>Arguments: URL, queue, how many, bytes of each. Prints {@code accepted N} now and then, and at the end {@code done
- * SECONDS}, the time from the first send to the last acceptance.
+ * <p>Arguments: URL, queue, how many to warm up, how many then, bytes of each. Prints {@code accepted N} now and then, and
+ * at the end {@code done SECONDS}, the time from the first send after the warm-up to the last acceptance.
  */
-public final class ListenerClient {
+public final class JmsSender {
     private static final int MOST_OPEN = 5000;
 
     public static void main(String[] arguments) throws Exception {
         JmsConnectionFactory factory = new JmsConnectionFactory(arguments[0]);
+        int warm = Integer.parseInt(arguments[2]);
+        int all = warm + Integer.parseInt(arguments[3]);
+        String filler = ".".repeat(Math.max(Integer.parseInt(arguments[4]) - 8, 0));
+        sendAll(factory, arguments[1], filler, 0, warm);
+        long begun = System.nanoTime();
+        sendAll(factory, arguments[1], filler, warm, all);
+        System.out.printf(java.util.Locale.ROOT, "done %.3f%n", (System.nanoTime() - begun) / 1e9);
+    }
+
+    private static void sendAll(JmsConnectionFactory factory, String queue, String filler, int from, int to)
+            throws Exception {
         ConcurrentSkipListSet<Integer> left = new ConcurrentSkipListSet<>();
-        for (int number = 0; number < Integer.parseInt(arguments[2]); number++) {
+        for (int number = from; number < to; number++) {
             left.add(number);
         }
-        String filler = ".".repeat(Math.max(Integer.parseInt(arguments[3]) - 8, 0));
-        long begun = System.nanoTime();
         while (!left.isEmpty()) {
             try (Connection connection = factory.createConnection()) {
-                send(connection, arguments[1], filler, left);
+                send(connection, queue, filler, left);
             } catch (JMSException lost) {
                 System.out.println("again: " + lost.getMessage());
                 Thread.sleep(200);
             }
         }
-        System.out.printf(java.util.Locale.ROOT, "done %.3f%n", (System.nanoTime() - begun) / 1e9);
     }
 
     private static void send(Connection connection, String queue, String filler, ConcurrentSkipListSet<Integer> left)

@@ -1,0 +1,152 @@
+"""Messages for AMQP 1.0 clients that connect to the bridge itself and receive, as JMS applications do with Qpid JMS.
+
+A message counts as given when a client has accepted it. Until somebody takes it, it waits here and in the sink's Kafka
+topic, whose reader goes no further than `most_under_way` messages ahead of the oldest. Who gets which is the business
+of `stock`, sockets are in `server`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from engine.connectors.amqp import answers
+from engine.connectors.amqp.access import Logins, server_tls
+from engine.connectors.amqp.attendant import Attendant
+from engine.connectors.amqp.links import Sender
+from engine.connectors.amqp.performatives import Condition, Terminus
+from engine.connectors.amqp.server import OFFERED, STOPPING, Server
+from engine.connectors.amqp.stock import Stock
+from engine.connectors.amqp.transformers import outbound_of, translated_selector
+from engine.connectors.base import Outcome
+from routes.errors import PredicateError
+from routes.predicate import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.amqp.links import Incoming, Link
+    from engine.connectors.amqp.peer_session import PeerSession
+    from engine.connectors.amqp.stock import Held
+    from engine.connectors.base import Outgoing
+    from routes.model import Config, SinkConfig
+
+__all__ = ["AmqpListenerSink"]
+
+_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
+_UNATTENDED_SECONDS = 0.04
+
+
+class AmqpListenerSink:
+    """Where clients connect to."""
+
+    most_under_way = 4_000
+    settle_seconds = 0.0
+    offered: tuple[str, ...] = OFFERED
+    max_bytes = 0
+    full = False
+
+    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+        """SetupError where a TLS file is no good."""
+        self.container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
+        self.heartbeat_seconds = sink.heartbeat_seconds
+        self.logins = Logins(sink)
+        self._worker = worker
+        self._url = config.url(sink)
+        self._outbound = outbound_of(sink.transformers)
+        tls = server_tls(sink) if self._url.startswith("amqps:") else None
+        self._server = Server(self._url, tls, self)
+        self._stock = Stock(self._encoded)
+        self._attendant = Attendant(lambda: self._turn(0), _UNATTENDED_SECONDS)
+
+    @property
+    def address(self) -> str:
+        """`amqp://host:port`."""
+        return self._url
+
+    @property
+    def given(self) -> int:
+        """See `Holding`."""
+        return self._stock.given
+
+    def connect(self) -> None:
+        """Listens."""
+        self.close()
+        self._stock.clear()
+        self._server.open()
+        self._attendant.start()
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """To those who have asked for some; the rest waits for somebody who does."""
+        with self._attendant:
+            for each in messages:
+                found = _ADDRESS.fullmatch(each.address)
+                if found is None:
+                    why = f"{each.address[:100]!r} is no address of a listener; expected queue/NAME or topic/NAME"
+                    self._stock.known.append(Outcome(each.number, why))
+                else:
+                    self._stock.add(each, f"{found[1]}:{found[2]}")
+            self._stock.serve()
+            self._server.flush()
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        """What clients have said."""
+        with self._attendant:
+            self._turn(0 if self._stock.known else timeout_seconds)
+            known, self._stock.known = self._stock.known, []
+            return known
+
+    def close(self) -> None:
+        """Every client is told; what it has not accepted comes again."""
+        self._attendant.stop()
+        with self._attendant:
+            self._server.close(STOPPING)
+
+    def sends(self, terminus: Terminus | None) -> Condition | None:
+        """See `Host`."""
+        where = f", also not to {terminus.destination}" if terminus else ""
+        return Condition(answers.NOT_ALLOWED, f"nothing can be sent here{where}")
+
+    def receives(self, link: Sender) -> Condition | None:
+        """See `Host`."""
+        text = link.terminus.selector
+        if text is None:
+            self._stock.receive(link, None)
+            return None
+        translates = cast("PeerSession", link.session).peer.translates
+        try:
+            self._stock.receive(link, parse(translated_selector(text) if translates else text))
+        except PredicateError as error:
+            return Condition(answers.INVALID_FIELD, f"the selector: {' '.join(str(error).split())}")
+        return None
+
+    def arrived(self, incoming: Incoming) -> None:
+        """See `Host`; clients send no messages here."""
+
+    def credited(self) -> None:
+        """See `Host`."""
+        self._stock.serve()
+
+    def settled(self, session: PeerSession, fields: list[Any]) -> None:
+        """See `Host`."""
+        self._stock.settled(session, fields)
+
+    def left(self, link: Link) -> None:
+        """See `Host`."""
+        if isinstance(link, Sender):
+            self._stock.left(link)
+
+    def _turn(self, timeout_seconds: float) -> None:
+        self._server.turn(timeout_seconds)
+        self._stock.serve()
+        self._server.flush()
+
+    def _encoded(self, held: Held) -> tuple[bytes, int]:
+        """The message as the client gets it; of one that somebody had in vain it says so."""
+        outgoing = held.outgoing
+        message = outgoing.message
+        if held.failed:
+            again = {"JMSXDeliveryCount": str(held.failed + 1), "JMSRedelivered": "true"}
+            message = replace(message, headers={**message.headers, **again})
+        return self._outbound.encoded(message, outgoing.address, outgoing.reply_to)

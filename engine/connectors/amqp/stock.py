@@ -1,0 +1,252 @@
+"""Messages that wait at a listener for clients to take them, and those that clients have and have not answered.
+
+A queue's message goes to one of its receivers in turn, and to another one when that client leaves or gives it back. A
+topic's message goes to all receivers that are there when it comes. JMS selectors are applied here.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
+
+from engine.connectors.amqp.performatives import (
+    ACCEPTED,
+    Condition,
+    Role,
+    condition_of,
+    disposition,
+    field,
+    number,
+    outcome_of,
+)
+from engine.connectors.amqp.performatives import Outcome as State
+from engine.connectors.amqp.session import serial
+from engine.connectors.base import Outcome, RefusedError
+from routes.predicate import evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.connectors.amqp.links import Sender
+    from engine.connectors.amqp.peer_session import PeerSession
+    from engine.connectors.base import Outgoing
+    from routes.predicate import Predicate
+
+__all__ = ["Held", "Stock"]
+
+_MOST_UNREAD_BYTES = 1024 * 1024
+
+
+class Held:
+    """A message that has no outcome yet."""
+
+    __slots__ = ("destination", "failed", "outgoing", "readers", "unfit")
+
+    def __init__(self, outgoing: Outgoing, destination: str) -> None:
+        self.outgoing = outgoing
+        self.destination = destination
+        self.failed = 0
+        """How often a client had it in vain."""
+        self.readers = 0
+        """Of a topic: who has not answered yet."""
+        self.unfit: WeakSet[_Reader] = WeakSet()
+        """Receivers that do not take it."""
+
+    @property
+    def is_topics(self) -> bool:
+        """Whether it is for all receivers, not for one."""
+        return self.destination.startswith("topic:")
+
+
+class _Reader:
+    """A link by which a client receives."""
+
+    def __init__(self, link: Sender, selector: Predicate | None) -> None:
+        self.link = link
+        self.selector = selector
+        self.waiting: deque[Held] = deque()
+        """Of a topic: what is for it."""
+        self.deliveries: dict[int, int] = {}
+        """Number of the message of each delivery that is not answered."""
+
+    @property
+    def room(self) -> int:
+        """How many messages it takes now."""
+        return self.link.room if len(self.session.peer.outgoing) < _MOST_UNREAD_BYTES else 0
+
+    @property
+    def session(self) -> PeerSession:
+        return cast("PeerSession", self.link.session)
+
+    def wants(self, held: Held) -> bool:
+        if self in held.unfit:
+            return False
+        if self.selector is None or evaluate(self.selector, held.outgoing.message.lookup):
+            return True
+        held.unfit.add(self)
+        return False
+
+
+class Stock:
+    """Everything that waits or is given."""
+
+    def __init__(self, encoded: Callable[[Held], tuple[bytes, int]]) -> None:
+        """`encoded` gives a message's bytes and format, or raises RefusedError."""
+        self._encoded = encoded
+        self._held: dict[int, Held] = {}
+        """By `Outgoing.number`."""
+        self._waiting: dict[str, list[Held]] = {}
+        """Of queues, by destination, in order."""
+        self._readers: dict[str, list[_Reader]] = {}
+        self._by_link: dict[Sender, _Reader] = {}
+        self.known: list[Outcome] = []
+        """What became of messages."""
+
+    @property
+    def given(self) -> int:
+        """How many deliveries are not answered."""
+        return sum(len(reader.deliveries) for reader in self._by_link.values())
+
+    def clear(self) -> None:
+        """Forgets all messages and all receivers."""
+        for each in (self._held, self._waiting, self._readers, self._by_link, self.known):
+            each.clear()
+
+    def add(self, outgoing: Outgoing, destination: str) -> None:
+        """A message to `queue:NAME` or `topic:NAME`."""
+        held = self._held[outgoing.number] = Held(outgoing, destination)
+        if not held.is_topics:
+            self._waiting.setdefault(destination, []).append(held)
+            return
+        for reader in self._readers.get(destination, ()):
+            if reader.wants(held):
+                reader.waiting.append(held)
+                held.readers += 1
+        if not held.readers:
+            self._told(held)
+
+    def receive(self, link: Sender, selector: Predicate | None) -> None:
+        """A client receives what the link's terminus says, as far as the selector wants it."""
+        reader = self._by_link[link] = _Reader(link, selector)
+        self._readers.setdefault(link.terminus.destination, []).append(reader)
+
+    def left(self, link: Sender) -> None:
+        """A link has ended: what its client had goes to others, as delivered in vain."""
+        reader = self._by_link.pop(link, None)
+        if reader is None:
+            return
+        readers = self._readers[link.terminus.destination]
+        readers.remove(reader)
+        if not readers:
+            del self._readers[link.terminus.destination]
+        begun = set(reader.deliveries.values())
+        for each in begun.union(link.unsent):
+            held = self._held[each]
+            held.failed += each in begun
+            self._back(held, None)
+        for held in reader.waiting:
+            self._back(held, None)
+
+    def serve(self) -> None:
+        """Hands out what there is room for, the oldest first."""
+        for destination, readers in list(self._readers.items()):
+            if destination in self._waiting:
+                self._share(destination, readers)
+            for reader in readers:
+                while reader.waiting and reader.room > 0:
+                    self._give(reader.waiting.popleft(), reader)
+                self._push(reader)
+
+    def settled(self, session: PeerSession, fields: list[Any]) -> None:
+        """A client has answered deliveries of a session: the fields of its disposition."""
+        first = number(fields, 1)
+        last = number(fields, 2, first)
+        state, details = outcome_of(field(fields, 4))
+        if not field(fields, 3):
+            if state in (0, State.RECEIVED):
+                return
+            session.send(disposition(Role.SENDER, serial(first), serial(last), ACCEPTED))
+        length = serial(last - first)
+        for reader in [each for each in self._by_link.values() if each.session is session]:
+            found = [first] if first == last else [each for each in reader.deliveries if serial(each - first) <= length]
+            for each in found:
+                if (taken := reader.deliveries.pop(each, None)) is not None:
+                    self._answered(self._held[taken], reader, state, details)
+
+    def _answered(self, held: Held, reader: _Reader, state: int, details: list[Any]) -> None:
+        if state == State.ACCEPTED:
+            self._done(held)
+        elif state == State.REJECTED:
+            condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
+            self._done(held, f"the client says: {condition}")
+        elif state == State.MODIFIED and field(details, 1):
+            self._done(held, "the client says that it cannot be delivered")
+        else:
+            # Without a state it is the default outcome of our links, which is modified.
+            held.failed += state != State.RELEASED
+            self._back(held, reader)
+
+    def _share(self, destination: str, readers: list[_Reader]) -> None:
+        """A queue's messages, each to the receiver whose turn it is."""
+        ready = [reader for reader in readers if reader.room > 0]
+        waiting = deque(self._waiting.pop(destination))
+        passed: list[Held] = []
+        while waiting and ready:
+            held = waiting.popleft()
+            reader = next((each for each in ready if each.wants(held)), None)
+            if reader is None:
+                passed.append(held)
+                continue
+            self._give(held, reader)
+            ready.remove(reader)
+            readers.remove(reader)
+            readers.append(reader)
+            if reader.room > 0:
+                ready.append(reader)
+        passed.extend(waiting)
+        if passed:
+            self._waiting[destination] = passed
+
+    def _give(self, held: Held, reader: _Reader) -> None:
+        try:
+            encoded, form = self._encoded(held)
+        except RefusedError as error:
+            self._told(held, str(error))
+            return
+        reader.link.add(held.outgoing.number, encoded, form)
+
+    def _push(self, reader: _Reader) -> None:
+        if frames := reader.link.frames(reader.deliveries):
+            reader.session.peer.write(b"".join(frames))
+        for each in reader.link.too_large():
+            held = self._held[each]
+            held.unfit.add(reader)
+            self._back(held, None)
+
+    def _back(self, held: Held, reader: _Reader | None) -> None:
+        """A message is there to be given again: one of a topic to the same receiver, or to nobody."""
+        if not held.is_topics:
+            insort(self._waiting.setdefault(held.destination, []), held, key=_number)
+        elif reader is not None:
+            reader.waiting.appendleft(held)
+        else:
+            self._done(held)
+
+    def _done(self, held: Held, refusal: str | None = None) -> None:
+        """A receiver is finished with it. Of a topic's each is for itself: none refuses for others."""
+        if held.is_topics:
+            held.readers -= 1
+            if held.readers == 0:
+                self._told(held)
+        else:
+            self._told(held, refusal)
+
+    def _told(self, held: Held, refusal: str | None = None) -> None:
+        if self._held.pop(held.outgoing.number, None) is not None:
+            self.known.append(Outcome(held.outgoing.number, refusal))
+
+
+def _number(held: Held) -> int:
+    return held.outgoing.number
