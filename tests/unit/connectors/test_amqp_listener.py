@@ -46,6 +46,9 @@ class House:
     def arrived(self, incoming: Incoming) -> None:
         self.taken.append(incoming)
 
+    def credited(self) -> None:
+        """Clients get no messages here."""
+
     def settled(self, session: PeerSession, fields: list[Any]) -> None:
         """Clients get no messages here."""
 
