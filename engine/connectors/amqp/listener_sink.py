@@ -52,7 +52,6 @@ class AmqpListenerSink:
         self.container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
         self.heartbeat_seconds = sink.heartbeat_seconds
         self.logins = Logins(sink)
-        self._worker = worker
         self._url = config.url(sink)
         self._outbound = outbound_of(sink.transformers)
         tls = server_tls(sink) if self._url.startswith("amqps:") else None

@@ -52,7 +52,6 @@ class AmqpListenerSource:
         self.logins = Logins(source)
         self.max_bytes = config.journal.max_message_bytes
         self._source = source
-        self._worker = worker
         self._url = config.url(source)
         self._addresses = Addresses(source.destinations)
         self._inbound = inbound_of(source.transformers)

@@ -79,11 +79,6 @@ class Server:
         self._ticked = 0.0
         self._deaf = False
 
-    @property
-    def clients(self) -> int:
-        """How many are connected."""
-        return len(self._clients)
-
     def open(self) -> None:
         """Listens; NotConnectedError tells why it cannot."""
         family = socket.AF_INET6 if ":" in self._where[0] else socket.AF_INET

@@ -1,0 +1,233 @@
+"""Who gets which message of a sink that listens: turns, selectors, answers and clients that leave, without a socket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.codecs.amqp.encoding import encode
+from engine.codecs.amqp.values import Described, Map, Symbol, UInt, ULong
+from engine.connectors.amqp import performatives
+from engine.connectors.amqp.frames import PROTOCOL_HEADER, FrameParser, frame
+from engine.connectors.amqp.listener_sink import AmqpListenerSink
+from engine.connectors.amqp.peer import Peer
+from engine.connectors.amqp.performatives import Code, Role, Terminus, condition_of, field
+from engine.connectors.base import Outcome, Outgoing
+from engine.message import Message
+from routes.config import loads
+from routes.properties import JmsType, Property
+
+BASE = """\
+bridge.id=b1
+source.s.type=stomp
+source.s.destinations=queue:a
+sink.l.type=amqp
+sink.l.listen=amqp://127.0.0.1:5674
+routes.r.in.include=TRUE
+routes.r.out.topic=l:queue/a
+"""
+
+
+@pytest.fixture
+def sink() -> AmqpListenerSink:
+    config = loads(BASE, Path())
+    return AmqpListenerSink(config, config.sinks[0], 1)
+
+
+class Client:
+    """Receives, and answers as a test wants."""
+
+    def __init__(self, sink: AmqpListenerSink, *, translates: bool = False) -> None:
+        self.peer = Peer(sink, "client", 0.0)
+        self._parser = FrameParser()
+        capabilities = performatives._symbols(["APACHE.ORG:SELECTOR"]) if translates else None
+        opened = encode(Described(ULong(Code.OPEN), ["c", *[None] * 7, capabilities]))
+        self.say(PROTOCOL_HEADER, opened, performatives.begin())
+
+    def say(self, *bodies: bytes) -> list[tuple[int, list[Any]]]:
+        self.peer.feed(b"".join(body if body == PROTOCOL_HEADER else frame(0, body) for body in bodies), 0.0)
+        return self.heard()
+
+    def heard(self) -> list[tuple[int, list[Any]]]:
+        answer = bytes(self.peer.outgoing).removeprefix(PROTOCOL_HEADER)
+        self.peer.outgoing.clear()
+        return [performatives.read(body) for _, _, body in self._parser.feed(answer)]
+
+    def attach(self, address: str = "a", selector: str | None = None, credit: int = 10, handle: int = 0) -> list[Any]:
+        kind, _, name = address.rpartition(":")
+        source = Terminus(name, kind or "queue", selector).source()
+        target = Terminus("here", "queue").target()
+        answers = self.say(performatives.attach(f"l{handle}", handle, Role.RECEIVER, source, target))
+        return answers + self.flow(credit, handle=handle) if len(answers) == 1 else answers
+
+    def flow(self, credit: int, *, count: int = 0, handle: int = 0, drain: bool = False) -> list[Any]:
+        fields = [*map(UInt, (0, 1000, 0, 1000, handle, count, credit)), None, drain]
+        return self.say(encode(Described(ULong(Code.FLOW), fields)))
+
+    def got(self) -> list[int]:
+        """Delivery ids that came."""
+        return [fields[1] for code, fields in self.heard() if code == Code.TRANSFER]
+
+    def answer(self, first: int, state: Described, last: int | None = None) -> None:
+        self.say(performatives.disposition(Role.RECEIVER, first, first if last is None else last, state))
+
+
+ACCEPTED = performatives.ACCEPTED
+RELEASED = performatives.RELEASED
+REJECTED = Described(ULong(0x25), [Described(ULong(0x1D), [Symbol("amqp:not-allowed"), "no"])])
+FAILED = Described(ULong(0x27), [True])
+UNDELIVERABLE = Described(ULong(0x27), [True, True])
+
+
+def give(sink: AmqpListenerSink, *numbers: int, address: str = "queue/a") -> None:
+    sink.send(
+        [
+            Outgoing(n, Message(str(n).encode(), properties={"n": Property(str(n), JmsType.INT)}), address, f"id-{n}")
+            for n in numbers
+        ]
+    )
+
+
+def known(sink: AmqpListenerSink) -> list[Outcome]:
+    found, sink._stock.known = sink._stock.known, []
+    return found
+
+
+def test_messages_wait_for_a_receiver_and_go_as_far_as_its_credit(sink: AmqpListenerSink) -> None:
+    give(sink, 1, 2, 3)
+    client = Client(sink)
+    assert [code for code, _ in client.attach(credit=2)] == [Code.ATTACH, Code.TRANSFER, Code.TRANSFER]
+    assert sink.given == 2
+    client.answer(0, ACCEPTED, 1)
+    assert known(sink) == [Outcome(1), Outcome(2)]
+    assert [code for code, _ in client.flow(1, count=2)] == [Code.TRANSFER]
+
+
+def test_receivers_of_a_queue_take_turns(sink: AmqpListenerSink) -> None:
+    clients = [Client(sink), Client(sink)]
+    for client in clients:
+        client.attach()
+    give(sink, 1, 2)
+    give(sink, 3)
+    assert [len(client.got()) for client in clients] == [2, 1]
+
+
+def test_all_receivers_of_a_topic_get_a_message_and_none_refuses_for_others(sink: AmqpListenerSink) -> None:
+    clients = [Client(sink), Client(sink)]
+    for client in clients:
+        client.attach("topic:a", credit=1)
+    give(sink, 1, address="topic/a")
+    clients[0].answer(*clients[0].got(), REJECTED)
+    assert known(sink) == []
+    clients[1].answer(*clients[1].got(), ACCEPTED)
+    assert known(sink) == [Outcome(1)]
+
+
+def test_a_topic_without_receivers_and_one_whose_receivers_leave_keep_nothing(sink: AmqpListenerSink) -> None:
+    give(sink, 1, address="topic/a")
+    assert known(sink) == [Outcome(1)]
+    client = Client(sink)
+    client.attach("topic:a", credit=1)
+    give(sink, 2, 3, address="topic/a")
+    client.peer.gone()
+    assert sorted(each.number for each in known(sink)) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("state", "refusal"),
+    [
+        (REJECTED, "the client says: no (amqp:not-allowed)"),
+        (UNDELIVERABLE, "the client says that it cannot be delivered"),
+    ],
+)
+def test_what_a_client_will_never_take_is_refused(sink: AmqpListenerSink, state: Described, refusal: str) -> None:
+    client = Client(sink)
+    client.attach()
+    give(sink, 1)
+    client.answer(*client.got(), state)
+    assert known(sink) == [Outcome(1, refusal)]
+
+
+@pytest.mark.parametrize(("state", "failed"), [(RELEASED, 0), (FAILED, 1)])
+def test_what_is_given_back_comes_again(sink: AmqpListenerSink, state: Described, failed: int) -> None:
+    client = Client(sink)
+    client.attach()
+    give(sink, 1)
+    client.answer(*client.got(), state)
+    sink._stock.serve()
+    assert client.got() == [1]
+    assert [held.failed for held in sink._stock._held.values()] == [failed]
+
+
+def test_what_a_client_had_goes_to_another_in_its_order(sink: AmqpListenerSink) -> None:
+    first, second = Client(sink), Client(sink)
+    first.attach(credit=2)
+    give(sink, 1, 2, 3)
+    assert len(first.got()) == 2
+    first.peer.gone()
+    second.attach()
+    assert [(held.outgoing.number, held.failed) for held in sink._stock._held.values()] == [(1, 1), (2, 1), (3, 0)]
+    second.answer(0, ACCEPTED)
+    assert known(sink) == [Outcome(1)]
+
+
+def test_a_selector_passes_over_what_is_for_others(sink: AmqpListenerSink) -> None:
+    client = Client(sink)
+    client.attach(selector="n > 1")
+    give(sink, 1, 2)
+    client.answer(*client.got(), ACCEPTED)
+    assert known(sink) == [Outcome(2)]
+
+
+def test_names_of_qpid_are_understood_from_a_client_that_says_so(sink: AmqpListenerSink) -> None:
+    for translates, count in ((True, 1), (False, 0)):
+        client = Client(sink, translates=translates)
+        client.attach(f"{translates}", "amqp.priority = 4 OR n = 7")
+        message = Message(b"x", headers={"JMSPriority": "4"})
+        sink.send([Outgoing(count + 1, message, f"queue/{translates}", "id")])
+        assert len(client.got()) == count
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (Terminus("a", "queue", "n >").source(), "amqp:invalid-field"),
+        (Terminus("a", "topic", durable=True).source(), "amqp:not-implemented"),
+        (Described(ULong(0x28), ["a", None, None, None, None, None, Symbol("copy")]), "amqp:not-implemented"),
+        (Described(ULong(0x28), [None, None, None, None, True]), "amqp:not-implemented"),
+        (Described(ULong(0x28), []), "amqp:invalid-field"),
+    ],
+)
+def test_a_receiver_that_may_not_be_is_refused(sink: AmqpListenerSink, source: Described, name: str) -> None:
+    client = Client(sink)
+    target = Terminus("here", "queue").target()
+    (_, fields), (_, why) = client.say(performatives.attach("l", 0, Role.RECEIVER, source, target))
+    condition = condition_of(why[2])
+    assert field(fields, 5) is None
+    assert condition is not None
+    assert condition.name == name
+
+
+def test_a_filter_that_is_no_selector_chooses_nothing(sink: AmqpListenerSink) -> None:
+    client = Client(sink)
+    filters = Map([(Symbol("no-local"), Described(Symbol("apache.org:no-local-filter:list"), []))])
+    source = Described(ULong(0x28), ["a", *[None] * 6, filters])
+    answers = client.say(performatives.attach("l", 0, Role.RECEIVER, source, Terminus("h", "queue").target()))
+    assert [code for code, _ in answers] == [Code.ATTACH]
+
+
+def test_who_drains_its_credit_gets_what_is_there_and_its_credit_back(sink: AmqpListenerSink) -> None:
+    client = Client(sink)
+    client.attach(credit=0)
+    give(sink, 1)
+    answers = client.flow(5, drain=True)
+    assert [code for code, _ in answers] == [Code.TRANSFER, Code.FLOW]
+    assert answers[1][1][5:7] == [5, 0]
+
+
+def test_an_address_that_is_none_is_refused(sink: AmqpListenerSink) -> None:
+    give(sink, 1, address="nowhere")
+    ((outcome),) = known(sink)
+    assert outcome.refusal == "'nowhere' is no address of a listener; expected queue/NAME or topic/NAME"
