@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
 from engine.message import Record
@@ -26,18 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Egress", "Positions", "Taken"]
 
-_SESSION_MS = 6_000
-"""The shortest that brokers allow by default: for so long a killed reader's partitions wait for the next one."""
-_HEARTBEAT_MS = 1_500
-_FETCHED_KIB = 16 * 1024
 _BRIEFLY_SECONDS = 0.5
 _ASK_SECONDS = 5.0
 _ANSWER_SECONDS = 1.0
 _REFUSED = {
+    **REFUSED,
     KafkaError.UNKNOWN_TOPIC_OR_PART: "there is no such topic; start the bridge again, which makes it",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "not authorised to read it; grant READ on the topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "not authorised to read in this group; grant READ on the group",
-    KafkaError._AUTHENTICATION: "the login is refused; check kafka.sasl.*",
 }
 
 
@@ -108,20 +103,10 @@ class Egress:
         self._took_at = 0.0
         self._early: list[Taken] = []
         # Kafka counts from a reader's last heart-beat.
-        session_ms = max(_SESSION_MS, int(settle_seconds * 1000) + _HEARTBEAT_MS)
+        session_ms = max(SESSION_MS, int(settle_seconds * 1000) + HEARTBEAT_MS)
         settings = librdkafka(config, "consumer") | {
-            "group.id": f"{config.bridge_id}.sink.{sink.name}",
             "auto.offset.reset": "earliest",
-            "enable.auto.offset.store": False,
-            "session.timeout.ms": session_ms,
-            "heartbeat.interval.ms": _HEARTBEAT_MS,
-            "queued.max.messages.kbytes": _FETCHED_KIB,
-            # How long it does not ask again when it has read that much ahead; the default, a second, leaves a pause.
-            "fetch.queue.backoff.ms": 20,
-            # A record is on its way at once, also after a pause.
-            "fetch.wait.max.ms": 100,
-            "error_cb": self._on_error,
-            "log_level": 0,
+            **member(f"{config.bridge_id}.sink.{sink.name}", self._on_error, session_ms),
         }
         self._consumer = Consumer(settings)
         self._consumer.subscribe([self._topic], on_revoke=self._on_revoke, on_lost=self._on_revoke)

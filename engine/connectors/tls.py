@@ -13,24 +13,30 @@ from engine.errors import SetupError
 if TYPE_CHECKING:
     from routes.model import BrokerConfig
 
-__all__ = ["tls_context", "why"]
+__all__ = ["loaded", "tls_context", "why"]
 
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 def tls_context(broker: BrokerConfig) -> ssl.SSLContext:
     """How the broker is verified, and the bridge's own certificate; SetupError where a file is no good."""
+    context = loaded(broker, ssl.Purpose.SERVER_AUTH)
+    if not broker.tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def loaded(broker: BrokerConfig, purpose: ssl.Purpose) -> ssl.SSLContext:
+    """A context with the files of `tls.*`, for one side or the other; SetupError where one is no good."""
     try:
-        context = ssl.create_default_context(cafile=broker.tls_ca)
+        context = ssl.create_default_context(purpose, cafile=broker.tls_ca)
         if broker.tls_certificate:
             context.load_cert_chain(broker.tls_certificate, broker.tls_key)
     except (OSError, ValueError) as error:
         files = ", ".join(str(file) for file in (broker.tls_ca, broker.tls_certificate, broker.tls_key) if file)
         msg = f"'{broker.name}': TLS cannot use {files}: {error}"
         raise SetupError(msg) from error
-    if not broker.tls_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     return context
 
 

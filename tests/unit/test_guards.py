@@ -82,6 +82,7 @@ LIBRARIES = {
     "confluent_kafka": (
         "engine.cli.produce",
         "engine.connectors.egress",
+        "engine.connectors.group",
         "engine.connectors.kafka",
         "engine.embedded.kafka",
         "engine.journal",
@@ -193,9 +194,11 @@ def test_a_library_is_known_only_where_it_belongs(library: str) -> None:
 
 def test_no_connector_imports_another() -> None:
     shared = {
+        "addresses",
         "base",
         "back_off",
         "egress",
+        "group",
         "listener",
         "rejected",
         "replies",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.connectors.amqp.annotations import PREFIXES
 from engine.connectors.amqp.answers import names
 from engine.connectors.amqp.performatives import field
-from engine.errors import SetupError
+from engine.connectors.tls import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,14 +87,7 @@ def server_tls(broker: BrokerConfig) -> ssl.SSLContext:
 
     With `tls.ca` nobody connects without a certificate that it has signed.
     """
-    try:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=broker.tls_ca)
-        if broker.tls_certificate:
-            context.load_cert_chain(broker.tls_certificate, broker.tls_key)
-    except (OSError, ValueError) as error:
-        files = ", ".join(str(file) for file in (broker.tls_ca, broker.tls_certificate, broker.tls_key) if file)
-        msg = f"'{broker.name}': TLS cannot use {files}: {error}"
-        raise SetupError(msg) from error
+    context = loaded(broker, ssl.Purpose.CLIENT_AUTH)
     if broker.tls_ca and broker.tls_verify:
         context.verify_mode = ssl.CERT_REQUIRED
     return context

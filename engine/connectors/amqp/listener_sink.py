@@ -7,10 +7,10 @@ of `stock`, sockets are in `server`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from engine.connectors.addresses import parsed
 from engine.connectors.amqp import answers
 from engine.connectors.amqp.access import Logins, server_tls
 from engine.connectors.amqp.attendant import Attendant
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AmqpListenerSink"]
 
-_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
 _UNATTENDED_SECONDS = 0.04
 
 
@@ -80,12 +79,12 @@ class AmqpListenerSink:
         """To those who have asked for some; the rest waits for somebody who does."""
         with self._attendant:
             for each in messages:
-                found = _ADDRESS.fullmatch(each.address)
+                found = parsed(each.address)
                 if found is None:
                     why = f"{each.address[:100]!r} is no address of a listener; expected queue/NAME or topic/NAME"
                     self._stock.known.append(Outcome(each.number, why))
                 else:
-                    self._stock.add(each, f"{found[1]}:{found[2]}")
+                    self._stock.add(each, f"{found[0]}:{found[1]}")
             self._stock.serve()
             self._server.flush()
 

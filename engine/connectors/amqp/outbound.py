@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.codecs.amqp.sections import Header, Properties, Sections, encode_sections
 from engine.codecs.amqp.values import AmqpError, Byte, Map, Symbol, Timestamp, UByte, UInt
+from engine.connectors.addresses import kind_and_name, parsed
 from engine.connectors.amqp import ids
 from engine.connectors.amqp.annotations import (
     DELIVERY_TIME,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["JmsMappingOutbound"]
 
-_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
 _KINDS = {"queue": Byte(0), "topic": Byte(1)}
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
@@ -74,13 +74,13 @@ class JmsMappingOutbound:
         Raises:
             RefusedError: AMQP cannot carry it.
         """
-        kind, to = _parse(address)
+        kind, to = kind_and_name(address)
         sections = Sections(header=self._header(message))
         sections.properties = self._properties(message, to)
         annotations = Map([(MESSAGE_TYPE, self._type(message)), (DESTINATION, _KINDS[kind])])
-        if reply := _ADDRESS.fullmatch(reply_to or message.headers.get("JMSReplyTo", "")):
-            sections.properties.reply_to = reply[2]
-            annotations.append((REPLY_TO, _KINDS[reply[1]]))
+        if reply := parsed(reply_to or message.headers.get("JMSReplyTo", "")):
+            sections.properties.reply_to = reply[1]
+            annotations.append((REPLY_TO, _KINDS[reply[0]]))
         application = self._jms_type(message, sections.properties, annotations)
         if delivery := _number(message.headers, "JMSDeliveryTime", _TIMES):
             annotations.append((DELIVERY_TIME, delivery))
@@ -197,15 +197,6 @@ class _Places(dict[str, tuple[int, str] | None]):
                 return None if own else (section, Symbol(translated))
         translated = self._translate(name)
         return None if translated == self._type_property else (_APPLICATION, translated)
-
-
-def _parse(address: str) -> tuple[str, str]:
-    """Kind and name: `queue/orders`, `/queue/orders` and `queue:orders` are the same."""
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
-        msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
-        raise RefusedError(msg)
-    return found[1], found[2]
 
 
 def _number(fields: Mapping[str, str], name: str, numbers: range) -> int | None:

@@ -10,10 +10,10 @@ may pass, such as an address that is full, ends the connection, so that everythi
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from engine.connectors.addresses import kind_and_name
 from engine.connectors.amqp.links import Sender
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AmqpSink"]
 
-_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
 _MOST_LINKS = 200
 _MOST_DOUBTS = 3
 _DOUBT_SECONDS = 5.0
@@ -150,11 +149,8 @@ class AmqpSink:
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
     def _link(self, address: str) -> Sender:
-        found = _ADDRESS.fullmatch(address)
-        if found is None:
-            msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
-            raise RefusedError(msg)
-        terminus = Terminus(found[2], found[1])
+        kind, name = kind_and_name(address)
+        terminus = Terminus(name, kind)
         link = self._links.get(terminus.destination)
         if link is None:
             self._make_room()

@@ -15,6 +15,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.connectors.base import Delivery, NotConnectedError
+from engine.connectors.group import REFUSED, member
 from engine.connectors.kafka.message import Located, Reader
 from engine.connectors.kafka.transactions import TransactionalJournal
 from engine.errors import HardFailureError
@@ -34,17 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["KafkaSource"]
 
 _BATCH = 500
-_SESSION_MS = 6_000
-_FETCHED_KIB = 16 * 1024
 _LOOK_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
 _OPEN_SECONDS = 0.05
 """For how long records wait to become visible, if more keep coming."""
-_REFUSED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "not authorised to read it; grant READ on the topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "not authorised to read in this group; grant READ on the group",
-    KafkaError._AUTHENTICATION: "the login is refused; check kafka.sasl.*",
-}
 _PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError.UNKNOWN_TOPIC_OR_PART)
 _log = structlog.get_logger(__name__)
 
@@ -84,18 +78,9 @@ class KafkaSource:
         self.close()
         self._fault = None
         settings = {"auto.offset.reset": "earliest"} | librdkafka(self._config, "consumer")
-        own: dict[str, Any] = {
-            "group.id": self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}",
-            "enable.auto.offset.store": False,
-            "session.timeout.ms": _SESSION_MS,
-            "heartbeat.interval.ms": _SESSION_MS // 4,
-            "queued.max.messages.kbytes": _FETCHED_KIB,
-            "fetch.wait.max.ms": 100,
-            "topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000),
-            "error_cb": self._on_error,
-            "log_level": 0,
-        }
-        self._consumer = Consumer(settings | own)
+        group = self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}"
+        refresh = {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
+        self._consumer = Consumer(settings | member(group, self._on_error) | refresh)
         self._look(first=True)
 
     def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
@@ -217,13 +202,13 @@ class KafkaSource:
         )
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _REFUSED:
+        if error.code() in REFUSED:
             self._fault = self._translated(error, str(self._source.name))
         elif error.code() not in _PASSING:
             _log.warning("Kafka says", source=self._source.name, why=error.str())
 
     def _translated(self, error: KafkaError, what: str) -> Exception:
-        if remedy := _REFUSED.get(error.code()):
+        if remedy := REFUSED.get(error.code()):
             where = f"source '{self._source.name}'"
             return HardFailureError(f"Kafka at {self._config.bootstrap_servers} refuses {where}: {remedy}")
         return NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")

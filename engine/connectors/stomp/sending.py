@@ -6,10 +6,10 @@ and says what a frame cannot carry.
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING
 
+from engine.connectors.addresses import kind_and_name
 from engine.connectors.base import RefusedError
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import is_property
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["to_frame"]
 
-_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
 _TEXTS = {"JMSCorrelationID": "correlation-id", "JMSType": "type", "JMSXGroupID": "JMSXGroupID"}
 _MOST_PRIORITY = 9
 _MOST_INT = 2**31 - 1
@@ -44,7 +43,7 @@ def to_frame(outgoing: Outgoing, *, artemis: bool) -> bytes:
         headers["_AMQ_DUPL_ID"] = outgoing.id
     headers |= _fields(message.headers, artemis=artemis)
     if outgoing.reply_to is not None:
-        kind, name = _parse(outgoing.reply_to)
+        kind, name = kind_and_name(outgoing.reply_to)
         # A name alone would give JMS clients of Artemis a destination that is neither queue nor topic.
         headers["reply-to"] = f"{kind}://{name}" if artemis else f"/{kind}/{name}"
     if message.origins:
@@ -62,19 +61,10 @@ def to_frame(outgoing: Outgoing, *, artemis: bool) -> bytes:
 
 
 def _destination(address: str, *, artemis: bool) -> dict[str, str]:
-    kind, name = _parse(address)
+    kind, name = kind_and_name(address)
     if artemis:
         return {"destination": name, "destination-type": ROUTING[kind]}
     return {"destination": f"/{kind}/{name}"}
-
-
-def _parse(address: str) -> tuple[str, str]:
-    """Kind and name: `queue/orders`, `/queue/orders` and `queue:orders` are the same."""
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
-        msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
-        raise RefusedError(msg)
-    return found[1], found[2]
 
 
 def _fields(fields: Mapping[str, str], *, artemis: bool) -> dict[str, str]:
