@@ -1,7 +1,7 @@
 # `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup setup-dev nats test check bench docs requirements clean
+.PHONY: help run setup setup-dev nats test chaos soak check bench fuzz wheel docs requirements clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -9,6 +9,7 @@ PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
 NO_PYTHON := { echo "no Python 3.11 or newer in PATH: install one, or name it: make PYTHON=..." >&2; exit 3; }
 SET_UP = @$(if $(PYTHON),$(PYTHON) -m tools.setup,$(NO_PYTHON))
 PY := .venv/bin/python
+FUZZ_SECONDS = 60
 
 # Pages of docs/ that are made from the code, each with the module that prints it.
 PAGES := configuration=routes.config cli=engine.cli.reference metrics=engine.telemetry.metrics
@@ -29,25 +30,39 @@ nats: ## a NATS server to try the bridge with, built from its pinned source; nee
 	$(SET_UP) --nats
 
 test: check ## check, then all tests, on a real Kafka, Artemis and NATS
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/spark tests/integration
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/spark tests/integration tests/chaos
+
+chaos: setup-dev ## kill all parts of a bridge under load, KILLS=100 times, and count what is lost or doubled; takes an hour
+	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
+	$(PY) -m tests.chaos
+
+soak: setup-dev ## an hour at 10,000 messages a second with a kill every five minutes: what grows, what is lost
+	$(PY) -m tests.soak
 
 check: setup-dev ## style, types, and whether generated documentation is current
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m mypy --package tools
 	@for page in $(PAGES); do $(PY) -m $${page#*=} | diff -q - docs/$${page%=*}.md >/dev/null || \
 		{ echo "docs/$${page%=*}.md is out of date: make docs" >&2; exit 1; }; done
 
 bench: setup-dev ## measure this project and its peers
 	$(PY) -m bench
 
+fuzz: setup-dev ## feed every reader of bytes with wrong ones; FUZZ_SECONDS=60 for each
+	@$(PY) -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+wheel: setup ## dist/jms_bridge-VERSION.whl, which runs without this repository: Python 3.11 or newer and Java 17 are enough
+	@$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
 docs: setup-dev ## make the pages and dashboards that come from code again
 	@for page in $(PAGES); do $(PY) -m $${page#*=} > docs/$${page%=*}.md; done
 	@$(PY) grafana/build.py
+	@$(PY) grafana/alerts.py
 
 requirements: setup-dev ## pin the newest Python packages that pyproject.toml allows
 	$(PY) -m tools.pin
 
 clean: ## remove what set-up and tests made; var/, with messages and logs, stays
-	rm -rf .venv .jars .jars.* .nats .*_cache .hypothesis jvm/*/target spark-warehouse
+	rm -rf .venv .jars .jars.* .nats .*_cache .hypothesis build jvm/*/target spark-warehouse

@@ -8,7 +8,7 @@
     throughput    latency    memory    start       one measurement each
     codecs        frames of the Java NATS bridges, without a broker
     connectors/   each source and sink beside a bare loop of its client library
-    stomp_source  the STOMP source beside a JMS application
+    jms_source    sources of Artemis beside JMS applications
     amqp_listener  what one JMS client gets accepted by the AMQP listener
     requests      request and reply through a whole bridge; asking asks and answers
     report        tables, targets, JSON

@@ -19,12 +19,13 @@ from bench import (
     amqp_listener,
     codecs,
     connectors,
+    jms_source,
     latency,
     memory,
     programs,
+    recovery,
     requests,
     start,
-    stomp_source,
     throughput,
 )
 from bench.broker import broker
@@ -42,11 +43,12 @@ _MEASURE = {
     "latency": latency.measure,
     "memory": memory.measure,
     "start": start.measure,
-    "stomp-source": stomp_source.measure,
+    "recovery": recovery.measure,
+    "jms-source": jms_source.measure,
     "amqp-listener": amqp_listener.measure,
     "connectors": connectors.measure,
 }
-_WITHOUT_PROGRAMS = {"stomp-source", "amqp-listener", "connectors"}
+_WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors"}
 _ALONE = {"codecs": codecs.measure, "requests": requests.measure}
 
 

@@ -102,6 +102,8 @@ class Bridge(Contestant):
         (port,) = free_ports(1)
         own = {
             "router.checkpoint": str(place.state / "checkpoint"),
+            # Each run begins at the journal's first record, whatever another one has noted.
+            "journal.state-topic": f"state.{place.run}",
             "embedded.data": str(place.state),
             "http.address": f"127.0.0.1:{port}",
         }

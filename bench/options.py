@@ -20,8 +20,9 @@ MEASUREMENTS = (
     "latency",
     "memory",
     "start",
+    "recovery",
     "codecs",
-    "stomp-source",
+    "jms-source",
     "amqp-listener",
     "requests",
     "connectors",
@@ -41,6 +42,7 @@ class Options:
     latency_seconds: int
     memory_rate: int
     memory_seconds: int
+    recovery_records: int
     source_messages: int
     source_warm_up: int
     connectors: tuple[str, ...]
@@ -75,8 +77,9 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--seconds", type=int, default=250, help="latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
-    add("--source-messages", type=int, default=100_000, help="stomp-source, connectors: messages timed")
-    add("--source-warm-up", type=int, default=50_000, help="stomp-source, connectors: messages before these")
+    add("--recovery-records", type=int, default=10_000_000, help="recovery: records in the outputs")
+    add("--source-messages", type=int, default=100_000, help="jms-source, connectors: messages timed")
+    add("--source-warm-up", type=int, default=50_000, help="jms-source, connectors: messages before these")
     add("--requests", type=int, default=3_000, help="requests: how many are timed, each way")
     add("--request-rate", type=int, default=200, help="requests: a second")
     add("--only", action="append", choices=CASES, help="connectors: only this one; may be given several times")
@@ -100,6 +103,7 @@ def parse(arguments: Sequence[str]) -> Options:
         latency_seconds=given.seconds,
         memory_rate=given.memory_rate,
         memory_seconds=given.memory_seconds,
+        recovery_records=given.recovery_records,
         source_messages=given.source_messages,
         source_warm_up=given.source_warm_up,
         connectors=tuple(given.only or CASES),

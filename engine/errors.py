@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from routes.errors import BridgeError
 
-__all__ = ["HardFailureError", "SetupError", "SoftFailureError", "UnreachableError", "UsageError"]
+__all__ = ["HardFailureError", "ServerEndedError", "SetupError", "SoftFailureError", "UnreachableError", "UsageError"]
 
 
 class SetupError(BridgeError):
@@ -44,3 +44,10 @@ class UsageError(BridgeError):
     """A command's arguments contradict each other or name what does not exist."""
 
     exit_code = 64
+
+
+class ServerEndedError(Exception):
+    """What a process runs for itself, an embedded broker or Spark's JVM, was killed or died.
+
+    No error for a person: started again by the supervisor, which says so, the process goes on.
+    """

@@ -3,7 +3,7 @@
 A source acknowledges a message to its broker only after `done(None)` was called for it here. The producer is
 idempotent, so retries inside it neither double nor reorder. Memory is bounded: `append` waits while the producer's
 buffer is full, which stops whoever appends from reading on. Who acknowledges what is the business of
-`engine.connectors.source_loop`; the topic itself is made by `engine.topics`.
+`engine.connectors.source_flow`; the topic itself is made by `engine.topics`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import librdkafka
+from engine.kafka import SILENT, librdkafka
 from engine.message import LARGE_BYTES, SIZE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.message import Message, Record
     from routes.model import Config
 
-__all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError"]
+__all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "refusal"]
 
 Done = Callable[[Exception | None], None]
 """Called once for each appended message: None when the journal has it, else why it never will."""
@@ -93,7 +93,8 @@ class Journal:
         self._unpolled = 0
         self._progress = time.monotonic()
         self._refusal: HardFailureError | None = None
-        self._producer = Producer({**_settings(config), **(settings or {}), "error_cb": self._on_error})
+        chosen = {**_settings(config), **(settings or {}), "error_cb": self._on_error}
+        self._producer = Producer(chosen, logger=SILENT)
 
     @property
     def stalled_seconds(self) -> float:
@@ -123,8 +124,11 @@ class Journal:
         return self._write(topic, record, done)
 
     def poll(self, timeout_seconds: float = 0) -> None:
-        """Runs the callbacks that are due, waiting for the first one at most that long; raises as `append` does."""
-        self._producer.poll(timeout_seconds)
+        """Runs the callbacks that are due, waiting for the first one at most that long; raises as `append` does.
+
+        Also JournalError, as `flush` does.
+        """
+        self._call(self._producer.poll, timeout_seconds)
         if self._refusal:
             raise self._refusal
         if self.stalled_seconds > self._outage_seconds:
@@ -137,19 +141,37 @@ class Journal:
         Raises as `append` does.
         """
         if self._open:
-            self._producer.flush(_HURRY_SECONDS)
+            self._call(self._producer.flush, _HURRY_SECONDS)
             self.poll()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Waits until everything is confirmed or has failed; False if there is still something open after that time."""
-        return int(self._producer.flush(timeout_seconds)) == 0
+        """Waits until everything is confirmed or has failed; False if there is still something open after that time.
+
+        Raises:
+            JournalError: the producer has failed for good.
+        """
+        return self._call(self._producer.flush, timeout_seconds) == 0
 
     def close(self) -> None:
         """Drops what is not on its way yet; call `flush` first to keep it. `done` is called for all that is open."""
         self._producer.purge(in_flight=False)
-        if self._producer.flush(_CLOSE_SECONDS):
+        if not self._settled():
             self._producer.purge()
-            self._producer.flush(_CLOSE_SECONDS)
+            self._settled()
+
+    def _settled(self) -> bool:
+        try:
+            return self.flush(_CLOSE_SECONDS)
+        except JournalError:
+            # It is told once, before all callbacks were called.
+            return False
+
+    def _call(self, what: Callable[..., int], *arguments: object) -> int:
+        """A call of the producer, which raises where it has failed for good, as when another one took its place."""
+        try:
+            return what(*arguments)
+        except KafkaException as error:
+            raise JournalError(f"the producer for {self._servers}: {error.args[0].str()}") from error
 
     def _write(self, topic: str, record: Record, done: Done) -> bool:
         delivered = partial(self._delivered, done)
@@ -189,9 +211,14 @@ class Journal:
             self._refusal = HardFailureError(f"Kafka at {self._servers} refuses the login: {error.str()}")
 
     def _translated(self, error: KafkaError, topic: str | None) -> Exception:
-        if remedy := _REFUSED.get(error.code()):
-            return HardFailureError(f"Kafka at {self._servers} refuses topic '{topic}': {remedy} ({error.name()})")
-        return JournalError(f"topic '{topic}' at {self._servers}: {error.str()}")
+        return refusal(error, self._servers, topic)
+
+
+def refusal(error: KafkaError, servers: str, topic: str | None) -> Exception:
+    """What to raise for an error about a topic: HardFailureError where no other try can help, else JournalError."""
+    if remedy := _REFUSED.get(error.code()):
+        return HardFailureError(f"Kafka at {servers} refuses topic '{topic}': {remedy} ({error.name()})")
+    return JournalError(f"topic '{topic}' at {servers}: {error.str()}")
 
 
 def _settings(config: Config) -> dict[str, str | int | bool]:

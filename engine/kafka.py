@@ -7,8 +7,12 @@ the other way.
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from confluent_kafka import KafkaException
 
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_checks import store_type
@@ -16,11 +20,18 @@ from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_
 from routes.config.secrets import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from confluent_kafka import Producer
 
     from routes.model import Config
 
-__all__ = ["Role", "librdkafka", "spark_options"]
+__all__ = ["SILENT", "Role", "librdkafka", "spark_options", "telling_the_end"]
+
+SILENT = logging.getLogger(f"{__name__}.librdkafka")
+"""Takes what librdkafka would write to stderr: whoever uses it tells its errors, in one line."""
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
 
 Role = Literal["producer", "consumer", "admin"]
 
@@ -28,6 +39,27 @@ _GROWTH_BYTES = 1024 * 1024
 """What a record may grow by after the journal took it: headers of a dead letter, and Kafka's framing."""
 _BUFFER_BYTES = 32 * 1024 * 1024
 """What Kafka's Java producer has room for by default."""
+
+
+@contextmanager
+def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
+    """For calls of a transactional producer: raises the KafkaException that ended it for good, not what came of it.
+
+    confluent-kafka 2.16 runs callbacks with a fatal error raised already: whatever they do, they fail somehow. The
+    producer has `seconds` to tell.
+    """
+    try:
+        yield
+    except KafkaException:
+        raise
+    except Exception as error:
+        try:
+            # Asked for anything, it tells. Nothing that is open could still be committed after such a failure.
+            producer.abort_transaction(seconds)
+        except KafkaException as fatal:
+            if fatal.args[0].fatal():
+                raise fatal from error
+        raise
 
 
 def librdkafka(config: Config, role: Role) -> dict[str, str]:

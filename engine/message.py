@@ -22,6 +22,7 @@ __all__ = [
     "LARGE_BYTES",
     "ORIGIN",
     "POSITION",
+    "REPLAYS",
     "ROUTE",
     "SIZE",
     "SOURCE",
@@ -47,6 +48,8 @@ DESTINATION = "jmsbridge.destination"
 """Where a sink sends the message; only on the records between the router and sinks."""
 ROUTE = "jmsbridge.route"
 """Name of the route that chose it; on those records, and on dead letters."""
+REPLAYS = "jmsbridge.replays"
+"""How often the message was replayed as a dead letter; only on those that were."""
 SIZE = "jmsbridge.size"
 """Bytes of key, value and headers; only on records of `LARGE_BYTES` and more, so that the router need not measure."""
 LARGE_BYTES = 256 * 1024

@@ -6,7 +6,7 @@ stays bounded by what is asked for. The router does not read through this module
 
 from __future__ import annotations
 
-import logging
+import re
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.errors import HardFailureError, UnreachableError, UsageError
-from engine.kafka import librdkafka
+from engine.kafka import SILENT, librdkafka
 from engine.message import Record
 
 if TYPE_CHECKING:
@@ -26,19 +26,16 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SILENT", "Located", "Position", "Reader"]
+__all__ = ["ANSWER_SECONDS", "Located", "Position", "Reader"]
 
-SILENT = logging.getLogger(f"{__name__}.librdkafka")
-"""Takes what librdkafka would write to stderr: a command tells its error itself, in one line."""
-SILENT.addHandler(logging.NullHandler())
-SILENT.propagate = False
+ANSWER_SECONDS = 10.0
+"""How long Kafka is waited for."""
 
-_ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _BATCH = 500
+_NUMBER = re.compile("[0-9]{1,19}")
 _REFUSED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError._AUTHENTICATION,
     KafkaError.SASL_AUTHENTICATION_FAILED,
@@ -60,7 +57,7 @@ class Position:
     def parse(text: str, topic: str) -> Position:
         """`partition:offset` in `topic`, or `topic:partition:offset`; UsageError for anything else."""
         *names, partition, offset = ["", "", *text.rsplit(":", 2)][-3:]
-        if not (partition.isdecimal() and offset.isdecimal()):
+        if not (_NUMBER.fullmatch(partition) and _NUMBER.fullmatch(offset)):
             msg = f"{text!r} is no position: expected PARTITION:OFFSET, as 0:17, or TOPIC:PARTITION:OFFSET"
             raise UsageError(msg)
         return Position(names[0] or topic, int(partition), int(offset))
@@ -75,6 +72,15 @@ class Located:
     """Kafka's timestamp, in milliseconds since 1970; -1 if the record has none."""
     record: Record
 
+    @staticmethod
+    def of(message: KafkaMessage) -> Located:
+        """A record as the client gives it."""
+        given: list[tuple[str, str | bytes | None]] = message.headers() or []  # type: ignore[assignment] # never a dict
+        headers = tuple((name, _bytes(value)) for name, value in given)
+        record = Record(_bytes(message.key()), _bytes(message.value()), headers)
+        position = Position(str(message.topic()), message.partition() or 0, message.offset() or 0)
+        return Located(position, message.timestamp()[1], record)
+
 
 class Reader:
     """One topic, open for reading; use it in a `with`.
@@ -85,12 +91,16 @@ class Reader:
         UnreachableError: Kafka does not answer.
     """
 
-    def __init__(self, config: Config, topic: str) -> None:
+    def __init__(self, config: Config, topic: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+        """Kafka has `answer_seconds` for each answer."""
         self.topic = topic
+        self._answer_seconds = answer_seconds
         self._servers = config.bootstrap_servers
         self._trouble = ""
         self._consumer = Consumer(
             {
+                # Kafka holds back its answer at the end of a partition for so long, and what is asked next waits.
+                "fetch.wait.max.ms": "100",
                 **librdkafka(config, "consumer"),
                 "group.id": "jms-bridge-peek",  # librdkafka asks for one; without a subscription it is never used
                 "enable.partition.eof": True,
@@ -120,14 +130,15 @@ class Reader:
     def read(
         self,
         starts: Mapping[int, int] | None = None,
+        ends: Mapping[int, int] | None = None,
         *,
         follow: bool = False,
         idle_seconds: float | None = None,
     ) -> Iterator[Located]:
         """Records as they come, each partition in its order, from `starts` (all from the beginning if None).
 
-        Ends at the end of all partitions; with `follow` it waits there for more, until nothing has come for
-        `idle_seconds` (None: for ever).
+        Ends at the end of all partitions, or of each at its offset in `ends`; with `follow` it waits there for more,
+        until nothing has come for `idle_seconds` (None: for ever). Who takes long over a record is waited for.
         """
         if starts is None:
             starts = {partition: low for partition, (low, _) in self.bounds().items()}
@@ -140,8 +151,12 @@ class Reader:
             for message in self._poll():
                 error = message.error()
                 if error is None:
+                    located = Located.of(message)
+                    if ends is None or located.position.offset < ends[located.position.partition]:
+                        yield located
+                    else:
+                        open_partitions.discard(located.position.partition)
                     quiet_since = time.monotonic()
-                    yield _located(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     open_partitions.discard(message.partition())
                 else:
@@ -149,8 +164,13 @@ class Reader:
             quiet = time.monotonic() - quiet_since
             if follow and idle_seconds is not None and quiet >= idle_seconds:
                 return
-            if not follow and quiet >= _ANSWER_SECONDS:
+            if not follow and quiet >= self._answer_seconds:
                 raise self._unreachable()
+
+    def present(self) -> Iterator[Located]:
+        """All records that are there now; not those that come while it is read, however slowly."""
+        bounds = self.bounds().items()
+        return self.read({partition: low for partition, (low, _) in bounds}, {p: high for p, (_, high) in bounds})
 
     def last(self, count: int) -> list[Located]:
         """The newest `count` records of all partitions together, oldest first."""
@@ -197,13 +217,16 @@ class Reader:
 
     def _poll(self) -> list[KafkaMessage]:
         try:
-            return self._consumer.consume(_BATCH, _POLL_SECONDS)
+            # `consume` waits until it has all it was asked for, or its time is over: so it only takes what is there.
+            first = self._consumer.poll(_POLL_SECONDS)
+            found = [] if first is None else [first, *self._consumer.consume(_BATCH - 1, 0)]
         except KafkaException as error:
             raise self._translated(error.args[0]) from error
+        return [message for message in found if not _is_of_group(message.error())]
 
     def _find(self) -> tuple[int, ...]:
         try:
-            found = self._consumer.list_topics(self.topic, timeout=_ANSWER_SECONDS).topics[self.topic]
+            found = self._consumer.list_topics(self.topic, timeout=self._answer_seconds).topics[self.topic]
         except KafkaException as error:
             raise self._translated(error.args[0]) from error
         if found.error is not None:
@@ -213,7 +236,7 @@ class Reader:
     def _watermarks(self, partition: int) -> tuple[int, int]:
         try:
             low, high = self._consumer.get_watermark_offsets(
-                TopicPartition(self.topic, partition), timeout=_ANSWER_SECONDS
+                TopicPartition(self.topic, partition), timeout=self._answer_seconds
             )
         except KafkaException as error:
             raise self._translated(error.args[0]) from error
@@ -237,12 +260,9 @@ class Reader:
         )
 
 
-def _located(message: KafkaMessage) -> Located:
-    given: list[tuple[str, str | bytes | None]] = message.headers() or []  # type: ignore[assignment] # never a dict
-    headers = tuple((name, _bytes(value)) for name, value in given)
-    record = Record(_bytes(message.key()), _bytes(message.value()), headers)
-    position = Position(str(message.topic()), message.partition() or 0, message.offset() or 0)
-    return Located(position, message.timestamp()[1], record)
+def _is_of_group(error: KafkaError | None) -> bool:
+    """Whether it is about the group, which is never used and for which no right is needed."""
+    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

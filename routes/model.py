@@ -22,7 +22,7 @@ from routes.brokers import (
     Watch,
     WireFormat,
 )
-from routes.targets import JMS, System
+from routes.targets import JMS, System, audit_topic, quarantine_topic
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
@@ -43,6 +43,7 @@ __all__ = [
     "NonDurable",
     "Policy",
     "Processed",
+    "ReloadConfig",
     "Route",
     "RouterConfig",
     "RouterMode",
@@ -102,10 +103,11 @@ class Embedded(StrEnum):
 
 
 class BodyConversion(StrEnum):
-    """What a route does with bodies that are neither text nor bytes."""
+    """What a route does with bodies that are neither text nor bytes: fail softly, take what is JSON, or take all."""
 
     AS_IS = "as-is"
     JSON = "json"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +144,7 @@ class Route:
     sink the key of the journal, which keeps the order of what belongs together."""
     on_soft_failure: Policy = Policy.STOP
     conversion: BodyConversion = BodyConversion.AS_IS
-    any_body: bool = False
-    """Whether messages of every type can go there: its sink makes of each what it is (AMQP)."""
+    """Always `ANY` to an AMQP sink, which makes of each message what it is."""
     added: bool = False
     """Whether the bridge added it, for replies to requests."""
 
@@ -161,6 +162,14 @@ class RoutingConfig:
     """Regular expression that the whole key has to match; Java and Python read it alike."""
     create_topics: bool | None = None
     """Whether missing destination topics are created; None: only on the embedded Kafka."""
+    max_replays: int = 3
+    """A message that was replayed so often and fails again is not replayed any more, but put into quarantine."""
+
+    @property
+    def dead_letter_topics(self) -> tuple[str, ...]:
+        """The topic of dead letters and those beside it; none if it is not configured."""
+        topic = self.dead_letter_topic
+        return () if topic is None else (topic, audit_topic(topic), quarantine_topic(topic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +177,8 @@ class JournalConfig:
     """`journal.*`: the durable topic between the sources and the router."""
 
     topic: str
+    state_topic: str
+    """Where bridges of one id agree on who leads, and the router notes its place."""
     partitions: int
     replication: int
     """-1: as the cluster has it."""
@@ -202,10 +213,16 @@ class KafkaConfig:
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """`http.*`: where metrics and health are served."""
+    """`http.*`: where metrics and health are served, and to whom."""
 
     host: str
     port: int
+    certificate: Path | None = None
+    """Served over TLS with it; None: without TLS."""
+    key: Path | None = None
+    token: str | None = field(default=None, repr=False)
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +236,14 @@ class EmbeddedConfig:
     amqp_port: int
     nats_port: int
     data: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadConfig:
+    """`reload.*`: when a running bridge reads its configuration again, beside SIGHUP."""
+
+    watch: bool = False
+    """When the file changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +262,11 @@ class Config:
     http: HttpConfig
     embedded: EmbeddedConfig
     spark: Mapping[str, str] = field(default_factory=dict)
+    reload: ReloadConfig = field(default_factory=ReloadConfig)
+    secret_variables: frozenset[str] = frozenset()
+    """Names of the environment variables that secrets came from: what the bridge starts beside itself needs none."""
+    text: str = field(default="", repr=False, compare=False)
+    """The file it was read from, as it was then."""
 
     @property
     def embedded_kafka(self) -> bool:
@@ -259,6 +289,12 @@ class Config:
     def bootstrap_servers(self) -> str:
         """`host:port,…` of the Kafka in use, embedded or not."""
         return self.kafka.bootstrap_servers or f"127.0.0.1:{self.embedded.kafka_port}"
+
+    @property
+    def own_topics(self) -> frozenset[str]:
+        """The topics of the bridge itself: no source reads them, no header can choose one as a destination."""
+        state = (self.journal.topic, self.journal.state_topic)
+        return frozenset((*state, *self.routing.dead_letter_topics, *(sink.topic for sink in self.sinks)))
 
     @property
     def brokers(self) -> tuple[BrokerConfig, ...]:

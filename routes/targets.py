@@ -28,8 +28,11 @@ __all__ = [
     "Reference",
     "System",
     "Template",
+    "audit_topic",
+    "quarantine_topic",
     "reply_route",
     "sink_topic",
+    "state_topic",
 ]
 
 REPLY_SINK = "JMS_JmsBridge_ReplySink"
@@ -75,13 +78,14 @@ ADDRESSES: Mapping[System, Addresses] = {
         "a subject without wildcards, as in nats:orders.eu",
     ),
     System.DROPBOX: Addresses(
-        r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq)$)[^\x00-\x1f\x7f./][^\x00-\x1f\x7f/]{0,254}"
+        r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq|global-read-lock)$)"
+        r"[^\x00-\x1f\x7f./][^\x00-\x1f\x7f/]{0,254}"
         r"|/?topic[/:][^\x00-\x1f\x7f./]{1,255}(?:\.[^\x00-\x1f\x7f./]{1,255}){0,30}",
         "queue/NAME, topic/NAME or the NAME of a queue, as in dropbox:queue/orders",
     ),
 }
 """By the type of the sink. NATS subjects may be written like the topics that messages from there come from. Names of
-dropboxes become names of folders, so none begins with a dot or leads out of its folder."""
+dropboxes become names of folders: none begins with a dot, leads out of its folder or means something to DropboxMQ."""
 
 
 KAFKA_TOPIC = "kafka.topic"
@@ -130,6 +134,21 @@ class Template:
 def sink_topic(name: str) -> str:
     """The Kafka topic between the router and `sink.<name>`, unless the configuration names another."""
     return f"jms-bridge.sink.{name}"
+
+
+def state_topic(journal: str) -> str:
+    """The topic of a bridge's own state beside a journal, unless the configuration names another."""
+    return f"{journal}.state"
+
+
+def audit_topic(dead_letters: str) -> str:
+    """The topic beside the dead letters that says which of them are settled: by whom, when and how."""
+    return f"{dead_letters}.replayed"
+
+
+def quarantine_topic(dead_letters: str) -> str:
+    """The topic beside the dead letters for those that were replayed too often."""
+    return f"{dead_letters}.quarantine"
 
 
 def reply_route(sink: str) -> str:

@@ -34,7 +34,13 @@ NATS_MISSING = NATS / "missing"
 """Where tests find the line that says why there is no NATS server."""
 LOG = ROOT / "var" / "setup.log"
 
-DEBIAN_PACKAGES = {"openssl": "openssl", "prometheus": "prometheus", "promtool": "prometheus"}
+DEBIAN_PACKAGES = {
+    "openssl": "openssl",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
+}
 """Programs that some tests run, and the Debian package each is in."""
 
 SYSTEM_PROGRAMS = "/usr/sbin"
@@ -135,7 +141,9 @@ def _fetch_jars(fingerprint: str) -> None:
     fresh, former = JARS.with_name(".jars.new"), JARS.with_name(".jars.old")
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(former, ignore_errors=True)
-    command: list[str | Path] = ["mvn", "--batch-mode", "-Dstyle.color=never", f"-Djars={fresh}", "package"]
+    quiet = ["--batch-mode", "-Dstyle.color=never"]
+    # A jar that its repository's checksum does not fit, or that has none, is not taken; Maven would only warn.
+    command: list[str | Path] = ["mvn", *quiet, "--strict-checksums", f"-Djars={fresh}", "package"]
     Step("JVM jars", LOG, maven_reader(), maven_cause).run(command, ROOT)
     (fresh / ".ready").write_text(fingerprint)
     if JARS.exists():

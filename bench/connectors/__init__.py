@@ -97,7 +97,10 @@ def _servers(kafka: Broker, options: Options) -> Iterator[Servers]:
             server.start()
             nats = server.url
         if any(name.startswith(("stomp", "amqp")) for name in options.connectors):
-            artemis = EmbeddedArtemis(folder, *free_ports(3), programs.JARS, heap_megabytes=_HEAP_MEGABYTES)
+            ports = free_ports(3)
+            artemis = EmbeddedArtemis(
+                folder, ports[0], ports[1], ports[2], programs.JARS, heap_megabytes=_HEAP_MEGABYTES
+            )
             stack.callback(artemis.stop)
             artemis.start()
             stomp, amqp = artemis.stomp_url, artemis.amqp_url

@@ -44,7 +44,9 @@ class _AmqpSource(MessagingHandler):
 
     def on_message(self, event: Any) -> None:
         message = event.message
-        headers = [(name, str(value)) for name, value in (message.properties or {}).items()]
+        headers: list[tuple[str, str | bytes | None]] = [
+            (str(name), str(value)) for name, value in (message.properties or {}).items()
+        ]
         body = message.body.encode() if isinstance(message.body, str) else bytes(message.body)
         self._producer.produce(self._given["topic"], body, message.correlation_id, headers=headers)
         self._open.append(event.delivery)

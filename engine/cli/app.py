@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import config, dlt, explain, journal, receive, request, run, send, topology, validate
+from engine.cli import config, diff, dlt, explain, journal, receive, request, run, send, test, topology, validate
 from engine.cli.options import examples
 from engine.cli.output import complain, version
 from engine.errors import UsageError
@@ -29,6 +29,7 @@ app = typer.Typer(
     epilog=examples(
         "jms-bridge run",
         "jms-bridge validate",
+        "jms-bridge test",
         'jms-bridge send queue:orders --property region=emea "hello"',
         "jms-bridge receive kafka:orders",
         'jms-bridge request nats:prices.get "EURUSD"',
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (run, validate, explain, topology, send, receive, request):
+for module in (run, validate, diff, test, explain, topology, send, receive, request):
     module.register(app)
 app.add_typer(journal.app)
 app.add_typer(dlt.app)

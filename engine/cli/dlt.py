@@ -1,28 +1,64 @@
-"""`jms-bridge dlt list | show | replay`: messages that could not be routed."""
+"""`jms-bridge dlt list | show | replay | discard | audit`: messages that could not be routed."""
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
+from engine.cli.dlt_options import (
+    HeaderValues,
+    Most,
+    Quarantine,
+    Reasons,
+    Routes,
+    Since,
+    Until,
+    Where,
+    interruptible,
+    read_filters,
+)
+from engine.cli.dlt_output import (
+    audit_table,
+    counting,
+    entry_json,
+    histogram_json,
+    histogram_table,
+    letter_json,
+    letter_table,
+    progress,
+    replayed_json,
+    replayed_text,
+)
 from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, load
-from engine.cli.output import BodyFormat, console, note, printable, show_bytes
+from engine.cli.output import BodyFormat, console, note, printable
 from engine.cli.records import Item, as_text, record_json
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from engine.dead_letters.letter import DeadLetter
-    from engine.dead_letters.replay import Replayed
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["app", "list_letters", "replay", "show"]
+    from engine.dead_letters.filters import Filters
+    from engine.dead_letters.histogram import Histogram
+    from engine.dead_letters.letter import DeadLetter
+    from engine.dead_letters.replay import Options, Replayed
+    from engine.peek import Position, Reader
+    from routes.model import Config
+
+    Settle = Callable[..., Iterator[Replayed]]
+    """`replay` or `discard` of `engine.dead_letters.replay`."""
+
+__all__ = ["app", "audit", "discard", "list_letters", "replay", "show"]
+
+_INTERRUPTED = 130
+_SETTLED = ("replayed", "quarantined", "discarded")
+"""Outcomes of dead letters that were open until then."""
 
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
-_KEY_BYTES = 60
 _Position = Annotated[
     str, typer.Argument(metavar="POSITION", help="PARTITION:OFFSET or TOPIC:PARTITION:OFFSET, as dlt list shows it.")
 ]
@@ -30,44 +66,83 @@ _Positions = Annotated[
     list[str] | None,
     typer.Argument(metavar="POSITION", help="PARTITION:OFFSET or TOPIC:PARTITION:OFFSET, as dlt list shows it."),
 ]
+_All = Annotated[bool, typer.Option("--all", help="All dead letters that are there now.")]
+_DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Do nothing; say how many there are of each reason and route, and what would become of them.",
+    ),
+]
 
 
-@app.command("list", epilog=examples("jms-bridge dlt list", "jms-bridge dlt list -n 1000 --json"))
+@app.command(
+    "list",
+    epilog=examples(
+        "jms-bridge dlt list",
+        "jms-bridge dlt list -n 1000 --json",
+        "jms-bridge dlt list --reason key-not-found --since 2h",
+        "jms-bridge dlt list --quarantine",
+    ),
+)
 def list_letters(
     count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
+    reasons: Reasons = [],  # noqa: B006 - Typer's way to say that an option is repeatable
+    routes: Routes = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    headers: HeaderValues = [],  # noqa: B006
+    where: Where = None,
+    quarantine: Quarantine = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """List the newest dead letters, the newest last: position, time, route, reason, key, size."""
-    from engine.dead_letters.letter import DeadLetter, topic_of
+    """List the newest dead letters, the newest last: position, time, route, reason, key, size.
+
+    Filters of different options have all to be fulfilled.
+    """
+    from engine.dead_letters.replay import source_topic
     from engine.peek import Reader
 
-    topic = topic_of(settings := load(config))
+    filters = read_filters(reasons, routes, since, until, headers, where)
+    topic = source_topic(settings := load(config), quarantine=quarantine)
+    if quarantine and not _exists(settings, topic):
+        note(f"no dead letters in '{topic}'")
+        return
     with Reader(settings, topic) as reader:
-        letters = [DeadLetter(located) for located in reader.last(count)]
+        letters = _newest(reader, filters, count)
     if json_output:
         for letter in letters:
-            typer.echo(json.dumps(_summary(letter), ensure_ascii=False))
+            typer.echo(json.dumps(letter_json(letter), ensure_ascii=False))
     elif letters:
-        console().print(_table(letters))
+        console().print(letter_table(letters))
     else:
-        note(f"no dead letters in '{topic}'")
+        note(f"no {'such ' if filters else ''}dead letters in '{topic}'")
 
 
-@app.command(epilog=examples("jms-bridge dlt show 0:17", "jms-bridge dlt show 0:17 --json"))
+@app.command(
+    epilog=examples(
+        "jms-bridge dlt show 0:17", "jms-bridge dlt show 0:17 --json", "jms-bridge dlt show 0:3 --quarantine"
+    )
+)
 def show(
-    position: _Position, json_output: Json = False, base64: Base64 = False, config: ConfigFile = DEFAULT_CONFIG
+    position: _Position,
+    quarantine: Quarantine = False,
+    json_output: Json = False,
+    base64: Base64 = False,
+    config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Show one dead letter: why it is here, its headers, its body."""
-    from engine.dead_letters.letter import DeadLetter, topic_of
+    from engine.dead_letters.letter import DeadLetter
+    from engine.dead_letters.replay import source_topic
     from engine.peek import Position, Reader
 
     settings = load(config)
-    at = Position.parse(position, topic_of(settings))
+    at = Position.parse(position, source_topic(settings, quarantine=quarantine))
     with Reader(settings, at.topic) as reader:
         letter = DeadLetter(reader.at(at.partition, at.offset))
     if json_output:
-        typer.echo(json.dumps({**_summary(letter), **record_json(letter.located.record)}, ensure_ascii=False))
+        typer.echo(json.dumps({**letter_json(letter), **record_json(letter.located.record)}, ensure_ascii=False))
         return
     route = f" in route '{letter.route}'" if letter.route else ""
     typer.echo(printable(f"{letter.reason}{route}: {letter.detail}"))
@@ -76,76 +151,217 @@ def show(
 
 @app.command(
     epilog=examples(
-        "jms-bridge dlt replay 0:17 0:18", "jms-bridge dlt replay --all --dry-run", "jms-bridge dlt replay --all"
+        "jms-bridge dlt replay 0:17 0:18",
+        "jms-bridge dlt replay --all --dry-run",
+        "jms-bridge dlt replay --all",
+        "jms-bridge dlt replay --reason key-not-found --route orders --since 2h --max 100 --rate 20",
+        "jms-bridge dlt replay --where \"region = 'emea' AND amount > 1000\"",
+        "jms-bridge dlt replay --quarantine --force 0:3",
     )
 )
 def replay(
     positions: _Positions = None,
-    everything: Annotated[bool, typer.Option("--all", help="All dead letters that are there now.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")] = False,
+    everything: _All = False,
+    reasons: Reasons = [],  # noqa: B006
+    routes: Routes = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    headers: HeaderValues = [],  # noqa: B006
+    where: Where = None,
+    quarantine: Quarantine = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also those that were replayed too often, and those that were discarded.")
+    ] = False,
+    most: Most = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=0.001, max=1e9, metavar="NUMBER", help="Messages a second, evenly; not faster."),
+    ] = None,
+    dry_run: _DryRun = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Send the originals of dead letters through the journal again, each once.
 
-    A replay is remembered in the topic `<dead-letter topic>.replayed`: a dead letter replayed before is not sent again.
-    If it fails again, the new dead letter has a new position and can be replayed in turn.
+    A replay is remembered in the topic `<dead-letter topic>.replayed`: a dead letter replayed before is not sent again,
+    and a command that was interrupted goes on where it was. If a message fails again, the new dead letter has a new
+    position and can be replayed in turn, `routing.max-replays` times; then a replay moves it to the topic
+    `<dead-letter topic>.quarantine`.
+
+    Filters of different options have all to be fulfilled.
     """
-    from engine.dead_letters.letter import topic_of
+    from engine.dead_letters.audit import Actor
+    from engine.dead_letters.replay import Options
     from engine.dead_letters.replay import replay as replay_letters
+
+    filters = read_filters(reasons, routes, since, until, headers, where)
+    settings = load(config)
+    wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
+    actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force))
+    options = Options(filters, quarantine, force, most, rate, actor)
+    _settle(replay_letters, settings, wanted, options, dry_run=dry_run, json_output=json_output)
+
+
+@app.command(
+    epilog=examples(
+        "jms-bridge dlt discard 0:17",
+        "jms-bridge dlt discard --reason too-large --until 7d --dry-run",
+        "jms-bridge dlt discard --quarantine --all",
+    )
+)
+def discard(
+    positions: _Positions = None,
+    everything: _All = False,
+    reasons: Reasons = [],  # noqa: B006
+    routes: Routes = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
+    headers: HeaderValues = [],  # noqa: B006
+    where: Where = None,
+    quarantine: Quarantine = False,
+    most: Most = None,
+    dry_run: _DryRun = False,
+    json_output: Json = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
+    """Settle dead letters without a replay: nobody needs their messages any more.
+
+    That is noted in the topic `<dead-letter topic>.replayed`; the dead letters themselves stay in their topic as long
+    as its retention says. They count in no figure any more, and are replayed only with `--force`.
+
+    Filters of different options have all to be fulfilled.
+    """
+    from engine.dead_letters.audit import Actor
+    from engine.dead_letters.replay import Options
+    from engine.dead_letters.replay import discard as discard_letters
+
+    filters = read_filters(reasons, routes, since, until, headers, where)
+    settings = load(config)
+    wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
+    actor = Actor.here(_called("discard", positions, everything, filters, quarantine))
+    options = Options(filters, quarantine, most=most, actor=actor)
+    _settle(discard_letters, settings, wanted, options, dry_run=dry_run, json_output=json_output)
+
+
+@app.command(epilog=examples("jms-bridge dlt audit", "jms-bridge dlt audit -n 1000 --json"))
+def audit(
+    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
+    json_output: Json = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
+    """Show who replayed, discarded or put into quarantine which dead letters, the newest last."""
+    from engine.dead_letters.audit import last
+
+    entries = last(load(config), count)
+    if json_output:
+        for entry in entries:
+            typer.echo(entry_json(entry))
+    elif entries:
+        console().print(audit_table(entries))
+    else:
+        note("no dead letter was replayed or discarded yet")
+
+
+def _newest(reader: Reader, filters: Filters, count: int) -> list[DeadLetter]:
+    from engine.dead_letters.letter import DeadLetter
+
+    if not filters:
+        return [DeadLetter(located) for located in reader.last(count)]
+    found = filter(filters.takes, map(DeadLetter, reader.present()))
+    return heapq.nlargest(count, found, key=lambda letter: (letter.located.time_ms, letter.position))[::-1]
+
+
+def _exists(config: Config, topic: str) -> bool:
+    from engine.topics import exists
+
+    return exists(config, topic)
+
+
+def _wanted(
+    config: Config, positions: Sequence[str] | None, everything: bool, filters: Filters, *, quarantine: bool
+) -> list[Position] | None:
+    """The positions that were given; None for all that the filters take."""
+    from engine.dead_letters.replay import source_topic
     from engine.peek import Position
 
-    if everything == bool(positions):
-        msg = "say which dead letters: either positions (as 0:17) or --all"
+    if bool(positions) == (everything or bool(filters)):
+        msg = "say which dead letters: either positions (as 0:17) or --all, or filters (as --reason key-not-found)"
         raise UsageError(msg)
-    settings = load(config)
-    topic = topic_of(settings)
-    wanted = None if everything else [Position.parse(text, topic) for text in positions or ()]
+    topic = source_topic(config, quarantine=quarantine)
+    return [Position.parse(text, topic) for text in positions] if positions else None
+
+
+def _called(
+    command: str, positions: Sequence[str] | None, everything: bool, filters: Filters, quarantine: bool, *more: str
+) -> str:
+    """The command for the audit, without what says nothing about which dead letters were meant."""
+    # Each entry is under its position: there is no need to repeat those of all others.
+    which = ["POSITION..."] if positions else ["--all"] * everything
+    return " ".join(["dlt", command, *which, *filters.options(), *["--quarantine"] * quarantine, *more])
+
+
+def _settle(
+    settle: Settle,
+    config: Config,
+    wanted: Sequence[Position] | None,
+    options: Options,
+    *,
+    dry_run: bool,
+    json_output: bool,
+) -> None:
+    """Does it, or says what would be done, and how many are left."""
+    from engine.dead_letters.replay import source_topic
+
+    such = "such " if options.filters else ""
+    nothing = f"no {such}dead letters in '{source_topic(config, quarantine=options.quarantine)}'"
+    if dry_run:
+        _foretell(_survey(settle, config, wanted, options), nothing, json_output)
+        return
+    # Who stops before the end is told how many are left; for that they are counted first.
+    total = len(set(wanted)) if wanted else _open(_survey(settle, config, wanted, options))
     tally: Counter[str] = Counter()
-    for replayed in replay_letters(settings, wanted, dry_run=dry_run):
-        tally[replayed.outcome] += 1
-        typer.echo(_replayed_json(replayed) if json_output else _replayed_text(replayed))
-    note(", ".join(f"{number} {outcome}" for outcome, number in tally.items()) or f"no dead letters in '{topic}'")
+    with interruptible() as stop, progress(min(total, options.most or total)) as advance:
+        for replayed in settle(config, wanted, options=options, stop=stop):
+            tally[replayed.outcome] += 1
+            if wanted or replayed.outcome in _SETTLED:
+                advance()
+            typer.echo(replayed_json(replayed) if json_output else replayed_text(replayed))
+    left = total - sum(count for outcome, count in tally.items() if wanted or outcome in _SETTLED)
+    interrupted = stop.is_set() and left > 0
+    done = _told(tally) or ("nothing done" if interrupted else nothing)
+    rest = f"; {left} left, the same command goes on with them" if left > 0 else ""
+    note(f"{'interrupted: ' * interrupted}{done}{rest}")
+    if interrupted:
+        raise typer.Exit(_INTERRUPTED)
 
 
-def _table(letters: list[DeadLetter]) -> Table:
-    table = Table("position", "time", "route", "reason", "key", box=None, pad_edge=False, header_style="bold")
-    table.add_column("bytes", justify="right")
-    for letter in letters:
-        record = letter.located.record
-        at = letter.position
-        table.add_row(
-            f"{at.partition}:{at.offset}",
-            letter.time,
-            printable(letter.route) or "-",
-            printable(letter.reason),
-            printable(show_bytes(record.key, limit=_KEY_BYTES)),
-            str(len(record.value or b"")),
-        )
-    return table
+def _survey(settle: Settle, config: Config, wanted: Sequence[Position] | None, options: Options) -> Histogram:
+    from engine.dead_letters.histogram import Histogram
+
+    histogram = Histogram()
+    with counting():
+        for replayed in settle(config, wanted, options=options, dry_run=True):
+            histogram.add(replayed)
+    return histogram
 
 
-def _summary(letter: DeadLetter) -> dict[str, Any]:
-    at = letter.position
-    key = letter.located.record.key
-    return {
-        "position": str(at),
-        "time": letter.time,
-        "route": letter.route or None,
-        "reason": letter.reason,
-        "detail": letter.detail,
-        "journal": letter.journal_position,
-        "key": None if key is None else key.decode("utf-8", "replace"),
-        "bytes": len(letter.located.record.value or b""),
-    }
+def _open(histogram: Histogram) -> int:
+    from engine.dead_letters.replay import Outcome
+
+    return histogram.count(Outcome.WOULD_REPLAY, Outcome.WOULD_QUARANTINE, Outcome.WOULD_DISCARD)
 
 
-def _replayed_text(replayed: Replayed) -> str:
-    joint = " to" if replayed.outcome in ("replayed", "already replayed") else ":"
-    rest = f"{joint} {replayed.detail}" if replayed.detail else ""
-    return printable(f"{replayed.position}  {replayed.outcome}{rest}")
+def _foretell(histogram: Histogram, nothing: str, json_output: bool) -> None:
+    if json_output:
+        for line in histogram_json(histogram):
+            typer.echo(line)
+    elif histogram.rows:
+        console().print(histogram_table(histogram))
+    tally: Counter[str] = Counter()
+    for group, row in histogram.rows:
+        tally[group.outcome] += row.count
+    note(_told(tally) or nothing)
 
 
-def _replayed_json(replayed: Replayed) -> str:
-    row = {"position": str(replayed.position), "outcome": replayed.outcome, "detail": replayed.detail}
-    return json.dumps(row, ensure_ascii=False)
+def _told(tally: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {outcome}" for outcome, number in tally.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.output import json_bytes, show_bytes
-from engine.explain import Ending
+from engine.explain.words import result, rows
 
 if TYPE_CHECKING:
     from engine.explain import Explanation, Step
@@ -28,7 +28,7 @@ def as_text(explanation: Explanation) -> list[str]:
     if explanation.key_name is not None:
         lines += ["", f"key      {explanation.key or '(none)'}  from {explanation.key_name}"]
         lines += [f"fails    {failure.reason}: {failure.detail}" for failure in explanation.failures]
-    lines += ["", f"result   {_result(explanation)}"]
+    lines += ["", f"result   {result(explanation)}"]
     width = max((len(name) for name, _ in explanation.headers), default=0)
     lines += [f"  {name:<{width}}  {show_bytes(value)}" for name, value in explanation.headers]
     return lines
@@ -67,50 +67,11 @@ def _step_lines(step: Step) -> list[str]:
 
 
 def _trace_lines(label: str, trace: Trace) -> list[str]:
-    rows = list(_rows(trace, 0))
-    width = max(len(text) for text, _ in rows)
+    found = [("  " * depth + text, value) for depth, text, value in rows(trace)]
+    width = max(len(text) for text, _ in found)
     return [
-        f"  {label if number == 0 else '':<7}  {text:<{width}}  {value}" for number, (text, value) in enumerate(rows)
+        f"  {label if number == 0 else '':<7}  {text:<{width}}  {value}" for number, (text, value) in enumerate(found)
     ]
-
-
-def _rows(trace: Trace, depth: int) -> list[tuple[str, str]]:
-    rows = [("  " * depth + trace.text, _value(trace))]
-    for part in trace.parts:
-        rows += _rows(part, depth + 1)
-    return rows
-
-
-def _value(trace: Trace) -> str:
-    if trace.value is None:
-        return "unknown" if trace.is_condition else "(not set)"
-    if isinstance(trace.value, bool):
-        return "true" if trace.value else "false"
-    return f"'{trace.value}'" if isinstance(trace.value, str) else str(trace.value)
-
-
-def _result(explanation: Explanation) -> str:
-    why = explanation.reason
-    route = f"route '{explanation.route.name}'" if explanation.route else ""
-    match explanation.ending:
-        case Ending.PUBLISHED:
-            place = f"kafka:{explanation.topic}"
-            if explanation.route and explanation.route.target.sink:
-                place = f"{explanation.route.target.sink}:{explanation.destination} (by way of {place})"
-            return f"published to {place} by {route}, key {explanation.key}, with headers"
-        case Ending.COUNTED:
-            return {
-                "own-origin": "not routed: this bridge routed it before (jmsbridge.origin); counted as own-origin",
-                "non-durable": "not routed: routing.non-durable=drop and it is NON_PERSISTENT; counted as non-durable",
-                "expired": "not routed: it has expired (JMSExpiration); counted as expired",
-                "unmatched": "not routed: no route takes it; counted as unmatched",
-            }[why]
-        case Ending.STOP:
-            return f"the bridge stops with exit code 5: {why}, and {route} has on-soft-failure=stop"
-        case Ending.SKIP:
-            return f"skipped and logged: {why}, and {route} has on-soft-failure=skip"
-        case Ending.DEAD_LETTER:
-            return f"dead letter in kafka:{explanation.topic}: {why}"
 
 
 def _trace_json(trace: Trace) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def read_file(name: str) -> Record:
         raise UsageError(msg) from error
     try:
         return _from_json(data) if data.lstrip().startswith(b"{") else _from_text(data)
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, RecursionError) as error:
         msg = f"--file {name}: this is no message: {error}"
         raise UsageError(msg) from error
 

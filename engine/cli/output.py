@@ -84,8 +84,12 @@ def json_bytes(name: str, value: bytes | None) -> dict[str, str | None]:
 
 
 def show_time(milliseconds: int) -> str:
-    """A Kafka timestamp in ISO 8601, UTC."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """A Kafka timestamp in ISO 8601, UTC; as a number if it is beyond the calendar: its producer may write anything."""
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError):
+        return str(milliseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def version() -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import librdkafka
-from engine.peek import SILENT
+from engine.kafka import SILENT, librdkafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable

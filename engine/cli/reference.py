@@ -25,8 +25,8 @@ trace; the exit code tells its kind:
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | unforeseen; `JMS_BRIDGE_DEBUG=1` shows where |
-| 2 | the configuration has faults |
+| 1 | `test`: a test failed; `diff`: the files differ; else unforeseen, and `JMS_BRIDGE_DEBUG=1` shows where |
+| 2 | the configuration has faults, or a file with tests |
 | 3 | this machine cannot run it: Java, a port in use, a missing file |
 | 4 | a broker refuses: topic missing or invalid, not authorised, message too large |
 | 5 | a message failed and the policy of its route is `stop` |

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engine.cli.fault_reports import FaultFormat, report
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples
 from engine.cli.output import printable
+from engine.errors import UsageError
 from routes.errors import ConfigurationError, Level
 
 if TYPE_CHECKING:
@@ -28,28 +29,49 @@ def register(app: typer.Typer) -> None:
             "jms-bridge validate",
             "jms-bridge validate -c /etc/jms-bridge.properties",
             "jms-bridge validate --json",
+            "jms-bridge validate --format github test.properties production.properties",
+            "jms-bridge validate --format sarif > faults.sarif",
         )
     )(validate)
 
 
-def validate(config: ConfigFile = DEFAULT_CONFIG, json_output: Json = False) -> None:
-    """Check the configuration and show every fault, with its place and what to do. Needs no server.
+def validate(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Properties files. Default: the one of --config."),
+    ] = None,
+    config: ConfigFile = DEFAULT_CONFIG,
+    json_output: Json = False,
+    form: Annotated[
+        FaultFormat,
+        typer.Option(
+            "--format",
+            metavar="text|json|github|sarif",
+            help="For people; a JSON value for each fault; annotations of GitHub Actions; SARIF 2.1.0.",
+        ),
+    ] = FaultFormat.TEXT,
+) -> None:
+    """Check configurations and show every fault, with its place and what to do. Needs no server.
 
-    Exits with 0 if the bridge would start on it (warnings are shown), with 2 if not.
+    Exits with 0 if the bridge would start on each of them (warnings are shown), with 2 if not.
     """
     from routes.config import lint
 
-    linted = lint(config)
-    for fault in linted.faults:
-        typer.echo(json.dumps(_as_json(fault), ensure_ascii=False) if json_output else printable(str(fault)))
-    if not json_output:
-        typer.echo(_summary(linted.config, linted.faults))
-    if linted.config is None:
+    if json_output and form not in (FaultFormat.TEXT, FaultFormat.JSON):
+        msg = f"--json and --format {form} do not go together"
+        raise UsageError(msg)
+    form = FaultFormat.JSON if json_output else form
+    linted = {file: lint(file) for file in files or [config]}
+    if form is FaultFormat.TEXT:
+        for found in linted.values():
+            for fault in found.faults:
+                typer.echo(printable(str(fault)))
+            typer.echo(printable(_summary(found.config, found.faults)))
+    else:
+        for line in report([fault for found in linted.values() for fault in found.faults], form):
+            typer.echo(line)
+    if any(found.config is None for found in linted.values()):
         raise typer.Exit(ConfigurationError.exit_code)
-
-
-def _as_json(fault: Fault) -> dict[str, str | int]:
-    return dataclasses.asdict(fault)
 
 
 def _summary(config: Config | None, faults: Sequence[Fault]) -> str:

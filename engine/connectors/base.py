@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from engine.message import Message
 
 __all__ = [
+    "Committing",
     "Delivery",
     "Holding",
     "NotConnectedError",
     "Outcome",
     "Outgoing",
+    "Redelivery",
     "RefusedError",
     "Sink",
     "Source",
@@ -72,6 +74,18 @@ class Outcome:
     """Why the other side will never take this message, one line for users; None: it has it."""
 
 
+@immutable
+class Redelivery:
+    """How a system gives messages again: for how long one side does not know what the other has."""
+
+    returns_seconds: float
+    """For how long after connecting what an earlier connection left open may take to come again."""
+    doubt_seconds: float
+    """For how long an acknowledgement may be lost without anybody knowing: a dead connection is noticed by then."""
+    is_marked: bool = True
+    """Whether a message that was given to another consumer before says so, by JMSRedelivered."""
+
+
 class NotConnectedError(Exception):
     """There is no working connection; the loop closes the source, waits and connects again. One line for users."""
 
@@ -96,6 +110,10 @@ class Source(Protocol):
     def address(self) -> str:
         """Where it connects to and what it reads, for people; free of secrets."""
 
+    @property
+    def redelivery(self) -> Redelivery | None:
+        """Of the connection there is; None where nothing that the journal has comes again, or nobody can tell."""
+
     def connect(self) -> None:
         """Connects and subscribes; returns when the other side has confirmed both. Also used after `close`.
 
@@ -118,10 +136,19 @@ class Source(Protocol):
             NotConnectedError: the connection is gone; any of them may come again.
         """
 
-    def close(self) -> None:
+    def tend(self) -> None:
+        """Shows the other side that everything is in order while nothing is asked for. Hands nothing over.
+
+        Called several times a second while the journal takes nothing.
+
+        Raises:
+            NotConnectedError: the connection is gone.
+        """
+
+    def close(self) -> bool:
         """Ends the connection; deliveries not acknowledged go back. Never raises, may be called at any time.
 
-        Where the connection still works it returns only when the broker has taken all acknowledgements.
+        Where the connection still works it returns only when the broker has taken all acknowledgements; True if so.
         """
 
 
@@ -136,6 +163,18 @@ class Transactional(Protocol):
             JournalError: Kafka has not answered.
             HardFailureError: Kafka refuses the bridge.
         """
+
+
+@runtime_checkable
+class Committing(Protocol):
+    """A source that also brings transactions of its clients into the journal, by itself and beside its deliveries."""
+
+    def committed(self) -> int:
+        """How many messages since it was last asked: for the figures."""
+
+    @property
+    def stalled_seconds(self) -> float:
+        """For how long Kafka has committed nothing although there is something to commit."""
 
 
 class Sink(Protocol):

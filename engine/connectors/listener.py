@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors import REPLIES
 from engine.connectors.replies import ReplySource, listener
-from engine.connectors.source_loop import SourceLoop
+from engine.connectors.source_loop import SourceLoop, SourceWorker
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
 
@@ -38,7 +38,7 @@ class Listener:
         own = listener(sink, requests.reply_to)
         source = ReplySource(REPLIES[sink.type](config, own, 1), sink, requests)
         metrics = SourceMetrics(registry, own.name, component_name(own.name))
-        loop = SourceLoop(config, source, metrics, status)
+        loop = SourceLoop(config, SourceWorker(own.name, requests.worker, sink.workers), source, metrics, status)
         self._thread = Thread(target=self._run, args=(loop,), name="replies", daemon=True)
 
     def __enter__(self) -> Listener:

@@ -26,7 +26,7 @@ from routes.targets import REPLY_SINK, REPLY_TO, System
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.base import Delivery, Source
+    from engine.connectors.base import Delivery, Redelivery, Source
     from engine.message import Message
     from engine.telemetry.meters import SinkMetrics
     from routes.model import Config, SinkConfig
@@ -81,6 +81,8 @@ class Requests:
         self._config = config
         self._sink = sink
         self._metrics = metrics
+        self.worker = worker
+        """Of the sink, from 1."""
         self.reply_to = None if sink.reply_to is None else sink.reply_to + (f".{worker}" if worker > 1 else "")
         """Where the other side sends replies to this worker."""
         self._lock = Lock()
@@ -162,6 +164,11 @@ class ReplySource:
         """That of the source."""
         return self._source.address
 
+    @property
+    def redelivery(self) -> Redelivery | None:
+        """That of the source."""
+        return self._source.redelivery
+
     def connect(self) -> None:
         """See `Source`."""
         self._source.connect()
@@ -182,9 +189,13 @@ class ReplySource:
         """See `Source`."""
         self._source.acknowledge(tokens)
 
-    def close(self) -> None:
+    def tend(self) -> None:
         """See `Source`."""
-        self._source.close()
+        self._source.tend()
+
+    def close(self) -> bool:
+        """See `Source`."""
+        return self._source.close()
 
     def _returned(self, message: Message, to: ReturnAddress) -> Message:
         """The reply as it goes to who asked. A service may have copied all headers of the request into it."""

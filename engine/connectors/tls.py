@@ -8,50 +8,51 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
-from engine.errors import SetupError
+from engine.tls import context
 
 if TYPE_CHECKING:
     from routes.model import BrokerConfig
 
 __all__ = ["loaded", "tls_context", "why"]
 
+_NO_TLS = ("wrong version number", "record layer failure", "packet length too long", "unexpected eof while reading")
+"""How OpenSSL takes what is no TLS."""
+_NO_TLS_PORT = "; is this a TLS port?"
+_ADVICE = {
+    (10,): "; it has to be renewed",
+    (18, 19, 20, 21): "; tls.ca has to name the certificate of who has signed it",
+    (62, 64): "; connect by a name that is in it, or give the broker one with this name",
+}
+"""By OpenSSL's codes: expired, an unknown signer, another host."""
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 def tls_context(broker: BrokerConfig) -> ssl.SSLContext:
     """How the broker is verified, and the bridge's own certificate; SetupError where a file is no good."""
-    context = loaded(broker, ssl.Purpose.SERVER_AUTH)
+    made = loaded(broker, ssl.Purpose.SERVER_AUTH)
     if not broker.tls_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    return made
 
 
 def loaded(broker: BrokerConfig, purpose: ssl.Purpose) -> ssl.SSLContext:
     """A context with the files of `tls.*`, for one side or the other; SetupError where one is no good."""
-    try:
-        context = ssl.create_default_context(purpose, cafile=broker.tls_ca)
-        if broker.tls_certificate:
-            context.load_cert_chain(broker.tls_certificate, broker.tls_key)
-    except (OSError, ValueError) as error:
-        files = ", ".join(str(file) for file in (broker.tls_ca, broker.tls_certificate, broker.tls_key) if file)
-        msg = f"'{broker.name}': TLS cannot use {files}: {error}"
-        raise SetupError(msg) from error
-    return context
+    return context(
+        f"'{broker.name}'", purpose, ca=broker.tls_ca, certificate=broker.tls_certificate, key=broker.tls_key
+    )
 
 
 def why(error: Exception) -> str:
-    """What an error of a socket or of TLS means, one line for users."""
+    """What an error of a socket or of TLS means and what to do about it, one line for users."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not to be trusted: {error.verify_message}"
+        advice = next((advice for codes, advice in _ADVICE.items() if error.verify_code in codes), "")
+        return f"its certificate is not to be trusted: {error.verify_message.rstrip('.')}{advice}"
     if isinstance(error, ssl.SSLError) and error.reason:
         reason = error.reason.replace("_", " ").lower()
-        own = (
-            "; it wants a certificate of the bridge (tls.certificate), or another one"
-            if "certificate" in reason
-            else ""
-        )
-        return f"TLS failed: {reason}{own}"
+        return f"TLS failed: {reason}{_advice(reason)}"
+    if isinstance(error, TimeoutError) and "handshake" in str(error):
+        return f"TLS failed: no answer to the handshake{_NO_TLS_PORT}"
     if isinstance(error, OSError) and not isinstance(error, socket.gaierror | ssl.SSLError):
         # asyncio writes a text of its own, with the address; of several addresses the first says enough.
         found = _ERRNO.search(str(error))
@@ -60,3 +61,9 @@ def why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
+
+
+def _advice(reason: str) -> str:
+    if "certificate" in reason:
+        return "; it wants a certificate of the bridge (tls.certificate), or another one"
+    return _NO_TLS_PORT if reason in _NO_TLS else ""

@@ -13,13 +13,17 @@ import socket
 import ssl
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.tls import why
 
-__all__ = ["Endpoint", "Pulse", "Wire"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Endpoint", "Pulse", "Wire", "greeting"]
 
 _CHUNK_BYTES = 256 * 1024
 _SEND_SECONDS = 10.0
@@ -37,6 +41,21 @@ class Endpoint:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
+
+
+@contextmanager
+def greeting(endpoint: Endpoint, over_tls: str) -> Iterator[None]:
+    """The first words to a broker: one that expects TLS hangs up or says nothing, which is told with the remedy.
+
+    `over_tls` is the scheme to write then.
+    """
+    try:
+        yield
+    except NotConnectedError as error:
+        if endpoint.tls or error.back_off_seconds:
+            raise
+        remedy = f"if it wants TLS, write {over_tls}:// in place of {endpoint.scheme}:// in its url"
+        raise NotConnectedError(f"{error}; {remedy}") from error
 
 
 class Wire:

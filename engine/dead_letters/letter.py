@@ -6,24 +6,30 @@ router writes them (`router.failures`). `replay` sends originals back through th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
-from engine.message import ORIGIN, POSITION, Record
+from engine.message import ORIGIN, POSITION, REPLAYS, Record
 
 if TYPE_CHECKING:
     from engine.peek import Located, Position
     from routes.model import Config
 
-__all__ = ["DeadLetter", "original", "topic_of"]
+__all__ = ["REASON", "TIME", "DeadLetter", "milliseconds", "original", "topic_of"]
+
+REASON = "jmsbridge.reason"
+"""Header: why a message is a dead letter."""
+TIME = "jmsbridge.time"
+"""Header: when it became one, ISO 8601."""
 
 _CONNECT = "__connect.errors."
-_REASON = "jmsbridge.reason"
 _ROUTE = "jmsbridge.route"
-_TIME = "jmsbridge.time"
 _TRUNCATED = "jmsbridge.truncated"
-_OWN = frozenset({_REASON, _ROUTE, _TIME, POSITION, _TRUNCATED})
+_OWN = frozenset({REASON, _ROUTE, TIME, POSITION, REPLAYS, _TRUNCATED})
+_COUNT = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class DeadLetter:
     @property
     def reason(self) -> str:
         """Why it is here: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
-        return self._header(_REASON)
+        return self._header(REASON)
 
     @property
     def detail(self) -> str:
@@ -55,7 +61,13 @@ class DeadLetter:
     @property
     def time(self) -> str:
         """When it failed, ISO 8601 in UTC."""
-        return self._header(_TIME)
+        return self._header(TIME)
+
+    @property
+    def time_ms(self) -> int:
+        """The same in milliseconds since 1970; Kafka's time of the record where it does not say."""
+        found = milliseconds(self.time)
+        return self.located.time_ms if found is None else found
 
     @property
     def journal_position(self) -> str:
@@ -66,6 +78,12 @@ class DeadLetter:
     def truncated(self) -> str:
         """Size of the original in bytes if its body had to be cut, else empty."""
         return self._header(_TRUNCATED)
+
+    @property
+    def replays(self) -> int:
+        """How often its message was replayed before it failed this time."""
+        text = self._header(REPLAYS)
+        return int(text) if _COUNT.fullmatch(text) else 0
 
     def _header(self, name: str) -> str:
         # The bridge's own headers were appended after those of the message, which may carry the same names.
@@ -84,7 +102,7 @@ def topic_of(config: Config) -> str:
 
 
 def original(letter: DeadLetter, bridge_id: str) -> Record:
-    """The journal record that the dead letter was made from.
+    """The journal record that the dead letter was made from, with the number of its replays, this one included.
 
     Without what the dead letter added, and without this bridge as origin, or it would take the message for its own.
     """
@@ -95,4 +113,13 @@ def original(letter: DeadLetter, bridge_id: str) -> Record:
         for name, value in record.headers
         if not (name in _OWN or name.startswith(_CONNECT) or (name == ORIGIN and value == own))
     )
-    return replace(record, headers=headers)
+    return replace(record, headers=(*headers, (REPLAYS, str(letter.replays + 1).encode())))
+
+
+def milliseconds(text: str) -> int | None:
+    """An ISO 8601 time in milliseconds since 1970, UTC where it names no zone; None if it is no time."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,254 +1,271 @@
-"""Sending dead letters back through the journal, each once.
+"""Settling dead letters: sending them back through the journal, each once, or saying that nobody needs them.
 
-A replay writes the original into the journal and, in the same Kafka transaction, an audit record into the compacted
-topic `<dead-letter topic>.replayed` whose key is the dead letter's position. So both are there or neither, and a dead
-letter whose position is in the audit is not replayed again. The transactional id is made from `bridge.id`: of two
-replays at once the later one goes on, the earlier one is told so.
+A replay writes the original into the journal and, in the same Kafka transaction, an entry into the audit
+(`engine.dead_letters.audit`) under the dead letter's position. So both are there or neither, and a dead letter whose
+position is in the audit is not replayed again. A message that keeps failing does not go round for ever: after
+`routing.max-replays` it is put into quarantine, a topic of dead letters like the first, in the same manner.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
+from threading import Event
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from engine.dead_letters.letter import DeadLetter, original, topic_of
-from engine.errors import HardFailureError, UnreachableError, UsageError
-from engine.kafka import librdkafka
+from engine.dead_letters.audit import Action, Actor, settled
+from engine.dead_letters.filters import Filters
+from engine.dead_letters.letter import DeadLetter, topic_of
+from engine.dead_letters.pace import Pace
+from engine.dead_letters.transactions import Move, Transactions
+from engine.errors import UsageError
 from engine.message import Message
-from engine.peek import SILENT, Position, Reader
+from engine.peek import Reader
+from engine.topics import ensure_audit_topic, exists, identity
+from routes.targets import quarantine_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from confluent_kafka import Message as KafkaMessage
-
-    from engine.peek import Located
+    from engine.dead_letters.audit import Entry
+    from engine.peek import Located, Position
     from routes.model import Config
 
-__all__ = ["Outcome", "Replayed", "audit_topic", "replay"]
+__all__ = ["Options", "Outcome", "Replayed", "discard", "replay", "source_topic"]
 
-_SECONDS = 30.0
-_BATCH = 200
+_BATCH_BYTES = 16 * 1024 * 1024
+"""What the letters of one transaction may have in memory, one larger letter excepted."""
+_MILLISECONDS = re.compile("[0-9]{1,18}")
+_LINES = 1000
+"""So many outcomes are kept back at most until a transaction is complete."""
 
 
 class Outcome(StrEnum):
-    """What a replay did with one dead letter."""
+    """What became of one dead letter."""
 
     REPLAYED = "replayed"
     WOULD_REPLAY = "would replay"
     ALREADY_REPLAYED = "already replayed"
     NOT_REPLAYABLE = "not replayable"
+    QUARANTINED = "quarantined"
+    WOULD_QUARANTINE = "would quarantine"
+    ALREADY_QUARANTINED = "already quarantined"
+    DISCARDED = "discarded"
+    WOULD_DISCARD = "would discard"
+    ALREADY_DISCARDED = "already discarded"
+
+
+_DONE = {
+    Action.REPLAYED: (Outcome.WOULD_REPLAY, Outcome.REPLAYED, Outcome.ALREADY_REPLAYED),
+    Action.QUARANTINED: (Outcome.WOULD_QUARANTINE, Outcome.QUARANTINED, Outcome.ALREADY_QUARANTINED),
+    Action.DISCARDED: (Outcome.WOULD_DISCARD, Outcome.DISCARDED, Outcome.ALREADY_DISCARDED),
+}
+"""By action its outcomes before, now, and afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Which dead letters are settled, and how; without any, all."""
+
+    filters: Filters = field(default_factory=Filters)
+    quarantine: bool = False
+    """Take them from the quarantine."""
+    force: bool = False
+    """Replay also what was replayed too often, or discarded."""
+    most: int | None = None
+    """Stop after so many."""
+    per_second: float | None = None
+    """Not faster than this."""
+    actor: Actor = field(default_factory=Actor.here)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One dead letter after a replay."""
+    """One dead letter and what became of it."""
 
-    position: Position
+    letter: DeadLetter
     outcome: Outcome
     detail: str = ""
-    """Journal position of the copy (`topic:partition:offset`), or why there is none."""
+    """Position of the copy in the journal or quarantine (`topic:partition:offset`), or why there is none."""
+
+    @property
+    def position(self) -> Position:
+        """The dead letter's own."""
+        return self.letter.position
 
 
-def audit_topic(config: Config) -> str:
-    """The compacted topic that says which dead letters were replayed."""
-    return f"{topic_of(config)}.replayed"
-
-
-def replay(config: Config, positions: Sequence[Position] | None, *, dry_run: bool = False) -> Iterator[Replayed]:
+def replay(
+    config: Config,
+    positions: Sequence[Position] | None,
+    *,
+    dry_run: bool = False,
+    options: Options | None = None,
+    stop: Event | None = None,
+) -> Iterator[Replayed]:
     """Sends dead letters back into the journal, those at `positions` or (None) all, and says what became of each.
 
     A dead letter is reported after its transaction is committed; on an error the ones not reported are not replayed.
+    When `stop` is set, the transaction under way is completed and reported, and no other is begun.
 
     Raises:
         UsageError: a position or the dead-letter topic does not exist, or another replay took over.
         HardFailureError: Kafka does not let this user write.
         UnreachableError: Kafka does not answer.
     """
-    topic = topic_of(config)
+    options = options or Options()
+
+    def judge(letter: DeadLetter, entry: Entry | None) -> _Verdict:
+        return _judged(letter, entry, options, config.routing.max_replays)
+
+    return _settle(config, positions, judge, dry_run, options, stop or Event())
+
+
+def discard(
+    config: Config,
+    positions: Sequence[Position] | None,
+    *,
+    dry_run: bool = False,
+    options: Options | None = None,
+    stop: Event | None = None,
+) -> Iterator[Replayed]:
+    """Notes in the audit that nobody needs these dead letters any more; else as `replay`. They stay in their topic."""
+
+    def judge(_: DeadLetter, entry: Entry | None) -> _Verdict:
+        return _Verdict(Action.DISCARDED) if entry is None else _past(entry)
+
+    return _settle(config, positions, judge, dry_run, options or Options(), stop or Event())
+
+
+def source_topic(config: Config, *, quarantine: bool) -> str:
+    """The topic of the dead letters, or their quarantine; UsageError if none is configured."""
+    return quarantine_topic(topic_of(config)) if quarantine else topic_of(config)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What may be done with a dead letter, or why nothing."""
+
+    action: Action | None = None
+    outcome: Outcome | None = None
+    detail: str = ""
+
+
+def _settle(
+    config: Config,
+    positions: Sequence[Position] | None,
+    judge: Callable[[DeadLetter, Entry | None], _Verdict],
+    dry_run: bool,
+    options: Options,
+    stop: Event,
+) -> Iterator[Replayed]:
+    topic = source_topic(config, quarantine=options.quarantine)
+    _check(positions, topic, config)
+    if options.quarantine and positions is None and not exists(config, topic):
+        return  # Nothing was ever put there.
+    with Reader(config, topic) as reader:
+        letters = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
+        topic_id = identity(config, topic)
+        if dry_run:
+            done = settled(config, topic, topic_id, reader.bounds(), positions)
+            yield from (_foretold(letter, judge(letter, done.get(letter.position))) for letter in letters)
+            return
+        ensure_audit_topic(config, topic_of(config))
+        transactions = Transactions(config, options.actor, topic_id)
+        # Read only now: making the producer has ended whatever an earlier replay left open.
+        done = settled(config, topic, topic_id, reader.bounds(), positions)
+        judged = ((letter, judge(letter, done.get(letter.position))) for letter in letters)
+        for batch in _batches(judged, options, stop):
+            yield from _committed(transactions, batch)
+
+
+def _batches(
+    judged: Iterable[tuple[DeadLetter, _Verdict]], options: Options, stop: Event
+) -> Iterator[list[tuple[DeadLetter, _Verdict]]]:
+    """What goes into one transaction each, handed out when it may go."""
+    pace, left = Pace(options.per_second), options.most
+    batch: list[tuple[DeadLetter, _Verdict]] = []
+    moves = size = 0
+    for letter, verdict in judged:
+        batch.append((letter, verdict))
+        if verdict.action is not None:
+            moves, size = moves + 1, size + letter.located.record.size
+            # What is put into quarantine loads nobody, and is not what was asked for.
+            left = left if left is None or verdict.action is Action.QUARANTINED else left - 1
+        if left == 0 or moves == pace.batch or size >= _BATCH_BYTES or len(batch) == _LINES:
+            if stop.wait(pace.wait_seconds if moves else 0):
+                return
+            pace.sent(moves)
+            yield batch
+            batch, moves, size = [], 0, 0
+        if left == 0 or stop.is_set():
+            return
+    if batch and not stop.wait(pace.wait_seconds):
+        yield batch
+
+
+def _committed(transactions: Transactions, batch: Sequence[tuple[DeadLetter, _Verdict]]) -> Iterator[Replayed]:
+    moves = [Move(letter, verdict.action) for letter, verdict in batch if verdict.action is not None]
+    entries = transactions.settle(moves)
+    for letter, verdict in batch:
+        if verdict.outcome is not None:
+            yield Replayed(letter, verdict.outcome, verdict.detail)
+        else:
+            entry = entries[letter.position]
+            yield Replayed(letter, _DONE[entry.action][1], entry.copy)
+
+
+def _foretold(letter: DeadLetter, verdict: _Verdict) -> Replayed:
+    if verdict.action is None:
+        assert verdict.outcome is not None, "a verdict has an action or an outcome"
+        return Replayed(letter, verdict.outcome, verdict.detail)
+    return Replayed(letter, _DONE[verdict.action][0])
+
+
+def _check(positions: Sequence[Position] | None, topic: str, config: Config) -> None:
     for position in positions or ():
         if position.topic != topic:
-            msg = f"{position}: dead letters are in '{topic}', not in '{position.topic}'"
+            option = "; add --quarantine" if position.topic == quarantine_topic(topic_of(config)) else ""
+            msg = f"{position}: dead letters are in '{topic}', not in '{position.topic}'{option}"
             raise UsageError(msg)
-    with Reader(config, topic) as reader:
-        letters = map(DeadLetter, _select(reader, positions))
-        if dry_run:
-            done = _already(config, positions) if _exists(_admin(config), audit_topic(config)) else {}
-            for letter in letters:
-                yield _judged(letter, done) or Replayed(letter.position, Outcome.WOULD_REPLAY)
-            return
-        _create_audit(config)
-        producer = _Transactions(config)
-        # Read only now: init_transactions has ended whatever an earlier replay left open.
-        done = _already(config, positions)
-        while batch := list(islice(letters, _BATCH)):
-            yield from producer.replay(batch, done)
-
-
-class _Transactions:
-    """Writes batches of originals and their audit records, each batch all or nothing."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._failed: list[KafkaError] = []
-        settings = {**librdkafka(config, "producer"), "transactional.id": f"{config.bridge_id}.replay"}
-        self._producer = Producer(settings, logger=SILENT)
-        with self._translated():
-            self._producer.init_transactions(_SECONDS)
-
-    def replay(self, letters: Sequence[DeadLetter], done: dict[Position, str]) -> list[Replayed]:
-        judged = {letter.position: _judged(letter, done) for letter in letters}
-        chosen = [letter for letter in letters if judged[letter.position] is None]
-        placed: dict[Position, str] = {}
-        if chosen:
-            with self._translated():
-                self._producer.begin_transaction()
-                try:
-                    self._write(chosen, placed)
-                    self._producer.commit_transaction(_SECONDS)
-                except BaseException:
-                    self._abort()
-                    raise
-        done.update(placed)
-        return [
-            judged[letter.position] or Replayed(letter.position, Outcome.REPLAYED, placed[letter.position])
-            for letter in letters
-        ]
-
-    def _write(self, letters: Sequence[DeadLetter], placed: dict[Position, str]) -> None:
-        journal = self._config.journal.topic
-        for letter in letters:
-            record = original(letter, self._config.bridge_id)
-            position = letter.position
-
-            def delivered(error: KafkaError | None, message: KafkaMessage, position: Position = position) -> None:
-                if error is not None:
-                    self._failed.append(error)
-                placed[position] = f"{journal}:{message.partition()}:{message.offset()}"
-
-            self._producer.produce(
-                journal, key=record.key, value=record.value, headers=list(record.headers), on_delivery=delivered
-            )
-        self._flush()
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        for position, copy in placed.items():
-            self._producer.produce(audit_topic(self._config), key=str(position), value=f"{copy} {now}")
-        self._flush()
-
-    def _flush(self) -> None:
-        left = self._producer.flush(_SECONDS)
-        if self._failed:
-            raise KafkaException(self._failed[0])
-        if left:
-            msg = f"Kafka at {self._config.bootstrap_servers} took no records for {_SECONDS:.0f} s; nothing is replayed"
-            raise UnreachableError(msg)
-
-    def _abort(self) -> None:
-        try:
-            self._producer.abort_transaction(_SECONDS)
-        except KafkaException:
-            # Fenced or unreachable: the broker aborts the transaction itself, and the first error says more.
-            return
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except SystemError as error:
-            # confluent-kafka 2.16 runs the callbacks of messages that a fatal error ended with that error already
-            # raised, which Python refuses.
-            raise self._translate(self._fatal_error()) from error
-        except KafkaException as error:
-            cause: KafkaError = error.args[0]
-            raise self._translate(self._fatal_error() if cause.code() == KafkaError._FATAL else cause) from error
-
-    def _fatal_error(self) -> KafkaError:
-        """What has ended the producer for good: it tells when it is asked for anything about its transaction."""
-        try:
-            self._producer.commit_transaction(_SECONDS)
-        except KafkaException as error:
-            cause: KafkaError = error.args[0]
-            return cause
-        return KafkaError(KafkaError._FATAL)
-
-    def _translate(self, error: KafkaError) -> Exception:
-        servers = self._config.bootstrap_servers
-        if error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED):
-            return UsageError(
-                f"another replay for bridge '{self._config.bridge_id}' took over; go on there or start again"
-            )
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            return HardFailureError(
-                f"a dead letter is larger than '{self._config.journal.topic}' takes; raise its max.message.bytes"
-            )
-        if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
-            return UnreachableError(f"Kafka at {servers} does not answer ({error.str()}); is it running?")
-        return HardFailureError(f"Kafka at {servers} refuses the replay: {error.str()}")
 
 
 def _select(reader: Reader, positions: Sequence[Position] | None) -> Iterable[Located]:
     if positions is None:
         # What is replayed now and fails again comes back as a new dead letter; it must not be replayed in this run.
-        ends = {partition: high for partition, (_, high) in reader.bounds().items()}
-        return (located for located in reader.read() if located.position.offset < ends[located.position.partition])
+        return reader.present()
     return [reader.at(position.partition, position.offset) for position in dict.fromkeys(positions)]
 
 
-def _judged(letter: DeadLetter, done: dict[Position, str]) -> Replayed | None:
-    """What is known without trying; None: it can be replayed."""
-    if (copy := done.get(letter.position)) is not None:
-        return Replayed(letter.position, Outcome.ALREADY_REPLAYED, copy)
+def _judged(letter: DeadLetter, entry: Entry | None, options: Options, max_replays: int) -> _Verdict:
+    if entry is not None and not (options.force and entry.action is Action.DISCARDED):
+        return _past(entry)
     if letter.truncated:
-        return Replayed(letter.position, Outcome.NOT_REPLAYABLE, _cut(letter))
-    expires = Message.from_record(letter.located.record).headers.get("JMSExpiration", "0")
-    if expires.isdecimal() and 0 < int(expires) <= time.time() * 1000:
-        return Replayed(letter.position, Outcome.NOT_REPLAYABLE, "it has expired since, so it would not be routed")
-    return None
+        return _Verdict(outcome=Outcome.NOT_REPLAYABLE, detail=_cut(letter))
+    if _has_expired(letter):
+        detail = "it has expired since, so it would not be routed"
+        return _Verdict(outcome=Outcome.NOT_REPLAYABLE, detail=detail)
+    if letter.replays < max_replays or options.force:
+        return _Verdict(Action.REPLAYED)
+    if options.quarantine:
+        detail = f"it was replayed {letter.replays} times and failed again; --force replays it"
+        return _Verdict(outcome=Outcome.NOT_REPLAYABLE, detail=detail)
+    return _Verdict(Action.QUARANTINED)
+
+
+def _past(entry: Entry) -> _Verdict:
+    """What was done before."""
+    by = f"by {entry.actor.user} on {entry.actor.host}, {entry.time}"
+    return _Verdict(outcome=_DONE[entry.action][2], detail=by if entry.action is Action.DISCARDED else entry.copy)
+
+
+def _has_expired(letter: DeadLetter) -> bool:
+    text = Message.from_record(letter.located.record).headers.get("JMSExpiration", "0")
+    return _MILLISECONDS.fullmatch(text) is not None and 0 < int(text) <= time.time() * 1000
 
 
 def _cut(letter: DeadLetter) -> str:
     if letter.journal_position:
         return f"its body was cut; the original ({letter.truncated} bytes) was at {letter.journal_position}"
     return f"its body was cut; the journal did not take the original ({letter.truncated} bytes)"
-
-
-def _already(config: Config, positions: Sequence[Position] | None) -> dict[Position, str]:
-    """Journal position by dead letter, from the audit; only of `positions` if given, so that memory stays small."""
-    wanted = None if positions is None else set(positions)
-    done: dict[Position, str] = {}
-    with Reader(config, audit_topic(config)) as reader:
-        for located in reader.read():
-            position = Position.parse((located.record.key or b"").decode("utf-8", "replace"), topic_of(config))
-            if wanted is None or position in wanted:
-                done[position] = (located.record.value or b"").decode("utf-8", "replace").partition(" ")[0]
-    return done
-
-
-def _exists(admin: AdminClient, topic: str) -> bool:
-    return topic in admin.list_topics(timeout=_SECONDS).topics
-
-
-def _create_audit(config: Config) -> None:
-    topic = audit_topic(config)
-    admin = _admin(config)
-    if _exists(admin, topic):
-        return
-    new = NewTopic(topic, 1, config.journal.replication, config={"cleanup.policy": "compact"})
-    try:
-        admin.create_topics([new], operation_timeout=_SECONDS)[topic].result(_SECONDS)
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            msg = f"topic '{topic}' for the audit of replays cannot be created: {error.args[0].str()}"
-            raise HardFailureError(msg) from error
-
-
-def _admin(config: Config) -> AdminClient:
-    settings: dict[str, str | int | float | bool] = {**librdkafka(config, "admin")}
-    return AdminClient(settings, logger=SILENT)

@@ -122,6 +122,7 @@ class EmbeddedKafka(JvmServer):
         # `log_level` 0: what librdkafka says of a broker that is still coming up helps nobody.
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         try:
-            return bool(client.list_topics(timeout=1).brokers)
+            # A new client has to connect first, which takes more than a second on a busy machine.
+            return bool(client.list_topics(timeout=5).brokers)
         except KafkaException:
             return False

@@ -28,8 +28,8 @@ class EmbeddedServer(ABC):
 
     title: ClassVar[str]
     """Its name for people."""
-    ready_seconds: ClassVar[float] = 60.0
-    """How long it may take until it answers."""
+    ready_seconds: ClassVar[float] = 180.0
+    """How long it may take until it answers: after a crash, on a machine that does much else at the time."""
     causes: ClassVar[Sequence[re.Pattern[str]]] = ()
     """Lines of its output that tell why it ended, the most telling kind first; the group is what they say."""
 
@@ -79,7 +79,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether the broker serves requests now; returns within about a second."""
+        """Whether the broker serves requests now; returns within some seconds."""
 
     def _await_answer(self, process: ChildProcess, logged_before: int) -> None:
         deadline = time.monotonic() + self.ready_seconds

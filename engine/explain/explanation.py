@@ -157,7 +157,7 @@ def _steps(message: Message, config: Config) -> tuple[Step, ...]:
 def _failures(record: Record, message: Message, route: Route, config: Config) -> tuple[Failure, ...]:
     failures = []
     body = record.header(BODY) or BodyType.TEXT
-    if not (route.any_body or _convertible(body, message.body, route.conversion)):
+    if not _convertible(body, message.body, route.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
     name, key = _key(record, message, route)
@@ -204,13 +204,13 @@ def _destination(message: Message, route: Route, config: Config) -> str | None:
 
 
 def _convertible(kind: str, body: bytes, conversion: BodyConversion) -> bool:
-    if kind in (BodyType.TEXT, BodyType.BYTES):
+    if conversion is BodyConversion.ANY or kind in (BodyType.TEXT, BodyType.BYTES):
         return True
     if conversion is BodyConversion.AS_IS or kind not in (BodyType.MAP, BodyType.STREAM, BodyType.OBJECT):
         return False
     try:
         json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

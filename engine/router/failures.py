@@ -94,7 +94,7 @@ def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
 
 
 def _body(config: Config) -> Check:
-    any_routes = by_route(config, lambda route: "" if route.any_body else None)
+    any_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.ANY else None)
     json_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.JSON else None)
 
     def fails(row: Row) -> Column:

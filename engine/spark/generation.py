@@ -7,8 +7,8 @@
     <checkpoint>/7/stop.json      how far it was when it stopped in good order; missing after a crash
 
 Each start of the query makes a new generation from the one before (`engine.spark.recovery`), so Spark never resumes a
-checkpoint, and changed routes or another mode are nothing special. What is damaged or missing is refused: to guess
-here is to lose or to repeat messages.
+checkpoint, and changed routes or another mode are nothing special. What is damaged or missing is an error: to guess
+here is to lose or to repeat messages. The same is noted in Kafka (`engine.spark.notebook`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ import re
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-from engine.errors import HardFailureError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.spark.positions import Offsets, Topics
 
-__all__ = ["Committed", "Generation", "Generations", "Start"]
+__all__ = ["Committed", "DamagedError", "Generation", "Generations", "Place", "Start", "offsets"]
 
 _VERSION = 1
 _NUMBER = re.compile(r"[1-9]\d*")
+
+
+class DamagedError(Exception):
+    """What a generation has left cannot be read, or some of it is gone; the text says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,24 @@ class Start:
     bridge_id: str
     routes: str
     """The part of the properties file that decides what is routed where, as it was written."""
+    run: str = ""
+    """Name of this generation among all of all machines: a random text."""
+    after: str = ""
+    """The one that it continues; empty for the first."""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Start:
+        """From its fields as JSON has them. KeyError, TypeError, ValueError or AttributeError if they make no sense."""
+        return cls(
+            journal=fields["journal"],
+            journal_id=fields["journal_id"],
+            positions=offsets(fields["positions"]),
+            outputs={topic: offsets(each) for topic, each in fields["outputs"].items()},
+            bridge_id=fields["bridge_id"],
+            routes=fields["routes"],
+            run=fields.get("run", ""),
+            after=fields.get("after", ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,17 @@ class Committed:
     """The offset after the last one routed, by journal partition."""
     time_ms: int
     """When the interval began. Later ones began, and so published, after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a generation was, as far as it was written down."""
+
+    start: Start
+    committed: Committed | None
+    """None if there was no interval yet."""
+    stopped: Offsets | None
+    """The last offset that it decided on, by journal partition; None after a crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,85 +108,76 @@ class Generation:
         """Spark's own."""
         return self.folder / "spark"
 
-    def committed(self) -> Committed | None:
-        """The last interval that was committed; None if there was none yet.
+    def place(self) -> Place:
+        """Where it was; DamagedError if that cannot be told."""
+        return Place(self.start, self.committed(), self.stopped())
 
-        Raises:
-            HardFailureError: Spark's files are damaged, or some are gone.
-        """
-        commits, offsets = (_numbered(self.checkpoint / name) for name in ("commits", "offsets"))
+    def commits(self) -> int:
+        """Number of the last interval that Spark has committed; -1 if there was none yet."""
+        return max(_numbered(self.checkpoint / "commits"), default=-1)
+
+    def committed(self) -> Committed | None:
+        """That interval; DamagedError if Spark's files are damaged, or some are gone."""
+        commits, written = (_numbered(self.checkpoint / name) for name in ("commits", "offsets"))
         # The offsets of one interval more are there when it was cut short.
-        if not commits and len(offsets) > 1:
-            _refuse(self.folder.parent, f"{self.checkpoint / 'commits'} has no commits any more")
+        if not commits and len(written) > 1:
+            raise DamagedError(f"{self.checkpoint / 'commits'} has no commits any more")
         if not commits:
             return None
         last = max(commits)
-        if last not in offsets:
-            _refuse(self.folder.parent, f"{self.checkpoint / 'offsets' / str(last)} is missing")
-        _check_commit(commits[last], self.folder.parent)
-        return _committed(offsets[last], self.start.journal, self.folder.parent)
+        if last not in written:
+            raise DamagedError(f"{self.checkpoint / 'offsets' / str(last)} is missing")
+        _check_commit(commits[last])
+        return _committed(written[last], self.start.journal)
 
     def stop(self, decided: Offsets) -> None:
         """Everything up to and including `decided`, by journal partition, is published or was dropped on purpose."""
         _write(self.folder / "stop.json", {"version": _VERSION, "decided": decided})
 
     def stopped(self) -> Offsets | None:
-        """What `stop` was told; None after a crash."""
+        """What `stop` was told; None after a crash; DamagedError if it cannot be read."""
         path = self.folder / "stop.json"
         if not path.exists():
             return None
         try:
-            return _offsets(_read(path)["decided"])
+            return offsets(_read(path)["decided"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            _refuse(self.folder.parent, f"{path} is damaged: {error!r}", error)
+            raise DamagedError(f"{path} is damaged: {error!r}") from error
 
 
 class Generations:
     """The generations in a checkpoint folder."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
 
     def newest(self) -> Generation | None:
-        """The last one; None on the first start ever.
-
-        Raises:
-            HardFailureError: it is damaged, or gone.
-        """
-        found = _numbered(self._root)
+        """The last one; None on the first start ever; DamagedError if it is damaged, or gone."""
+        found = _numbered(self.root)
         if not found:
-            if (self._root / "begun").exists():
-                _refuse(self._root, f"{self._root} has no generation any more")
+            if (self.root / "begun").exists():
+                raise DamagedError(f"{self.root} has no generation any more")
             return None
         folder = found[max(found)]
         try:
-            fields = _read(folder / "start.json")
-            start = Start(
-                journal=fields["journal"],
-                journal_id=fields["journal_id"],
-                positions=_offsets(fields["positions"]),
-                outputs={topic: _offsets(each) for topic, each in fields["outputs"].items()},
-                bridge_id=fields["bridge_id"],
-                routes=fields["routes"],
-            )
+            return Generation(folder, Start.of(_read(folder / "start.json")))
         except FileNotFoundError as error:
-            _refuse(self._root, f"{folder / 'start.json'} is missing", error)
+            raise DamagedError(f"{folder / 'start.json'} is missing") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            _refuse(self._root, f"{folder / 'start.json'} is damaged: {error!r}", error)
-        return Generation(folder, start)
+            raise DamagedError(f"{folder / 'start.json'} is damaged: {error!r}") from error
 
     def create(self, start: Start) -> Generation:
         """A new generation; when this returns it is on disk, and older ones are gone."""
-        self._root.mkdir(parents=True, exist_ok=True)
-        for stale in self._root.glob("*.tmp"):
+        self.root.mkdir(parents=True, exist_ok=True)
+        for stale in self.root.glob("*.tmp"):
             shutil.rmtree(stale)
-        older = _numbered(self._root)
-        folder = self._root / str(max(older, default=0) + 1)
+        older = _numbered(self.root)
+        folder = self.root / str(max(older, default=0) + 1)
         draft = folder.with_name(folder.name + ".tmp")
         draft.mkdir()
         _write(draft / "start.json", {"version": _VERSION, **asdict(start)})
         draft.rename(folder)
-        _write(self._root / "begun", {"version": _VERSION})
+        _write(self.root / "begun", {"version": _VERSION})
         for old in older.values():
             shutil.rmtree(old)
         return Generation(folder, start)
@@ -168,24 +190,25 @@ def _numbered(folder: Path) -> dict[int, Path]:
     return {int(path.name): path for path in folder.iterdir() if path.name == "0" or _NUMBER.fullmatch(path.name)}
 
 
-def _check_commit(path: Path, root: Path) -> None:
+def _check_commit(path: Path) -> None:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if not lines or not lines[0].startswith("v"):
-        _refuse(root, f"{path} is damaged")
+        raise DamagedError(f"{path} is damaged")
 
 
-def _committed(path: Path, journal: str, root: Path) -> Committed:
+def _committed(path: Path, journal: str) -> Committed:
     """Reads a file of Spark's offset log: its version, settings, then a line for each source."""
     try:
         version, settings, source, *_ = path.read_text(encoding="utf-8").splitlines()
         if version != "v1":
-            _refuse(root, f"{path} has format {version!r}, not 'v1'")
-        return Committed(_offsets(json.loads(source)[journal]), int(json.loads(settings)["batchTimestampMs"]))
+            raise DamagedError(f"{path} has format {version!r}, not 'v1'")
+        return Committed(offsets(json.loads(source)[journal]), int(json.loads(settings)["batchTimestampMs"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        _refuse(root, f"{path} is damaged: {error!r}", error)
+        raise DamagedError(f"{path} is damaged: {error!r}") from error
 
 
-def _offsets(fields: Mapping[str, Any]) -> Offsets:
+def offsets(fields: Mapping[str, Any]) -> Offsets:
+    """Offsets by partition, from fields of JSON, whose names are texts."""
     return {int(partition): int(offset) for partition, offset in fields.items()}
 
 
@@ -210,12 +233,3 @@ def _write(path: Path, fields: Mapping[str, Any]) -> None:
         handle = os.open(folder, os.O_RDONLY)
         os.fsync(handle)
         os.close(handle)
-
-
-def _refuse(root: Path, what: str, cause: Exception | None = None) -> NoReturn:
-    msg = (
-        f"the router's checkpoint cannot be used: {what}. "
-        f"Either restore {root} from a copy, or remove it: the router then begins at the first record the journal "
-        "still holds, and publishes again what it had published before"
-    )
-    raise HardFailureError(msg) from cause

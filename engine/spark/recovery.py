@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import time
+import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,17 +27,19 @@ from engine.errors import HardFailureError
 from engine.router import route
 from engine.spark.generation import Start
 from engine.spark.positions import KafkaUnavailableError
-from engine.spark.published import find
+from engine.spark.published import Published, find, records, slices
 from engine.spark.session import running_tasks
 from engine.spark.topics import limits, resolved
 from routes.config import loads
-from routes.config.reader import read
+from routes.config.reader import read_text
 from routes.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
-    from engine.spark.generation import Generation, Generations
+    from engine.spark.generation import Generation, Generations, Place
     from engine.spark.meter import Meter
     from engine.spark.pipes import Pipes
     from engine.spark.positions import KafkaOffsets, Offsets, Topics
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Recovery", "outputs", "routes_text"]
 
 _ROUTING = re.compile(r"(?:bridge|routing|routes)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
+_SLICE_RECORDS = 1_000_000
 _MARGIN_MS = 60_000
 """How far the clocks of this machine and of Kafka may be apart."""
 _STILL_SECONDS, _STILL_TIMES = 0.25, 3
@@ -66,16 +70,17 @@ class Recovery:
     generations: Generations
     tally: Tally
     meter: Meter
+    tell: Callable[[str], None]
+    """Is told how far it is, in one line for users."""
 
-    def run(self) -> Generation:
-        """The new generation.
+    def run(self, last: Place | None) -> Generation:
+        """The new generation, from where the last one was.
 
         Raises:
-            HardFailureError: the checkpoint is damaged, or the journal is not the one it belongs to.
+            HardFailureError: the journal is not the one that the last one belongs to.
             KafkaUnavailableError: Kafka does not answer.
         """
         journal = self.config.journal.topic
-        last = self.generations.newest()
         starts, ends = (found.get(journal, {}) for found in (self.kafka.starts([journal]), self._journal_ends()))
         positions = dict(starts) if last is None else self._resume(last, starts, ends)
         start = Start(
@@ -85,6 +90,8 @@ class Recovery:
             outputs=self.kafka.ends(outputs(self.config)),
             bridge_id=self.config.bridge_id,
             routes=routes_text(self.config),
+            run=uuid.uuid4().hex,
+            after=last.start.run if last else "",
         )
         generation = self.generations.create(start)
         _log.info("router starts", generation=generation.number, positions=positions)
@@ -93,11 +100,10 @@ class Recovery:
     def _journal_ends(self) -> Topics:
         return self.kafka.ends([self.config.journal.topic])
 
-    def _resume(self, last: Generation, starts: Offsets, ends: Offsets) -> Offsets:
+    def _resume(self, last: Place, starts: Offsets, ends: Offsets) -> Offsets:
         self._same_journal(last.start)
-        committed = last.committed()
+        committed, stopped = last.committed, last.stopped
         positions = {**starts, **last.start.positions, **(committed.positions if committed else {})}
-        stopped = last.stopped()
         if stopped is not None:
             positions = {partition: max(at, stopped.get(partition, -1) + 1) for partition, at in positions.items()}
         self._within(positions, ends)
@@ -119,20 +125,18 @@ class Recovery:
             raise HardFailureError(msg)
         identity = self.kafka.identity(journal)
         if start.journal_id and identity and identity != start.journal_id:
-            self._recreated()
+            raise self._refused("was deleted and created again", "")
 
     def _within(self, positions: Offsets, ends: Offsets) -> None:
         if any(at > ends.get(partition, 0) for partition, at in positions.items()):
-            self._recreated()
+            # What is noted there is about this journal, too, and would count without a checkpoint.
+            raise self._refused("has lost its end", f", and the topic {self.config.journal.state_topic!r}")
 
-    def _recreated(self) -> None:
-        checkpoint = self.config.router.checkpoint
-        msg = (
-            f"the journal {self.config.journal.topic!r} was deleted and created again, or lost its end, since the "
-            f"router last ran. Either restore it, or remove {checkpoint}: the router then routes "
-            "everything that the journal holds now"
+    def _refused(self, what: str, beside: str) -> HardFailureError:
+        return HardFailureError(
+            f"the journal {self.config.journal.topic!r} {what} since the router last ran. Either restore it, or remove "
+            f"{self.config.router.checkpoint}{beside}: the router then routes everything that the journal holds now"
         )
-        raise HardFailureError(msg)
 
     def _kept(self, positions: Offsets, starts: Offsets) -> Offsets:
         """The positions, moved to where the journal begins now."""
@@ -152,14 +156,24 @@ class Recovery:
         before, after = self._written(routes, start, since_ms)
         if before == after:
             return positions
-        outputs_now = self.pipes.range(before, after, committed=False)
-        published = find(outputs_now, start.journal, start.bridge_id, positions)
+        published = self._published(start, positions, before, after)
         highest = published.highest
         behind = {partition: highest.get(partition, at - 1) + 1 for partition, at in positions.items()}
         if sum(behind.values()) - sum(positions.values()) > published.count:
             journal = self.pipes.range({start.journal: positions}, {start.journal: behind}, committed=True)
             self._publish(routes, published.missing_in(journal), set(after))
         return behind
+
+    def _published(self, start: Start, positions: Offsets, before: Topics, after: Topics) -> Published:
+        """The positions in those parts of the outputs."""
+        found, read, total = Published(), 0, records(before, after)
+        for starts, ends in slices(before, after, _SLICE_RECORDS):
+            self.tell(f"recovering: {read:,} of {total:,} records read")
+            frame = self.pipes.range(starts, ends, committed=False)
+            found |= find(frame, start.journal, start.bridge_id, positions)
+            read += records(starts, ends)
+        self.tell(f"recovering: publishing what the last run left out of {found.count:,} messages")
+        return found
 
     def _routes(self, start: Start) -> Config:
         """The configuration as it is, with the routes of the last run."""
@@ -230,5 +244,5 @@ def outputs(config: Config) -> list[str]:
 
 def routes_text(config: Config) -> str:
     """The lines of the properties file that decide what is routed where; those with passwords are not among them."""
-    entries = (entry for entry in read(config.path).entries if _ROUTING.fullmatch(entry.key))
+    entries = (entry for entry in read_text(config.text).entries if _ROUTING.fullmatch(entry.key))
     return "".join("\n".join(entry.source).rstrip("\n") + "\n" for entry in entries)

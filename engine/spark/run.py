@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.spark.failures import query_failure, send_failure
+from engine.spark.positions import KafkaUnavailableError
 from engine.spark.session import running_tasks
 
 if TYPE_CHECKING:
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from engine.spark.generation import Generation
     from engine.spark.lag import LagSampler
     from engine.spark.meter import Meter
+    from engine.spark.notebook import Notebook
     from engine.spark.positions import Offsets
     from engine.spark.tally import Reading, Tally
 
 __all__ = ["Run"]
 
 _DRAIN_SECONDS, _FLUSH_SECONDS, _POLL_SECONDS = 5.0, 10.0, 0.1
+_NOTE_SECONDS = 3.0
 
 _log = structlog.get_logger(__name__)
 
@@ -40,6 +43,7 @@ class Run:
         sampler: LagSampler,
         tally: Tally,
         meter: Meter,
+        notebook: Notebook,
     ) -> None:
         self._spark = spark
         self._generation = generation
@@ -47,6 +51,9 @@ class Run:
         self._sampler = sampler
         self._tally = tally
         self._meter = meter
+        self._notebook = notebook
+        self._noted = -1
+        self._noted_at = 0.0
 
     def measure(self) -> Reading:
         """Publishes the figures of this moment."""
@@ -66,6 +73,14 @@ class Run:
             # Spark itself would notice at the next record of the same partition, or at the end of the interval.
             raise send_failure(reading.failure)
 
+    def note(self) -> None:
+        """Notes in Kafka what Spark has committed, a few seconds later; what does not get through waits."""
+        now, commits = time.monotonic(), self._generation.commits()
+        if commits != self._noted and now - self._noted_at > _NOTE_SECONDS:
+            self._noted, self._noted_at = commits, now
+            self._notebook.note(self._generation.committed())
+        self._write_note()
+
     def stop(self, *, drain: bool) -> None:
         """Stops the query and writes down how far it is, if everything it decided has arrived in Kafka."""
         if drain:
@@ -78,9 +93,20 @@ class Run:
         if reading.settled and not running_tasks(self._spark) and query_failure(self._query) is None:
             decided = {partition: at - 1 for partition, at in self._next(reading).items()}
             self._generation.stop(decided)
+            self._notebook.note(self._generation.committed(), decided)
+            _wait(self._write_note, _DRAIN_SECONDS)
             _log.info("router stopped", positions=decided)
         else:
             _log.warning("router stopped with records under way; the next start finds out what has arrived")
+
+    def _write_note(self) -> bool:
+        """Whether Kafka has all notes."""
+        try:
+            self._notebook.write()
+        except KafkaUnavailableError as error:
+            _log.debug("the router's place is not noted yet", why=str(error))
+            return False
+        return True
 
     def _drained(self) -> bool:
         self._sampler.sample()

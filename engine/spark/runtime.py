@@ -8,13 +8,13 @@ Failures are of three kinds. What only a person can put right ends the router wi
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka import librdkafka
 from engine.router import route
 from engine.spark import session
@@ -22,9 +22,12 @@ from engine.spark.failures import StoppedByPolicyError, spark_failure
 from engine.spark.generation import Generations
 from engine.spark.lag import LagSampler
 from engine.spark.lease import Lease
+from engine.spark.limit import limited
 from engine.spark.meter import Meter
+from engine.spark.notebook import Notebook
 from engine.spark.outage import Outage
 from engine.spark.pipes import Pipes
+from engine.spark.place import last_place
 from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 from engine.spark.recovery import Recovery, outputs
 from engine.spark.run import Run
@@ -32,17 +35,18 @@ from engine.spark.tally import Tally
 from engine.spark.topics import check_topics, limits, resolved
 from engine.telemetry.meters import RouterMetrics
 from engine.telemetry.status import State
-from engine.topics import ensure_journal
+from engine.topics import ensure_journal, ensure_state_topic
 from routes.model import RouterMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Event
 
     from engine.spark.generation import Generation
     from engine.telemetry.status import Reporter
     from routes.model import Config
 
-__all__ = ["run_router"]
+__all__ = ["Revisions", "run_router"]
 
 _READ_SECONDS = 1.0
 _SILENCE_SECONDS = 8.0
@@ -54,21 +58,51 @@ _LEASE_SECONDS = 30.0
 _log = structlog.get_logger(__name__)
 
 
-def run_router(config: Config, status: Reporter, stop: Event) -> None:
+class Revisions(Protocol):
+    """Where a router that runs is given newer configurations."""
+
+    def newer(self) -> Config | None:
+        """One that is newer than what this returned before; None if there is none."""
+
+    def in_force(self) -> None:
+        """What `newer` returned last is what messages are routed by now."""
+
+
+class _NoRevisions:
+    def newer(self) -> None:
+        return None
+
+    def in_force(self) -> None:
+        pass
+
+
+def run_router(
+    config: Config,
+    status: Reporter,
+    stop: Event,
+    may_publish_until: Callable[[], float | None] = lambda: None,
+    revisions: Revisions | None = None,
+) -> None:
     """Routes the journal until `stop` is set, then ends in good order.
+
+    `revisions` is asked every second. A newer configuration begins where the one before it has ended: between two
+    generations. `may_publish_until` is what `engine.spark.limit` passes on.
 
     Raises:
         BridgeError: what has to be put right before the router can run again; see `engine.errors`.
-        RuntimeError: it ended for a reason that a new process may not meet.
+        ServerEndedError: Spark's JVM is gone.
+        RuntimeError: it ended for another reason that a new process may not meet.
     """
+    ensure_state_topic(config)
     spark = session.start(config, ensure_journal(config))
     try:
         lease = Lease(spark, config.router.checkpoint, _LEASE_SECONDS)
-        _Router(config, status, Pipes(spark, config)).run(stop)
+        with limited(spark, may_publish_until):
+            _Router(config, status, Pipes(spark, config), revisions or _NoRevisions()).run(stop)
         lease.release()
-    except Py4JNetworkError as error:
+    except (Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's Java process has ended; {session.log_file(config)} may say why"
-        raise RuntimeError(msg) from error
+        raise ServerEndedError(msg) from error
     finally:
         session.close(spark)
 
@@ -76,8 +110,10 @@ def run_router(config: Config, status: Reporter, stop: Event) -> None:
 class _Router:
     """One run of the router, over any number of queries."""
 
-    def __init__(self, config: Config, status: Reporter, pipes: Pipes) -> None:
+    def __init__(self, config: Config, status: Reporter, pipes: Pipes, revisions: Revisions) -> None:
         self._config = config
+        self._revisions = revisions
+        self._is_new = False
         self._status = status
         self._kafka = KafkaOffsets(librdkafka(config, "admin"))
         self._pipes = pipes
@@ -86,10 +122,12 @@ class _Router:
         self._meter = Meter(self._metrics)
         self._outage = Outage(config)
         self._generations = Generations(config.router.checkpoint)
+        self._notebook = Notebook(config)
 
     def run(self, stop: Event) -> None:
         while not stop.is_set():
             try:
+                self._renew()
                 self._status.state(State.STARTING, "finding out what the last run has published")
                 config = resolved(self._config)
                 self._route(config, self._recovered(config), stop)
@@ -98,8 +136,26 @@ class _Router:
             except (KafkaUnavailableError, StoppedByPolicyError) as error:
                 self._retry(error, stop)
 
+    def _renew(self) -> bool:
+        """Takes a newer configuration, if there is one; whether there is one that is not in force yet."""
+        if (config := self._revisions.newer()) is not None:
+            self._config, self._is_new = config, True
+            self._metrics.prepare(config)
+        return self._is_new
+
     def _recovered(self, config: Config) -> Generation:
-        return Recovery(config, self._pipes, self._kafka, self._generations, self._tally, self._meter).run()
+        self._notebook.open()
+        journal_id = self._kafka.identity(config.journal.topic)
+        last = last_place(self._generations, self._notebook.read(), journal_id)
+        recovery = Recovery(
+            config, self._pipes, self._kafka, self._generations, self._tally, self._meter, self._tell_progress
+        )
+        generation = recovery.run(last)
+        self._notebook.begin(generation)
+        return generation
+
+    def _tell_progress(self, what: str) -> None:
+        self._status.state(State.STARTING, what)
 
     def _retry(self, error: Exception, stop: Event) -> None:
         """Waits before the next attempt, if another one may help."""
@@ -122,13 +178,21 @@ class _Router:
         query = self._pipes.start(self._tally.counted(routed), generation.checkpoint)
         consumer = librdkafka(config, "consumer")
         sampler = LagSampler(self._kafka, consumer, config.journal.topic, outputs(config), start.positions)
-        run = Run(self._pipes.spark, generation, query, sampler, self._tally, self._meter)
+        run = Run(self._pipes.spark, generation, query, sampler, self._tally, self._meter, self._notebook)
+        if self._is_new:
+            self._is_new = False
+            self._revisions.in_force()
         try:
             begun = time.monotonic()
             while not stop.wait(_READ_SECONDS):
                 run.check(run.measure())
+                run.note()
                 self._check(sampler)
                 self._tell(sampler, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
+                if self._renew():
+                    # Messages go on coming in: what is in the journal is routed by the new routes.
+                    run.stop(drain=False)
+                    return
             self._status.state(State.STOPPING)
             run.stop(drain=config.router.mode is RouterMode.REALTIME)
         finally:

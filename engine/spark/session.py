@@ -55,12 +55,17 @@ _JAVA_OPTIONS = (
     "-XX:-DontCompileHugeMethods",
 )
 
+_SETTINGS = "spark-defaults.conf"
+_SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
+"""As `routes.config.secrets` knows secrets by their names; Spark's own leaves out half of them."""
+
 _DEFAULTS = {
     "spark.app.name": "jms-bridge",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
+    "spark.redaction.regex": _SENSITIVE,
     "spark.ui.showConsoleProgress": "false",
     # What Spark remembers of finished jobs for its page; a query that runs for weeks has many.
     "spark.ui.retainedJobs": "20",
@@ -145,6 +150,9 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
         except PySparkRuntimeError as error:
             msg = f"Spark's Java process does not start: {_last_line(log)} (all of it: {log})"
             raise SetupError(msg) from error
+        finally:
+            # It has been read, and may have passwords in it.
+            (folder / _SETTINGS).unlink()
         conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
         return SparkSession(SparkContext(gateway=gateway, conf=conf))
 
@@ -198,11 +206,13 @@ def _write_settings(folder: Path, log: Path, settings: Mapping[str, str], jars: 
     # They come before those of spark.driver.extraJavaOptions, which a user may set.
     merged.setdefault("spark.driver.defaultJavaOptions", " ".join(_java_options(merged["spark.driver.memory"])))
     lines = "".join(f"{name} {_escaped(value)}\n" for name, value in merged.items())
-    for name, text in (("spark-defaults.conf", lines), ("log4j2.properties", _LOG4J.format(log=log.absolute()))):
-        path = folder / name
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8")
+    for name, text in ((_SETTINGS, lines), ("log4j2.properties", _LOG4J.format(log=log.absolute()))):
+        # At once: another bridge, which stands by in the same folder, may be reading it.
+        draft = folder / f"{name}.{os.getpid()}"
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(folder / name)
 
 
 def _java_options(memory: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Makes sure that no two bridges run the same part on the same data folder.
+"""Makes sure that no two bridges run the same part on the same data folder, where no election does (`election`).
 
 Each part holds a locked file for as long as one of its processes lives: children inherit it, so that a part whose
 supervisor was killed is not started a second time while the first is still ending. The lock goes with its processes;
@@ -34,6 +34,10 @@ def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
     """
     held: dict[str, int] = {}
     try:
+        (folder / "locks").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    try:
         for part in parts:
             held[part] = _lock(folder, part)
         yield held
@@ -45,11 +49,9 @@ def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
 def _lock(folder: Path, part: str) -> int:
     file = folder / "locks" / (re.sub(r"[^\w.-]", "-", part) + ".lock")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        message = f"embedded.data={folder} cannot be written: {error.strerror}; make it writable or choose another"
-        raise SetupError(message) from error
+        raise _unwritable(folder, error) from error
     deadline = time.monotonic() + _ENDING_SECONDS
     while not _try(descriptor):
         owner = file.read_text().strip()
@@ -64,6 +66,10 @@ def _lock(folder: Path, part: str) -> int:
     os.truncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
+
+
+def _unwritable(folder: Path, error: OSError) -> SetupError:
+    return SetupError(f"embedded.data={folder} cannot be written: {error.strerror}; make it writable or choose another")
 
 
 def _try(descriptor: int) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from routes.model import BrokerConfig, Config
 
-__all__ = ["ARTEMIS", "KAFKA", "NATS", "ROUTER", "SERVERS", "Part", "Stage", "parts"]
+__all__ = ["ARTEMIS", "KAFKA", "NATS", "ROUTER", "SERVERS", "Part", "Stage", "parts", "stands_for_election"]
 
 KAFKA = "kafka"
 ARTEMIS = "artemis"
@@ -68,6 +68,14 @@ def parts(config: Config, only: str | None = None) -> tuple[Part, ...]:
         raise UsageError(message)
     names = {part.name for part in chosen}
     return tuple(replace(part, needs=tuple(need for need in part.needs if need in names)) for part in chosen)
+
+
+def stands_for_election(only: str | None) -> bool:
+    """Whether parts chosen by `only` work in one bridge at a time: where the router is among them.
+
+    Sources and sinks that run by themselves share their work with others of their name.
+    """
+    return only in (None, ROUTER)
 
 
 def _all(config: Config) -> list[Part]:

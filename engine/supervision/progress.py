@@ -45,6 +45,7 @@ class Progress:
         self._began = time.monotonic()
         self._shown = {part.name: State.DOWN for part in parts}
         self._complete = False
+        self._why = ""
         self._waiting = self._console.status("") if self._console.is_terminal else None
 
     def begin(self) -> None:
@@ -59,7 +60,7 @@ class Progress:
     def show(self, statuses: Sequence[Status]) -> None:
         """Prints what has changed since the last call, and what to do next when everything is ready at last."""
         for status in statuses:
-            if status.state is not self._shown[status.component]:
+            if status.state is not self._shown.get(status.component, State.DOWN):
                 self._shown[status.component] = status.state
                 if status.state is not State.STARTING:
                     self._line(status)
@@ -72,6 +73,14 @@ class Progress:
             self._next()
         elif self._waiting:
             self._waiting.update(f"[dim]{escape('; '.join(late))}[/]")
+
+    def standing(self, why: str) -> None:
+        """Why the bridge only stands by; nothing while it leads or is about to."""
+        if why == self._why:
+            return
+        self._why = why
+        if why:
+            self._print(f"  [yellow]-[/] standby: {escape(why)}")
 
     def stopping(self) -> None:
         """The user asked to stop."""
@@ -91,7 +100,7 @@ class Progress:
 
     def _next(self) -> None:
         seconds = time.monotonic() - self._began
-        self._print(f"[green]ready[/] after {seconds:.1f} s, metrics and health on [bold]{self._url}[/]")
+        self._print(f"[green]ready[/] after {seconds:.1f} s, status page and metrics on [bold]{self._url}[/]")
         commands = try_out(self._config)
         for label, command in zip(["try", *[""] * len(commands)], commands, strict=False):
             self._print(f"  {label:3}  [bold]{escape(command)}[/]")

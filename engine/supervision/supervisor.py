@@ -1,16 +1,20 @@
 """Runs a bridge: starts its parts as processes, keeps them running, and ends them in the right order.
 
-A part that dies is started again after a pause that doubles each time; an embedded broker is no exception, since its
+Of several bridges of one id only one is at work, the others stand by: their parts are started and wait (`election`). A
+part that dies is started again after a pause that doubles each time; an embedded broker is no exception, since its
 data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the bridge with the same line
 and exit code, and so does one that dies again and again before it was ever ready. What a part does is
-`worker`'s business, which parts there are is `parts`', and what a user sees is `progress`'.
+`worker`'s business, which parts there are is `parts`', how each is kept is `keeper`'s, what happens to a changed
+configuration is `reload`'s, and what a user sees is `progress`'.
 """
 
 from __future__ import annotations
 
+import math
 import signal
-import time
-from contextlib import contextmanager
+import sys
+import termios
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -19,24 +23,27 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from engine.embedded.java import find_java
-from engine.errors import HardFailureError, SetupError, SoftFailureError, UnreachableError, UsageError
 from engine.supervision.child import Child, command
+from engine.supervision.crew import Crew
 from engine.supervision.locks import hold
-from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts
+from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stands_for_election
+from engine.supervision.revision import Revision
 from engine.telemetry import logging
 from engine.telemetry.exposition import Merged
-from engine.telemetry.meters import BridgeMetrics
+from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics
 from engine.telemetry.status import State, StatusBoard
-from routes import config as configuration
+from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from engine.dead_letters.watch import Watch
+    from engine.supervision.election import Election
     from engine.supervision.parts import Part
     from engine.supervision.progress import Progress
-    from engine.telemetry.status import Status
+    from engine.supervision.reload import Reload
     from routes.model import Config
 
 __all__ = ["Supervisor", "run"]
@@ -45,18 +52,7 @@ INTERRUPTED = 130
 """Exit status after a second Ctrl-C."""
 
 _TICK_SECONDS = 0.1
-_FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 30.0
-_STEADY_SECONDS = 60.0
-"""A part that was ready for so long has no past."""
-_HOPELESS = 5
-"""So many deaths without being ready once end the bridge."""
-_PATIENCE_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
-"""How long each stage may take to stop before it is killed."""
-_KNOWN = {
-    error.exit_code: error
-    for error in (SetupError, HardFailureError, SoftFailureError, UnreachableError, UsageError, BridgeError)
-}
+_ANSWER_SECONDS = 10.0
 _log = structlog.get_logger(__name__)
 
 
@@ -69,24 +65,36 @@ def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: 
     if status_fd is not None:
         from engine.supervision import worker as child
 
-        return child.run(config_path, only or "", worker, status_fd)
-    config = configuration.load(config_path)
+        return child.run(only or "", worker, status_fd)
+    snapshot = Snapshot.take(config_path)
+    config = snapshot.load()
     logging.setup(config)
-    wanted = parts(config, only)
-    if any(part.name in (KAFKA, ARTEMIS, ROUTER) for part in wanted):
+    first = Revision(1, snapshot, config, parts(config, only))
+    if any(part.name in (KAFKA, ARTEMIS, ROUTER) for part in first.parts):
         find_java()
-    return _supervise(config, wanted)
+    return _supervise(first, only)
 
 
 class Supervisor:
     """The processes of one bridge. `run` belongs to the main thread, `stop` may come from any."""
 
     def __init__(
-        self, children: Sequence[Child], board: StatusBoard, metrics: BridgeMetrics, progress: Progress
+        self,
+        crew: Crew,
+        board: StatusBoard,
+        metrics: BridgeMetrics,
+        progress: Progress,
+        election: Election | None = None,
+        reload: Reload | None = None,
     ) -> None:
-        self._keepers = [_Keeper(child, board, metrics) for child in children]
+        """With an `election`, all but brokers work only while it says that this bridge leads."""
+        self._crew = crew
+        self._reload = reload
         self._board = board
+        self._metrics = metrics
         self._progress = progress
+        self._election = election
+        self._led = False
         self._stop = Event()
         self._at_once = Event()
 
@@ -94,13 +102,20 @@ class Supervisor:
         """Ends the bridge in order; the second call ends it at once."""
         (self._at_once if self._stop.is_set() else self._stop).set()
 
+    def reload(self) -> None:
+        """Has the configuration read again."""
+        if self._reload:
+            self._reload.request()
+
     def run(self) -> int:
         """Until `stop`, or the BridgeError of a part; nothing it started is left when it returns or raises."""
         self._progress.begin()
         try:
             while not self._stop.wait(_TICK_SECONDS):
-                for keeper in self._keepers:
-                    keeper.tend()
+                self._follow()
+                self._tend()
+                if self._reload:
+                    self._reload.step()
                 self._progress.show(self._board.all())
             self._progress.stopping()
         finally:
@@ -108,117 +123,176 @@ class Supervisor:
             self._end()
         return INTERRUPTED if self._at_once.is_set() else 0
 
+    def _tend(self) -> None:
+        for keeper in self._crew.keepers:
+            try:
+                keeper.tend(self._may_work_until(keeper.child))
+            except BridgeError as error:
+                if self._reload is None or not self._reload.undo(keeper.child.name, error):
+                    raise
+                break
+        self._crew.forget(self._crew.see_off(self._may_work_until))
+
+    def _follow(self) -> None:
+        """Stands for election as soon as there is a Kafka, and takes note of how it went."""
+        election = self._election
+        if election is None:
+            return
+        if self._crew.find(KAFKA) is None or self._board.get(KAFKA).state is State.READY:
+            election.start()
+        if election.failure:
+            raise election.failure
+        leads = election.leads
+        if leads is not self._led:
+            self._led = leads
+            (_log.info if leads else _log.warning)(
+                "this bridge leads" if leads else "this bridge does not lead any more"
+            )
+        self._metrics.leader(leads=leads)
+        self._progress.standing("" if leads else election.why_not)
+
+    def _may_work_until(self, child: Child) -> float:
+        return math.inf if self._election is None or child.part.stage is Stage.BROKER else self._election.until
+
     def _end(self) -> None:
         for stage in Stage:
-            children = [keeper.child for keeper in self._keepers if keeper.child.part.stage is stage]
-            for child in children:
-                child.ask_to_stop()
-            deadline = time.monotonic() + _PATIENCE_SECONDS[stage]
-            while any(child.running for child in children):
-                if self._at_once.is_set() or time.monotonic() > deadline:
-                    for child in children:
-                        child.kill()
+            if stage is Stage.BROKER and self._election:
+                # Nothing of this bridge works any more: the next one may begin.
+                self._election.resign()
+            self._crew.dismiss([k.child.name for k in self._crew.keepers if k.child.part.stage is stage])
+            while self._crew.leaving:
+                for name in self._crew.see_off(self._may_work_until, at_once=self._at_once.is_set()):
+                    self._board.down(name, "stopped")
                 self._at_once.wait(_TICK_SECONDS)
-                for child in children:
-                    if child.ended() is not None:
-                        self._board.down(child.name, "stopped")
+                for keeper in self._crew.keepers:
+                    keeper.may_work(self._may_work_until(keeper.child))
 
 
-class _Keeper:
-    """Keeps one part running."""
-
-    def __init__(self, child: Child, board: StatusBoard, metrics: BridgeMetrics) -> None:
-        self.child = child
-        self._board = board
-        self._metrics = metrics
-        self._start_at: float | None = 0.0
-        self._started = False
-        self._ready_since: float | None = None
-        self._deaths = 0
-        self._early_deaths = 0
-
-    def tend(self) -> None:
-        """Does what is due now: start, release, take note of readiness or of the end. Never waits."""
-        now = time.monotonic()
-        if (code := self.child.ended()) is not None:
-            self._ended(code, now)
-        elif not self.child.running:
-            self._start_if_due(now)
-        else:
-            self._watch(self._board.get(self.child.name), now)
-
-    def _start_if_due(self, now: float) -> None:
-        if self._start_at is not None and now >= self._start_at:
-            if self._started:
-                self._metrics.restarted(self.child.name)
-            self._started = True
-            self.child.start()
-
-    def _watch(self, status: Status, now: float) -> None:
-        if not self.child.released and all(
-            self._board.get(need).state is State.READY for need in self.child.part.needs
-        ):
-            self.child.release()
-        ready = status.state is State.READY
-        self._metrics.component(self.child.name, up=ready)
-        if not ready:
-            self._ready_since = None
-        elif self._ready_since is None:
-            self._ready_since = now
-            self._early_deaths = 0
-        elif now - self._ready_since > _STEADY_SECONDS:
-            self._deaths = 0
-
-    def _ended(self, code: int, now: float) -> None:
-        name = self.child.name
-        status = self._board.get(name)
-        self._metrics.component(name, up=False)
-        if status.exit_code is not None:
-            self._board.down(name, status.error or "")
-            raise _KNOWN.get(status.exit_code, BridgeError)(status.error)
-        why = status.error or (f"killed by signal {-code}" if code < 0 else f"ended with exit status {code}")
-        self._deaths += 1
-        self._early_deaths += self._ready_since is None
-        self._ready_since = None
-        if self._early_deaths >= _HOPELESS:
-            message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
-            raise BridgeError(message)
-        pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), _LONGEST_PAUSE_SECONDS)
-        self._start_at = now + pause
-        self._board.down(name, f"{why}; starting again in {pause:g} s")
-        _log.warning("a part of the bridge died", component=name, why=why, restart_in_seconds=pause)
-
-
-def _supervise(config: Config, wanted: Sequence[Part]) -> int:
+def _supervise(first: Revision, only: str | None) -> int:
     # Not imported by the children, which come through this module: a web server takes half a second to import.
+    from engine.page.app import pages
+    from engine.page.samples import Samples
+    from engine.page.view import View
+    from engine.supervision.election import Election
     from engine.supervision.progress import Progress
+    from engine.supervision.reload import Reload
     from engine.telemetry.http import HttpServer, application
 
-    names = [part.name for part in wanted]
-    board = StatusBoard(names, logging.Redactor(logging.secrets_of(config)))
+    config, elected = first.config, stands_for_election(only)
+    names = [part.name for part in first.parts]
+    clean = logging.Redactor(logging.secrets_of(config))
+    board = StatusBoard(names, clean)
     registry = CollectorRegistry()
     metrics = BridgeMetrics(registry, names, metadata.version("jms-bridge"), metadata.version("pyspark"))
     registry.register(Merged(board))
-    with (
-        hold(config.embedded.data, names) as locks,
-        HttpServer(config.http, application(board, registry)) as server,
-    ):
-        children = [Child(part, command(part, config.path), board, locks[part.name]) for part in wanted]
-        supervisor = Supervisor(children, board, metrics, Progress(config, wanted, server.url))
+    election = Election(config) if elected else None
+    with ExitStack() as stack:
+        locks = _Locks(stack, config, elected=elected)
+        locks.hold(first.parts)
+
+        def make(part: Part, revision: Revision) -> Child:
+            return Child(part, command(part, revision.snapshot.path), board, locks.held.get(part.name), revision)
+
+        def prepare(revision: Revision) -> None:
+            _check_topics(revision)
+            locks.hold(revision.parts)
+            secrets = logging.secrets_of(first.config) | logging.secrets_of(revision.config)
+            board.clean_with(logging.Redactor(secrets))
+
+        crew = Crew([make(part, first) for part in first.parts], board, metrics)
+        reload = Reload(first, only, crew, board, metrics, make, prepare)
+        watch = _watch(reload, election, clean)
+        if watch:
+            DeadLetterMetrics(registry, watch.census)
+        census = watch.census if watch else lambda: None
+        view = View(
+            board,
+            stack.enter_context(Samples(registry)),
+            lambda: reload.current.config,
+            lambda: reload.current.snapshot,
+            lambda: reload.state,
+            election,
+            census,
+            watch.is_open if watch else lambda _: None,
+        )
+        served = application(board, registry, election, census, lambda: reload.state, pages(view))
+        server = stack.enter_context(HttpServer(config.http, served, patient=_is_shared(config, election)))
+        if watch:
+            stack.enter_context(watch)
+        supervisor = Supervisor(crew, board, metrics, Progress(config, first.parts, server.url), election, reload)
         with _signals(supervisor):
             return supervisor.run()
 
 
+class _Locks:
+    """What makes sure that no other bridge runs the same parts in the same folder."""
+
+    def __init__(self, stack: ExitStack, config: Config, *, elected: bool) -> None:
+        self._stack = stack
+        self._config = config
+        self._elected = elected
+        self.held: dict[str, int] = {}
+        """A descriptor for each part's process."""
+
+    def hold(self, wanted: Sequence[Part]) -> None:
+        """Holds those of parts that are new; SetupError when another bridge has one of them."""
+        names = [name for name in _locked(self._config, wanted, elected=self._elected) if name not in self.held]
+        self.held |= self._stack.enter_context(hold(self._config.embedded.data, names))
+
+
+def _locked(config: Config, wanted: Sequence[Part], *, elected: bool) -> list[str]:
+    """The parts that one bridge at a time runs in a folder; of others an election decides, if Kafka is not a part."""
+    return [part.name for part in wanted if config.embedded_kafka or not elected or part.stage is Stage.BROKER]
+
+
+def _watch(reload: Reload, election: Election | None, clean: Callable[[str], str]) -> Watch | None:
+    """Who looks after the dead letters: of all processes of all bridges, the supervisor of the one that leads."""
+    from engine.dead_letters.watch import Watch
+
+    if election is None:
+        return None
+    return Watch(lambda: reload.current.config, lambda: election.leads, clean)
+
+
+def _check_topics(revision: Revision) -> None:
+    """Makes and checks what a router that takes new routes would fail on; a BridgeError says why."""
+    from engine import topics
+
+    if any(part.name == ROUTER for part in revision.parts):
+        for step in (topics.ensure_sink_topics, topics.create_missing, topics.check_topics):
+            step(revision.config, _ANSWER_SECONDS)
+
+
+def _is_shared(config: Config, election: Election | None) -> bool:
+    """Whether a bridge may stand by where another one serves its figures."""
+    return election is not None and not config.embedded_kafka
+
+
 @contextmanager
 def _signals(supervisor: Supervisor) -> Iterator[None]:
-    def handle(*_: object) -> None:
+    had_terminal = _has_terminal()
+
+    def stop(*_: object) -> None:
         # An event must not be set in the handler: the main thread it interrupts may hold the event's lock.
         Thread(target=supervisor.stop, daemon=True).start()
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, handle) for number in numbers}
+    def hang_up(*_: object) -> None:
+        # The same signal says that the terminal is gone, with whoever watched there.
+        gone = had_terminal and not _has_terminal()
+        Thread(target=supervisor.stop if gone else supervisor.reload, daemon=True).start()
+
+    handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: hang_up}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _has_terminal() -> bool:
+    try:
+        termios.tcgetattr(sys.__stdin__.fileno()) if sys.__stdin__ else None
+    except (OSError, ValueError, termios.error):
+        return False
+    return sys.__stdin__ is not None

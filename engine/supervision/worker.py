@@ -10,32 +10,33 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Condition, Event, Thread, Timer
 from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine.errors import UnreachableError
+from engine.errors import ServerEndedError, UnreachableError
 from engine.jars import jars
-from engine.supervision.child import GO
+from engine.supervision.child import GO, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER
 from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
-from routes import config as configuration
+from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from engine.embedded.server import EmbeddedServer
     from routes.model import Config
 
-__all__ = ["STOP_SECONDS", "Orders", "run", "serve"]
+__all__ = ["STOP_SECONDS", "Given", "Orders", "run", "serve"]
 
 STOP_SECONDS = 30.0
 """After this long a part that was asked to stop ends itself the hard way."""
@@ -43,13 +44,76 @@ STOP_SECONDS = 30.0
 _ALIVE_SECONDS = 0.5
 _ANSWER_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
-_PROMPT_SECONDS = 0.5
 _OBJECTS_BEFORE_A_SEARCH = 20_000
+_BUFFER_BYTES = 64 * 1024
+_MOST_FILES = 4
 _log = structlog.get_logger(__name__)
 
 
-class _ServerEndedError(Exception):
-    """An embedded server was killed or died. Started again by the supervisor, which says so, it goes on."""
+class Tenure:
+    """Until when this process may work. When that is over, it and all that it has started are killed.
+
+    No order to end could be obeyed as fast: a process that stood still (SIGSTOP, a virtual machine that was moved) goes
+    on where it was, and somebody else does its work by then.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._until: float | None = None
+
+    def extend(self, until: float) -> None:
+        """Until then (`time.monotonic`). From the first call on, it has an end."""
+        with self._changed:
+            if self._until is None:
+                Thread(target=self._watch, name="tenure", daemon=True).start()
+            self._until = until
+            self._changed.notify()
+
+    def until(self) -> float | None:
+        """The end as it is known now; None if there is none."""
+        return self._until
+
+    def _watch(self) -> None:
+        with self._changed:
+            while self._until is None or (seconds := self._until - time.monotonic()) > 0:
+                self._changed.wait(seconds)
+        _kill()
+
+
+class Given:
+    """The configurations that the supervisor has given so far: the first, and newer ones."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._newest: tuple[int, Snapshot] | None = None
+        self._taken = 0
+        self._closed = False
+
+    def put(self, number: int, snapshot: Snapshot) -> None:
+        """The newest from now on."""
+        with self._changed:
+            self._newest = number, snapshot
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Nobody needs to wait any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def first(self) -> tuple[int, Snapshot] | None:
+        """Waits for it; None if the part is to stop instead."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._newest or self._closed)
+        return self.newer()
+
+    def newer(self) -> tuple[int, Snapshot] | None:
+        """The newest, if it was not taken before."""
+        with self._changed:
+            if self._newest is None or self._newest[0] == self._taken:
+                return None
+            self._taken = self._newest[0]
+            return self._newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +123,48 @@ class Orders:
     go: Event = field(default_factory=Event)
     """The part may begin; also set when it is to stop instead, so that nobody waits in vain."""
     stop: Event = field(default_factory=Event)
+    tenure: Tenure = field(default_factory=Tenure)
+    given: Given = field(default_factory=Given)
 
 
-def run(config_path: Path, only: str, worker: int, status_fd: int) -> int:
-    """Runs the part `only` of a configuration as a child of a supervisor; returns the exit status of this process."""
+class _Revisions:
+    """Newer configurations for a router that runs, and the news of them for the supervisor."""
+
+    def __init__(self, given: Given, status: Reporter, environment: Mapping[str, str]) -> None:
+        self._given = given
+        self._status = status
+        self._environment = environment
+        self._number = 0
+
+    def newer(self) -> Config | None:
+        if (found := self._given.newer()) is None:
+            return None
+        self._number, snapshot = found
+        config = snapshot.load(self._environment)
+        logging.setup(config)
+        return config
+
+    def in_force(self) -> None:
+        self._status.works_by(self._number)
+
+
+def run(only: str, worker: int, status_fd: int) -> int:
+    """Runs the part `only` as a child of a supervisor, who gives the configuration; returns the exit status."""
     name = only if worker == 1 else f"{only}/{worker}"
 
     def work(status: Reporter, orders: Orders) -> None:
-        config = configuration.load(config_path)
+        if (first := orders.given.first()) is None:
+            return
+        number, snapshot = first
+        environment = dict(os.environ)
+        config = snapshot.load(environment)
         logging.setup(config)
+        status.works_by(number)
+        for variable in config.secret_variables:
+            # Not for the JVMs and servers that a part starts: whoever sees their environment sees no secret.
+            os.environ.pop(variable, None)
         structlog.contextvars.bind_contextvars(component=name)
-        _part(config, only, worker, status, orders)
+        _part(config, only, worker, status, orders, _Revisions(orders.given, status, environment))
 
     return serve(name, status_fd, work)
 
@@ -84,7 +179,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -
         except BridgeError as error:
             status.error(error)
             return error.exit_code
-        except _ServerEndedError as error:
+        except ServerEndedError as error:
             status.error(error, foreseen=True)
             return 1
         except Exception as error:
@@ -95,7 +190,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -
     return 0
 
 
-def _part(config: Config, only: str, worker: int, status: Reporter, orders: Orders) -> None:
+def _part(config: Config, only: str, worker: int, status: Reporter, orders: Orders, revisions: _Revisions) -> None:
     # What one part needs is not imported into the others: each is a process, and starts in a fraction of a second.
     if only == KAFKA:
         from engine.embedded import EmbeddedKafka
@@ -117,7 +212,7 @@ def _part(config: Config, only: str, worker: int, status: Reporter, orders: Orde
         nats = EmbeddedNats(config.embedded.data, config.embedded.nats_port)
         _serve(nats, f"{nats.url}, data in {nats.folder}", status, orders.stop)
     elif only == ROUTER:
-        _route(config, status, orders)
+        _route(config, status, orders, revisions)
     else:
         _connector(config, only, worker, status, orders)
 
@@ -129,26 +224,37 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
         while not stop.wait(_ALIVE_SECONDS):
             if not server.alive():
                 message = f"embedded {server.title} ended by itself; see {server.log}"
-                raise _ServerEndedError(message)
+                raise ServerEndedError(message)
         status.state(State.STOPPING)
     finally:
         server.stop()
 
 
-def _route(config: Config, status: Reporter, orders: Orders) -> None:
+def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisions) -> None:
     from engine import topics
     from engine.spark import runtime, session
+    from engine.spark.warm import warming
 
-    # A Kafka that is there already is looked at first, so that a missing topic is told at once. An embedded one takes
-    # seconds to start, and so does Spark: at the same time.
-    if not orders.go.wait(_PROMPT_SECONDS):
-        status.state(State.STARTING, "starting Spark")
-        session.start(config)
+    partitions: list[int] = []
+
+    def journal(config: Config, seconds: float) -> None:
+        partitions.append(topics.ensure_journal(config, seconds))
+
+    steps = journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
+    # A Kafka that is not the bridge's own is looked at first, so that a missing topic is told at once, by a bridge that
+    # stands by as well. An embedded one takes seconds to start, and so does Spark: at the same time.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
+    if not config.embedded_kafka and not _prepared(steps, config, status, orders.stop):
+        return
+    status.state(State.STARTING, "starting Spark")
+    spark = session.start(config, *partitions[-1:])
+    status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
+    if not config.embedded_kafka and not orders.go.is_set():
+        with warming(spark, config, lambda what: status.state(State.STARTING, what)):
+            orders.go.wait()
     orders.go.wait()
-    steps = topics.ensure_journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
-    if _prepared(steps, config, status, orders.stop):
-        runtime.run_router(config, status, orders.stop)
+    if not config.embedded_kafka or _prepared(steps, config, status, orders.stop):
+        runtime.run_router(config, status, orders.stop, orders.tenure.until, revisions)
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, orders: Orders) -> None:
@@ -158,7 +264,7 @@ def _connector(config: Config, only: str, worker: int, status: Reporter, orders:
     # of a source, and a quarter of that of a sink.
     gc.set_threshold(_OBJECTS_BEFORE_A_SEARCH, *gc.get_threshold()[1:])
     kind, _, name = only.partition(":")
-    status.state(State.STARTING, "waiting for its brokers")
+    status.state(State.STARTING, "waiting for its brokers, or to lead")
     orders.go.wait()
     if kind == "source":
         from engine.connectors.source_loop import run_source
@@ -196,8 +302,13 @@ def _listen(fd: int, orders: Orders) -> None:
     def obey() -> None:
         # A supervisor that was killed before it had read everything resets the connection.
         with suppress(ConnectionError):
-            while os.read(fd, 1) == GO:
-                orders.go.set()
+            for line, file in _lines(fd):
+                if line == GO:
+                    orders.go.set()
+                elif line.startswith(UNTIL):
+                    orders.tenure.extend(float(line.removeprefix(UNTIL)))
+                elif line.startswith(REVISION) and file is not None:
+                    orders.given.put(int(line.removeprefix(REVISION)), Snapshot.of(_content(file)))
         _stop(orders)
 
     Thread(target=obey, name="orders", daemon=True).start()
@@ -206,8 +317,34 @@ def _listen(fd: int, orders: Orders) -> None:
         signal.signal(number, lambda *_: Thread(target=_stop, args=(orders,), daemon=True).start())
 
 
+def _lines(fd: int) -> Iterator[tuple[bytes, int | None]]:
+    """What comes through the socket, line by line, each with the descriptor that came with it."""
+    received, files = b"", deque[int]()
+    with socket.socket(fileno=os.dup(fd)) as supervisor:
+        while True:
+            data, fds, *_ = socket.recv_fds(supervisor, _BUFFER_BYTES, _MOST_FILES, socket.MSG_CMSG_CLOEXEC)
+            if not data:
+                return
+            files.extend(fds)
+            *lines, received = (received + data).split(b"\n")
+            for line in lines:
+                yield line + b"\n", files.popleft() if line.startswith(REVISION) and files else None
+
+
+def _content(file: int) -> bytes:
+    """All of a file, which is then closed. Others read it at the same time, so that its position does not count."""
+    try:
+        content = b""
+        while read := os.pread(file, _BUFFER_BYTES, len(content)):
+            content += read
+        return content
+    finally:
+        os.close(file)
+
+
 def _stop(orders: Orders) -> None:
     orders.stop.set()
+    orders.given.close()
     orders.go.set()
     last_resort = Timer(STOP_SECONDS, _end_at_once)
     last_resort.daemon = True
@@ -216,6 +353,11 @@ def _stop(orders: Orders) -> None:
 
 def _end_at_once() -> None:
     _log.error("did not stop in time and is ended", seconds=STOP_SECONDS)
+    _kill()
+
+
+def _kill() -> None:
+    """Ends the process and all it has started."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -60,6 +60,13 @@ class Figures(Collector):
             series = self._values.setdefault(metric, {})
             series[labels] = series.get(labels, 0) + value
 
+    def forget(self, metric: Metric, *labels: str) -> None:
+        """A series that there is no more; all of the metric without labels."""
+        with self._lock:
+            series = self._values.get(metric, {})
+            for known in [labels] if labels else list(series):
+                series.pop(known, None)
+
     def set_histogram(
         self, metric: Metric, bounds: Sequence[float], cumulative: Sequence[int], total: float, count: int
     ) -> None:

@@ -2,76 +2,132 @@
 
     /metrics   figures of all processes, Prometheus' text format or OpenMetrics as the client asks
     /health    200 while the supervisor lives
-    /ready     200 when every component is ready, else 503; JSON says which is not, and why
-    /          links to the above
+    /ready     200 when every component is ready and the dead-letter topic can be reached, else 503; JSON says which
+               is not, and why, and how many dead letters there are, which alone is no fault. A bridge that stands by
+               is not ready: what looks for a place to send messages to must not find it. `/ready?standby=ok` is for
+               those who only want to know whether all is well
+    /          the status page, see `engine.page`
 
-What is served is read from the status board; nothing here talks to a broker.
+What is served here is read from the status board; nothing here talks to a broker. `/health` is open to everybody; who
+may see the rest is the business of `http_login`, how long a client may take that of `http_protocol`.
 """
 
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import socket
-from threading import Thread
-from typing import TYPE_CHECKING, Self
+import ssl
+import time
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Protocol, Self
 
+import structlog
 import uvicorn
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from engine import tls
 from engine.errors import SetupError
+from engine.telemetry.http_login import HttpLogin
+from engine.telemetry.http_protocol import BoundedProtocol
 from engine.telemetry.status import State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from prometheus_client.registry import CollectorRegistry
     from starlette.requests import Request
+    from starlette.routing import BaseRoute
 
+    from engine.dead_letters.backlog import Census
     from engine.telemetry.status import StatusBoard
     from routes.model import HttpConfig
 
-__all__ = ["HttpServer", "application"]
+__all__ = ["HttpServer", "Standing", "application"]
 
-_INDEX = """\
-<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>jms-bridge</title>
-<style>body { font: 1rem/1.6 system-ui, sans-serif; margin: 3rem auto; max-width: 40rem; padding: 0 1rem }</style>
-<h1>jms-bridge</h1>
-<ul>
-<li><a href="/metrics">/metrics</a> figures for Prometheus</li>
-<li><a href="/ready">/ready</a> whether messages can flow, and what keeps them from it</li>
-<li><a href="/health">/health</a> whether the bridge is alive</li>
-</ul>
-</html>
-"""
+_TRY_SECONDS = 1.0
+_ANSWER_SECONDS = 2.0
+_log = structlog.get_logger(__name__)
+
+_HEALTH = "/health"
+_DEAD_LETTERS = "dead-letter topic"
+"""What a bridge waits for whose dead letters have no place."""
 
 
-def application(board: StatusBoard, registry: CollectorRegistry) -> Starlette:
-    """The pages as an ASGI application; `registry` yields all that `/metrics` shows."""
+class Standing(Protocol):
+    """How a bridge stands in an election."""
 
-    def index(_: Request) -> Response:
-        return HTMLResponse(_INDEX)
+    @property
+    def leads(self) -> bool:
+        """Whether it leads."""
+
+    @property
+    def why_not(self) -> str:
+        """Why it does not."""
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether it would take over."""
+
+
+def application(
+    board: StatusBoard,
+    registry: CollectorRegistry,
+    standing: Standing | None = None,
+    census: Callable[[], Census | None] = lambda: None,
+    configuration: Callable[[], dict[str, object]] = dict,
+    pages: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """What is served, as an ASGI application.
+
+    Args:
+        board: what the components say.
+        registry: yields all that `/metrics` shows.
+        standing: how the bridge stands in its election, if it takes part in one.
+        census: gives what is known of the dead letters.
+        configuration: says which one is in force, and how its last reload went.
+        pages: what else there is, for people.
+    """
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 
     def health(_: Request) -> Response:
-        return JSONResponse({"status": "up"})
+        body: dict[str, object] = {"status": "up"} | ({"leader": standing.leads} if standing else {})
+        if known := census():
+            # Open to everybody: no names.
+            body["dead_letters"] = {"reachable": known.reachable, "depth": known.depth}
+        return JSONResponse(body)
 
-    def ready(_: Request) -> Response:
+    def ready(request: Request) -> Response:
         components = {status.component: {"state": status.state, "detail": status.detail} for status in board.all()}
         waiting = [name for name, told in components.items() if told["state"] != State.READY]
-        body = {"ready": not waiting, "waiting_for": waiting, "components": components}
-        return JSONResponse(body, status_code=503 if waiting else 200)
+        known = census()
+        if known and not known.reachable:
+            waiting.append(_DEAD_LETTERS)
+        body: dict[str, object] = {"ready": not waiting, "waiting_for": waiting, "components": components}
+        if known:
+            body["dead_letters"] = _told(known)
+        if told := configuration():
+            body["configuration"] = told
+        if standing:
+            body |= {"leader": standing.leads} | ({} if standing.leads else {"standby": standing.why_not})
+        well = not waiting or (request.query_params.get("standby") == "ok" and standing and standing.stands_by)
+        return JSONResponse(body, status_code=200 if well else 503)
 
     return Starlette(
         routes=[
-            Route("/", index),
             Route("/metrics", metrics),
-            Route("/health", health),
+            Route(_HEALTH, health),
             Route("/ready", ready),
+            *pages,
         ]
     )
 
@@ -79,28 +135,96 @@ def application(board: StatusBoard, registry: CollectorRegistry) -> Starlette:
 class HttpServer:
     """The server in a thread: `with HttpServer(…) as server:`."""
 
-    def __init__(self, config: HttpConfig, app: Starlette) -> None:
-        """Takes the address at once: SetupError when that is not possible."""
-        self._socket = _listen(config)
+    def __init__(self, config: HttpConfig, app: Starlette, *, patient: bool = False) -> None:
+        """Takes the address at once: SetupError when that is not possible, or a TLS file is no good.
+
+        One that is `patient` waits for it while a bridge that stands in an election has it.
+        """
+        self._config = config
+        self._scheme = "https" if config.certificate else "http"
+        self._ends = Event()
+        context = _tls(config)
+        self._socket = None if patient and _is_of_a_rival(config) else _listen(config)
         # Signals belong to the supervisor; what has to be said is in the log already.
-        settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+        settings = uvicorn.Config(
+            HttpLogin(app, config, frozenset((_HEALTH,))),
+            http=BoundedProtocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+            ssl_context_factory=None if context is None else lambda *_: context,
+        )
+        # Else whoever sends what is no request writes a line into our log with each.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = uvicorn.Server(settings)
-        self._thread = Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True)
+        self._thread = Thread(target=self._run, name="http", daemon=True)
 
     @property
     def url(self) -> str:
         """Where it answers, without a slash at the end."""
-        host, port = self._socket.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        host, port = self._socket.getsockname()[:2] if self._socket else (self._config.host, self._config.port)
+        return f"{self._scheme}://[{host}]:{port}" if ":" in host else f"{self._scheme}://{host}:{port}"
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ends.set()
         self._server.should_exit = True
         self._thread.join(timeout=5)
-        self._socket.close()
+        if self._socket:
+            self._socket.close()
+
+    def _run(self) -> None:
+        if self._socket is None:
+            _log.warning("another bridge serves its figures there; this one does when it has ended", address=self.url)
+        while self._socket is None:
+            if self._ends.wait(_TRY_SECONDS):
+                return
+            with suppress(SetupError):
+                self._socket = _listen(self._config)
+        self._server.run(sockets=[self._socket])
+
+
+def _told(census: Census) -> dict[str, object]:
+    is_counted = census.open is not None
+    return {
+        "topic": census.topic,
+        "reachable": census.reachable,
+        "depth": census.depth,
+        "oldest_seconds": round(census.oldest_age(time.time()), 3) if is_counted else None,
+        "reasons": {reason: count for reason, count in (census.open or {}).items() if count},
+        "quarantined": census.quarantined,
+        "detail": census.trouble,
+    }
+
+
+def _is_of_a_rival(config: HttpConfig) -> bool:
+    """Whether a bridge that stands in an election has the address."""
+    connection = HTTPConnection(config.host, config.port, timeout=_ANSWER_SECONDS)
+    if config.certificate:
+        # Of one configuration it has the same certificate.
+        same = ssl.create_default_context(cafile=config.certificate)
+        same.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        same.check_hostname = False
+        connection = HTTPSConnection(config.host, config.port, timeout=_ANSWER_SECONDS, context=same)
+    try:
+        with closing(connection):
+            connection.request("GET", _HEALTH)
+            body = json.loads(connection.getresponse().read())
+    except (OSError, HTTPException, ValueError):
+        return False
+    return isinstance(body, dict) and "leader" in body
+
+
+def _tls(config: HttpConfig) -> ssl.SSLContext | None:
+    if config.certificate is None:
+        return None
+    return tls.context("http.tls", ssl.Purpose.CLIENT_AUTH, certificate=config.certificate, key=config.key)
 
 
 def _listen(config: HttpConfig) -> socket.socket:

@@ -71,6 +71,8 @@ def setup(config: Config | None = None) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
+    # It logs, with their stacks, the errors that it raises.
+    handler.addFilter(lambda record: "py4j" not in record.pathname)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for package in ("engine", "routes"):
         logging.getLogger(package).setLevel(_level())
@@ -102,6 +104,7 @@ def _secrets(config: Config) -> Iterator[str]:
         yield from (value for key, value in table.items() if is_secret_key(key) or isinstance(value, Secret))
     for broker in config.brokers:
         yield from (secret for secret in (broker.password, broker.token) if secret)
+    yield from (secret for secret in (config.http.password, config.http.token) if secret)
 
 
 def _renderer() -> Processor:

@@ -12,13 +12,21 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from prometheus_client.registry import Collector
+
 from engine.telemetry.figures import Figures
 from engine.telemetry.metrics import (
     ACKNOWLEDGED,
     BUILD_INFO,
     COMPONENT_UP,
+    CONFIG_INFO,
+    CONFIG_RELOAD_SUCCESS,
+    CONFIG_RELOAD_TIMESTAMP,
     CONNECTION_UP,
+    DEAD_LETTER_AGE,
+    DEAD_LETTERS,
     DELIVERED,
+    DUPLICATES,
     FAILED,
     FAILURE_REASONS,
     JOURNALED,
@@ -27,7 +35,9 @@ from engine.telemetry.metrics import (
     LATENCY,
     LATENCY_AVERAGE,
     LATENCY_BUCKETS_SECONDS,
+    LEADER,
     NO_ROUTE,
+    QUARANTINED,
     RECEIVED,
     RECONNECTS,
     REJECTED,
@@ -47,13 +57,15 @@ from engine.telemetry.metrics import (
 from routes.model import Policy, Unmatched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from prometheus_client.metrics_core import Metric as Family
     from prometheus_client.registry import CollectorRegistry
 
+    from engine.dead_letters.backlog import Census
     from routes.model import Config
 
-__all__ = ["BridgeMetrics", "RouterMetrics", "SinkMetrics", "SourceMetrics"]
+__all__ = ["BridgeMetrics", "DeadLetterMetrics", "RouterMetrics", "SinkMetrics", "SourceMetrics"]
 
 _AVERAGE_OVER_SECONDS = 60.0
 
@@ -67,7 +79,7 @@ class RouterMetrics:
         self._figures = Figures()
         self._clock = clock
         self._past: deque[tuple[float, float, int]] = deque([(clock(), 0.0, 0)])
-        self._prepare(config)
+        self._begin(config)
         registry.register(self._figures)
 
     def routed(self, route: str, topic: str, total: int) -> None:
@@ -105,14 +117,17 @@ class RouterMetrics:
         """Whether Kafka answers the router, at this moment."""
         self._figures.set(CONNECTION_UP, up, "router")
 
-    def _prepare(self, config: Config) -> None:
-        # Every series a rule may ask for exists from the start, else rate() misses the first increase.
+    def prepare(self, config: Config) -> None:
+        """The series of these routes are there from now on, new ones at 0: else rate() misses the first increase."""
         for route in config.routes:
-            self.routed(route.name, route.target.topic or str(route.target.address), 0)
+            self._figures.add(ROUTED, 0, route.name, route.target.topic or str(route.target.address))
             for reason in FAILURE_REASONS:
-                self.failed(route.name, reason, route.on_soft_failure, 0)
+                self._figures.add(FAILED, 0, route.name, reason, route.on_soft_failure)
         if config.routing.on_unmatched is Unmatched.DEAD_LETTER:
-            self.failed(NO_ROUTE, "unmatched", Unmatched.DEAD_LETTER, 0)
+            self._figures.add(FAILED, 0, NO_ROUTE, "unmatched", Unmatched.DEAD_LETTER)
+
+    def _begin(self, config: Config) -> None:
+        self.prepare(config)
         for reason in UNROUTED_REASONS:
             self.unrouted(reason, 0)
         for partition in range(config.journal.partitions):
@@ -130,7 +145,7 @@ class SourceMetrics:
         self._source = source
         self._component = component
         self._figures = Figures()
-        for metric in (RECEIVED, JOURNALED, ACKNOWLEDGED, RECONNECTS):
+        for metric in (RECEIVED, JOURNALED, DUPLICATES, ACKNOWLEDGED, RECONNECTS):
             self._figures.add(metric, 0, source)
         for reason in REJECTION_REASONS:
             self._figures.add(REJECTED, 0, source, reason)
@@ -144,6 +159,10 @@ class SourceMetrics:
     def journaled(self, n: int = 1) -> None:
         """The journal confirmed messages."""
         self._figures.add(JOURNALED, n, self._source)
+
+    def duplicate(self) -> None:
+        """A message came again that the journal has already."""
+        self._figures.add(DUPLICATES, 1, self._source)
 
     def acknowledged(self, n: int = 1) -> None:
         """Messages were acknowledged to the JMS broker."""
@@ -218,15 +237,56 @@ class BridgeMetrics:
     def __init__(self, registry: CollectorRegistry, components: Sequence[str], version: str, spark: str) -> None:
         self._figures = Figures()
         for component in components:
-            self.component(component, up=False)
-            self._figures.add(RESTARTS, 0, component)
+            self.joined(component)
         self._figures.set(BUILD_INFO, 1, version, spark)
         registry.register(self._figures)
+
+    def joined(self, component: str) -> None:
+        """There is one more component."""
+        self.component(component, up=False)
+        self._figures.add(RESTARTS, 0, component)
+
+    def left(self, component: str) -> None:
+        """There is one less."""
+        for metric in (COMPONENT_UP, RESTARTS):
+            self._figures.forget(metric, component)
+
+    def configuration(self, config_hash: str, *, success: bool, time_seconds: float) -> None:
+        """Which configuration is in force, and how and when it was last read."""
+        self._figures.forget(CONFIG_INFO)
+        self._figures.set(CONFIG_INFO, 1, config_hash)
+        self._figures.set(CONFIG_RELOAD_SUCCESS, success)
+        self._figures.set(CONFIG_RELOAD_TIMESTAMP, time_seconds)
 
     def component(self, component: str, up: bool) -> None:
         """Whether a component is ready, at this moment."""
         self._figures.set(COMPONENT_UP, up, component)
 
+    def leader(self, *, leads: bool) -> None:
+        """Whether this bridge leads those of its id, at this moment."""
+        self._figures.set(LEADER, leads)
+
     def restarted(self, component: str) -> None:
         """A component was started again after it had died."""
         self._figures.add(RESTARTS, 1, component)
+
+
+class DeadLetterMetrics(Collector):
+    """How many dead letters are open and since when, as of each scrape; nothing while nobody knows."""
+
+    def __init__(
+        self, registry: CollectorRegistry, census: Callable[[], Census | None], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._census = census
+        self._clock = clock
+        registry.register(self)
+
+    def collect(self) -> Iterable[Family]:
+        """The families, made of the latest count."""
+        census, figures = self._census(), Figures()
+        if census is not None and census.open is not None:
+            for reason, count in census.open.items():
+                figures.set(DEAD_LETTERS, count, reason)
+            figures.set(DEAD_LETTER_AGE, census.oldest_age(self._clock()))
+            figures.set(QUARANTINED, census.quarantined or 0)
+        yield from figures.collect()

@@ -12,8 +12,15 @@ __all__ = [
     "ACKNOWLEDGED",
     "BUILD_INFO",
     "COMPONENT_UP",
+    "CONFIG_INFO",
+    "CONFIG_RELOAD_SUCCESS",
+    "CONFIG_RELOAD_TIMESTAMP",
     "CONNECTION_UP",
+    "DEAD_LETTERS",
+    "DEAD_LETTER_AGE",
+    "DEAD_LETTER_REASONS",
     "DELIVERED",
+    "DUPLICATES",
     "FAILED",
     "FAILURE_REASONS",
     "JOURNALED",
@@ -22,8 +29,10 @@ __all__ = [
     "LATENCY",
     "LATENCY_AVERAGE",
     "LATENCY_BUCKETS_SECONDS",
+    "LEADER",
     "METRICS",
     "NO_ROUTE",
+    "QUARANTINED",
     "RECEIVED",
     "RECONNECTS",
     "REJECTED",
@@ -50,6 +59,8 @@ SINK_REJECTION_REASONS = ("refused",)
 """Why a sink cannot give a message away; `on-soft-failure` of its route says what happens to it."""
 REJECTION_REASONS = ("too-large", "unreadable")
 """Why a message cannot enter the journal as it is; `routing.on-soft-failure` says what happens to it."""
+DEAD_LETTER_REASONS = tuple(dict.fromkeys((*FAILURE_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS)))
+"""Why a message can be a dead letter, wherever it became one."""
 NO_ROUTE = "-"
 """Label `route` of a dead letter that no route wanted."""
 LATENCY_BUCKETS_SECONDS = (
@@ -103,6 +114,26 @@ LAG_SECONDS = Metric(
     (),
     "Age of the oldest journal record that is not routed yet; 0 when there is none.",
 )
+DEAD_LETTERS = Metric(
+    "jmsbridge_dead_letters",
+    Kind.GAUGE,
+    ("reason",),
+    "Dead letters that are open: neither replayed nor discarded nor in quarantine; reason other for those that are not "
+    "the bridge's. Read from the topics, so true after any restart.",
+)
+DEAD_LETTER_AGE = Metric(
+    "jmsbridge_dead_letters_oldest_seconds",
+    Kind.GAUGE,
+    (),
+    "Age of the oldest open dead letter; 0 when there is none.",
+)
+QUARANTINED = Metric(
+    "jmsbridge_dead_letters_quarantined",
+    Kind.GAUGE,
+    (),
+    "Messages in quarantine, because they failed again after `routing.max-replays` replays, that are neither replayed "
+    "nor discarded.",
+)
 RECEIVED = Metric(
     "jmsbridge_source_received_messages_total",
     Kind.COUNTER,
@@ -126,6 +157,12 @@ REJECTED = Metric(
     Kind.COUNTER,
     ("source", "reason"),
     "Messages that could not enter the journal as they are.",
+)
+DUPLICATES = Metric(
+    "jmsbridge_source_duplicates_total",
+    Kind.COUNTER,
+    ("source",),
+    "Messages that the broker gave again although the journal had them: acknowledged and left out.",
 )
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
@@ -193,6 +230,31 @@ RESTARTS = Metric(
     ("component",),
     "Times a component was started again after it had died.",
 )
+LEADER = Metric(
+    "jmsbridge_leader",
+    Kind.GAUGE,
+    (),
+    "1 while this bridge leads those of its id, 0 while it stands by; absent where only sources or sinks run.",
+)
+CONFIG_INFO = Metric(
+    "jmsbridge_config_info",
+    Kind.GAUGE,
+    ("config_hash",),
+    "Always 1; the label has the first 16 digits of the SHA-256 of the properties file in force.",
+)
+CONFIG_RELOAD_SUCCESS = Metric(
+    "jmsbridge_config_last_reload_success",
+    Kind.GAUGE,
+    (),
+    "1 if the configuration was in force after it was last read, 0 if it was refused or given up and the one before it "
+    "stayed.",
+)
+CONFIG_RELOAD_TIMESTAMP = Metric(
+    "jmsbridge_config_last_reload_timestamp_seconds",
+    Kind.GAUGE,
+    (),
+    "When that was, since 1970; the start counts as well.",
+)
 BUILD_INFO = Metric(
     "jmsbridge_build_info",
     Kind.GAUGE,
@@ -202,9 +264,11 @@ BUILD_INFO = Metric(
 
 METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, LAG_RECORDS, LAG_SECONDS),
-    *(RECEIVED, JOURNALED, ACKNOWLEDGED, REJECTED, RECONNECTS),
+    *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
+    *(RECEIVED, JOURNALED, DUPLICATES, ACKNOWLEDGED, REJECTED, RECONNECTS),
     *(DELIVERED, SINK_REJECTED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
-    *(CONNECTION_UP, COMPONENT_UP, RESTARTS, BUILD_INFO),
+    *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER),
+    *(CONFIG_INFO, CONFIG_RELOAD_SUCCESS, CONFIG_RELOAD_TIMESTAMP, BUILD_INFO),
 )
 """All of them, in the order of the documentation."""
 
@@ -233,7 +297,20 @@ embedded `kafka`, `artemis` and `nats`. What a sink takes in as replies counts u
 
 The buckets of the latency histogram end at {bounds} seconds and +Inf.
 
+Dead letters are counted by the bridge that leads, about every second; the figures are absent until all were read once.
+
 A router that runs on another machine than the sources (`run --only`) serves its own figures there.
+
+## For those who come from Confluent's JMS Bridge
+
+Its MBean `stream-jms-bridge-metrics[jms-bridge-id=router]` has three attributes:
+
+- `routing-latency-avg`: `jmsbridge_routing_latency_average_seconds`, of the last minute. Since the start it is
+  `jmsbridge_routing_latency_seconds_sum / jmsbridge_routing_latency_seconds_count`.
+- `routing-success-rate`, a number since the start: `sum(jmsbridge_routed_messages_total)`. A rate is
+  `sum(rate(jmsbridge_routed_messages_total[1m]))`.
+- `routing-failure-rate`, a number since the start: `sum(jmsbridge_failed_messages_total)`. A rate is
+  `sum(rate(jmsbridge_failed_messages_total[1m]))`.
 """
 
 if __name__ == "__main__":

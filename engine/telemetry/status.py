@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -61,6 +62,8 @@ class Status:
     """Why it ended; for a `BridgeError` the complete text for the user."""
     exit_code: int | None = None
     """Of a `BridgeError`: the whole bridge stops with it."""
+    revision: int = 0
+    """Number of the configuration that it works by, as its supervisor counts; 0 before it has one."""
 
 
 def component_name(source: str, worker: int = 1) -> str:
@@ -155,6 +158,12 @@ class Reporter:
             self._status = told
             self._changed.notify()
 
+    def works_by(self, revision: int) -> None:
+        """Which configuration is in force here from now on."""
+        with self._changed:
+            self._status = replace(self._status, revision=revision)
+            self._changed.notify()
+
     def error(self, exc: BaseException, *, foreseen: bool = False) -> None:
         """The process ends because of `exc`; the caller then closes the reporter and exits.
 
@@ -212,7 +221,7 @@ class StatusBoard:
     """The latest status of every component. Safe from any thread."""
 
     def __init__(self, components: Iterable[str], clean: Callable[[str], str] = str) -> None:
-        """`components` is all there will be; `clean` takes secrets out of what they say."""
+        """`components` is all there are at first; `clean` takes secrets out of what they say."""
         self._statuses = {name: Status(name, State.DOWN) for name in components}
         self._clean = clean
         self._changed = Condition()
@@ -228,6 +237,17 @@ class StatusBoard:
         """A component's process is gone; what it counted and why it ended stay known."""
         with self._changed:
             self.put(replace(self._statuses[component], state=State.DOWN, detail=detail))
+
+    def forget(self, component: str) -> None:
+        """A component that there is no more."""
+        with self._changed:
+            self._statuses.pop(component, None)
+            self._changed.notify_all()
+
+    def clean_with(self, clean: Callable[[str], str]) -> None:
+        """What takes secrets out from now on."""
+        with self._changed:
+            self._clean = clean
 
     def read(self, component: str, fd: int) -> Thread:
         """Take the lines from a child's pipe in a thread of its own, which owns `fd` and ends with the pipe."""
@@ -251,7 +271,8 @@ class StatusBoard:
             return self._changed.wait_for(condition, timeout)
 
     def _read(self, component: str, fd: int) -> None:
-        with open(fd, encoding="utf-8") as pipe:
+        # One that died without reading what it was told last has its end told like this, after all that it said.
+        with suppress(ConnectionResetError), open(fd, encoding="utf-8") as pipe:
             for line in pipe:
                 # A process that was killed while it wrote leaves half a line.
                 if line.endswith("\n"):

@@ -27,6 +27,7 @@ PROPAGATION_SECONDS = 2.0
 """How long a new topic may stay unknown to a broker."""
 
 _SLICE_SECONDS = 0.5
+_FIT = "does kafka.security.protocol fit?"
 _PAUSE_SECONDS = 0.1
 _LEAST_REQUEST_SECONDS = 1.0
 _NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
@@ -143,7 +144,8 @@ class Cluster:
             if error.code() == KafkaError._AUTHENTICATION:
                 msg = f"{where} refuses the login: {error.str()}; check kafka.sasl.* and kafka.security.protocol"
                 raise HardFailureError(msg)
-            if error.code() == KafkaError._SSL:
+            # In TLS 1.3 a broker refuses a client's certificate only after the handshake, as if it had hung up.
+            if error.code() == KafkaError._SSL or "SSL alert" in error.str():
                 msg = f"{where}: no TLS: {error.str()}; check kafka.ssl.* and kafka.security.protocol"
                 raise HardFailureError(msg)
 
@@ -157,7 +159,9 @@ class Cluster:
     def _unreachable(self) -> UnreachableError:
         reasons = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
         if self._errors and not reasons:
-            reasons = ["connections are accepted and closed: does kafka.security.protocol fit?"]
+            reasons = [f"connections are accepted and closed: {_FIT}"]
+        elif reasons and "SSL_HANDSHAKE" in reasons[-1]:
+            reasons = [f"{reasons[-1]}: {_FIT}"]
         last = f" ({reasons[-1]})" if reasons else ""
         where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"
         return UnreachableError(f"{where}; start it, or correct kafka.bootstrap.servers")

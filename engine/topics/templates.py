@@ -27,7 +27,7 @@ def resolved(config: Config, timeout_seconds: float = 30.0) -> Config:
     """
     if all(route.target.topic for route in config.routes):
         return config
-    own = {config.journal.topic, config.routing.dead_letter_topic, *(sink.topic for sink in config.sinks)}
+    own = config.own_topics
     there = {topic for topic in Cluster(config, timeout_seconds).names() if topic not in own and topic[:2] != "__"}
     return replace(config, routes=tuple(_resolved(route, there) for route in config.routes))
 

@@ -9,8 +9,9 @@ the brokers can tell.
 
 from __future__ import annotations
 
-from routes.config.load import Linted, lint, lint_text, load, loads
+from routes.config.compare import Change, ChangeKind
+from routes.config.load import Linted, diff, lint, lint_text, load, loads
 from routes.config.reference import reference
 from routes.config.show import Row, show
 
-__all__ = ["Linted", "Row", "lint", "lint_text", "load", "loads", "reference", "show"]
+__all__ = ["Change", "ChangeKind", "Linted", "Row", "diff", "lint", "lint_text", "load", "loads", "reference", "show"]

@@ -5,7 +5,9 @@ What does not work out is a fault; the rest goes on, so that all faults are foun
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from routes.config.fields import FIELDS
@@ -15,7 +17,7 @@ from routes.config.values import BadValueError
 from routes.errors import Fault, Level, PredicateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from routes.config.entry import Entry
@@ -43,6 +45,8 @@ class Settings:
     file: str
     base: Path
     """Where relative paths start."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What `${file:PATH}` stands for, by PATH, in place of the disk."""
     by_key: dict[tuple[str, str], Setting] = field(default_factory=dict)
     """By key of the row and NAME, in the order in which keys first appear."""
     faults: list[Fault] = field(default_factory=list)
@@ -96,12 +100,17 @@ class Settings:
 
 
 _LONG_ENOUGH = 4
+_MOST_SUGGESTIONS = 100
+"""Of what was meant by unknown keys: each takes milliseconds, and a file that is none may have any number."""
+_NO_FILES: Mapping[str, str] = MappingProxyType({})
 _ROWS = {row.key: row for row in FIELDS.fields}
 
 
-def bind(entries: Iterable[Entry], env: Mapping[str, str], file: str, base: Path) -> Settings:
-    """The settings of a file's entries, read from the top down."""
-    settings = Settings(file, base)
+def bind(
+    entries: Iterable[Entry], env: Mapping[str, str], file: str, base: Path, files: Mapping[str, str] = _NO_FILES
+) -> Settings:
+    """The settings of a file's entries, read from the top down; `files` as in `Settings`."""
+    settings = Settings(file, base, files)
     for key, (match, entry) in _last_of_each(entries, settings.faults).items():
         text, value = _value(match, entry, env, settings)
         settings.by_key[key] = Setting(match.field, match.name, entry, value, text)
@@ -110,10 +119,12 @@ def bind(entries: Iterable[Entry], env: Mapping[str, str], file: str, base: Path
 
 def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[str, str], tuple[Match, Entry]]:
     found: dict[tuple[str, str], tuple[Match, Entry]] = {}
+    unknown = 0
     for plain in entries:
         match = FIELDS.find(plain.key)
         if match is None:
-            faults.append(_unknown(plain))
+            unknown += 1
+            faults.append(_unknown(plain, suggest=unknown <= _MOST_SUGGESTIONS))
             continue
         entry = replace(plain, secret=plain.hidden or match.field.masked or has_reference(plain.value))
         key = (match.field.key, match.name)
@@ -126,10 +137,10 @@ def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[s
     return found
 
 
-def _unknown(entry: Entry) -> Fault:
+def _unknown(entry: Entry, *, suggest: bool) -> Fault:
     if not entry.key:
         return entry.key_fault("there is no key before the separator", "write key=value")
-    near = FIELDS.nearest(entry.key)
+    near = FIELDS.nearest(entry.key) if suggest else ""
     hint = f"did you mean '{near}'?" if near else "docs/configuration.md lists all keys"
     if undotted := FIELDS.without_dots(entry.key):
         hint = f"a name has no dots in it: '{undotted}'"
@@ -140,7 +151,7 @@ def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Setting
     """The text with references replaced, and what it means; None with a fault if it means nothing."""
     row = match.field
     try:
-        resolved = resolve(entry.value, env, settings.base, strict=not (row.open or row.template))
+        resolved = resolve(entry.value, env, settings.base, settings.files, strict=not (row.open or row.template))
     except UnresolvedError as error:
         settings.faults.append(entry.move(Fault(str(error), error.hint), error.offset))
         return "", None

@@ -12,7 +12,7 @@ from routes.config.fields import FIELDS
 from routes.config.listener_checks import ANY, listeners
 from routes.config.values import one_of
 from routes.model import WireFormat
-from routes.targets import ADDRESSES, JMS, TOPIC, System, sink_topic
+from routes.targets import ADDRESSES, JMS, TOPIC, System, audit_topic, quarantine_topic, sink_topic, state_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +114,10 @@ def _no_topics(settings: Settings, pattern: str) -> tuple[str, str] | None:
             "as in orders, or orders\\\\..*: commas separate several",
         )
     sinks = [settings.get("sink.NAME.topic", name) or sink_topic(name) for name in settings.names("sink")]
-    if pattern in (*(settings.get(key) for key in _OWN), *sinks):
+    state = settings.get("journal.state-topic") or state_topic(settings.get("journal.topic"))
+    dead_letters = settings.get("routing.dead-letter-topic")
+    beside = () if dead_letters is None else (audit_topic(dead_letters), quarantine_topic(dead_letters))
+    if pattern in (*(settings.get(key) for key in _OWN), state, *beside, *sinks):
         return f"'{pattern}' is a topic of the bridge itself", "take messages from topics that others write"
     return None
 

@@ -7,26 +7,29 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from routes.config.addresses import KAFKA
+from routes.config.inherited import effective
+from routes.config.secrets import is_secret_key, variables
 from routes.config.transformers import transformers
 from routes.model import (
+    BodyConversion,
     Config,
     EmbeddedConfig,
     HttpConfig,
     JournalConfig,
     KafkaConfig,
+    ReloadConfig,
     Route,
     RouterConfig,
-    RouterMode,
     RoutingConfig,
     SinkConfig,
     SourceConfig,
     Target,
 )
 from routes.predicate import parse
-from routes.targets import REPLY_SINK, REPLY_TO, Reference, System, Template, reply_route, sink_topic
+from routes.targets import REPLY_SINK, REPLY_TO, Reference, System, Template, reply_route
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from routes.config.addresses import Destination
@@ -35,13 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["build"]
 
-_BATCH_INTERVAL_SECONDS = 1.0
-_REALTIME_INTERVAL_SECONDS = 120.0
 
-
-def build(settings: Settings, path: Path) -> Config:
-    """The configuration. To be called only when lint found no error."""
-    host, port = settings.get("http.address")
+def build(settings: Settings, path: Path, text: str = "") -> Config:
+    """The configuration in a file with that text. To be called only when lint found no error."""
     sinks = tuple(_sink(settings, name) for name in settings.names("sink"))
     return Config(
         path=path,
@@ -58,10 +57,19 @@ def build(settings: Settings, path: Path) -> Config:
         routes=_routes(settings, sinks),
         sources=tuple(_source(settings, name) for name in settings.names("source")),
         sinks=sinks,
-        http=HttpConfig(host, port),
+        http=_http(settings),
         embedded=_embedded(settings),
         spark=MappingProxyType({s.entry.key: s.value for s in settings.open("spark.*")}),
+        reload=ReloadConfig(watch=settings.get("reload.watch")),
+        secret_variables=frozenset(_secret_variables(settings)),
+        text=text,
     )
+
+
+def _secret_variables(settings: Settings) -> Iterator[str]:
+    for setting in settings.by_key.values():
+        if setting.row.masked or is_secret_key(setting.entry.key):
+            yield from variables(setting.entry.value)
 
 
 def _routes(settings: Settings, sinks: Sequence[SinkConfig]) -> tuple[Route, ...]:
@@ -72,17 +80,16 @@ def _routes(settings: Settings, sinks: Sequence[SinkConfig]) -> tuple[Route, ...
 
 
 def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
-    policy = settings.get("routes.NAME.on-soft-failure", name)
+    conversion = settings.get("routes.NAME.conv.body", name)
     target = _target(settings.get("routes.NAME.out.topic", name), sinks)
     return Route(
-        name=settings.get("routes.NAME.name", name) or name,
+        name=effective(settings, "routes.NAME.name", name),
         include=settings.get("routes.NAME.in.include", name),
         target=target,
         exclude=settings.get("routes.NAME.in.exclude", name),
         key=settings.get("routes.NAME.conv.key", name),
-        on_soft_failure=policy or settings.get("routing.on-soft-failure"),
-        conversion=settings.get("routes.NAME.conv.body", name),
-        any_body=any(sink.name == target.sink and sink.type is System.AMQP for sink in sinks),
+        on_soft_failure=effective(settings, "routes.NAME.on-soft-failure", name),
+        conversion=next((_conversion(sink, conversion) for sink in sinks if sink.name == target.sink), conversion),
     )
 
 
@@ -90,8 +97,12 @@ def _reply_route(sink: SinkConfig, policy: Policy) -> Route:
     """Takes the replies for those who asked on the broker of this sink."""
     include = parse(f"{REPLY_SINK} = '{sink.name}'")
     target = Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name)
-    any_body = sink.type is System.AMQP
-    return Route(reply_route(sink.name), include, target, on_soft_failure=policy, any_body=any_body, added=True)
+    conversion = _conversion(sink, BodyConversion.AS_IS)
+    return Route(reply_route(sink.name), include, target, on_soft_failure=policy, conversion=conversion, added=True)
+
+
+def _conversion(sink: SinkConfig, wanted: BodyConversion) -> BodyConversion:
+    return BodyConversion.ANY if sink.type is System.AMQP else wanted
 
 
 def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
@@ -112,12 +123,28 @@ def _routing(settings: Settings) -> RoutingConfig:
         non_durable=settings.get("routing.non-durable"),
         key_pattern=settings.get("routing.key-pattern"),
         create_topics=settings.get("routing.create-topics"),
+        max_replays=settings.get("routing.max-replays"),
+    )
+
+
+def _http(settings: Settings) -> HttpConfig:
+    host, port = settings.get("http.address")
+    certificate, key = (settings.get(f"http.tls.{part}") for part in ("certificate", "key"))
+    return HttpConfig(
+        host,
+        port,
+        certificate and settings.base / certificate,
+        key and settings.base / key,
+        token=settings.get("http.token"),
+        username=settings.get("http.username"),
+        password=settings.get("http.password"),
     )
 
 
 def _journal(settings: Settings) -> JournalConfig:
     return JournalConfig(
         topic=settings.get("journal.topic"),
+        state_topic=effective(settings, "journal.state-topic"),
         partitions=settings.get("journal.partitions"),
         replication=settings.get("journal.replication"),
         retention_ms=round(settings.get("journal.retention") * 1000),
@@ -126,12 +153,9 @@ def _journal(settings: Settings) -> JournalConfig:
 
 
 def _router(settings: Settings) -> RouterConfig:
-    mode = settings.get("router.mode")
-    default = _REALTIME_INTERVAL_SECONDS if mode is RouterMode.REALTIME else _BATCH_INTERVAL_SECONDS
-    interval = settings.get("router.interval")
     return RouterConfig(
-        mode=mode,
-        interval_seconds=default if interval is None else interval,
+        mode=settings.get("router.mode"),
+        interval_seconds=effective(settings, "router.interval"),
         checkpoint=settings.base / settings.get("router.checkpoint"),
         outage_timeout_seconds=settings.get("router.outage-timeout"),
     )
@@ -162,7 +186,7 @@ def _sink(settings: Settings, name: str) -> SinkConfig:
     get = partial(_get, settings, "sink", name)
     return SinkConfig(
         **_broker(settings, "sink", name),
-        topic=get("topic") or sink_topic(name),
+        topic=effective(settings, "sink.NAME.topic", name),
         format=get("format"),
         stream=get("stream"),
         reply_to=get("reply-to"),

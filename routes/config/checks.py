@@ -8,11 +8,12 @@ from routes.config.addresses import KAFKA
 from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.dropbox_checks import DROPBOX_CHECKS
 from routes.config.fields import FIELDS
+from routes.config.http_checks import HTTP_CHECKS
 from routes.config.kafka_checks import KAFKA_CHECKS
 from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
 from routes.model import Embedded, Policy, RouterMode, Unmatched
-from routes.targets import System, sink_topic
+from routes.targets import System, audit_topic, quarantine_topic, sink_topic, state_topic
 
 if TYPE_CHECKING:
     from routes.config.binding import Settings
@@ -26,7 +27,7 @@ _PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
 
 def check(settings: Settings) -> None:
     """Add the faults of every check."""
-    for rule in (*_CHECKS, *BROKER_CHECKS, *DROPBOX_CHECKS, *TRANSFORMER_CHECKS, *KAFKA_CHECKS):
+    for rule in (*_CHECKS, *BROKER_CHECKS, *DROPBOX_CHECKS, *TRANSFORMER_CHECKS, *KAFKA_CHECKS, *HTTP_CHECKS):
         rule(settings)
 
 
@@ -113,6 +114,19 @@ def separate_topics(settings: Settings) -> None:
     if journal is not None and journal == dead_letters:
         settings.fault("routing.dead-letter-topic", "", f"'{journal}' is the journal", "name another topic")
     taken = {journal: "the journal", dead_letters: "the dead-letter topic"}
+    if dead_letters is not None:
+        beside = {
+            audit_topic(dead_letters): "the audit of dead letters",
+            quarantine_topic(dead_letters): "the quarantine of dead letters",
+        }
+        if journal in beside:
+            settings.fault("routing.dead-letter-topic", "", f"'{journal}' is {beside[journal]}", "name another topic")
+        taken |= beside
+    state = settings.get("journal.state-topic") or (journal and state_topic(journal))
+    if state is not None and state in taken:
+        key = "journal.state-topic" if settings.is_set("journal.state-topic") else "routing.dead-letter-topic"
+        settings.fault(key, "", f"'{state}' is {taken[state]}", "name another topic")
+    taken.setdefault(state, "the topic of the bridge's own state")
     for name in settings.names("sink"):
         topic = settings.get("sink.NAME.topic", name) or sink_topic(name)
         if topic in taken:

@@ -14,11 +14,13 @@ from routes.config.transformer_fields import TRANSFORMER_FIELDS
 from routes.config.values import (
     ANY_TEXT,
     CREATE_TOPICS,
+    FLAG,
     NAME,
     PATH,
     REPLICATION,
     RETENTION,
     TEXT,
+    TOKEN,
     choice,
     duration,
     size,
@@ -52,7 +54,12 @@ SECTIONS = {
     "journal": "The topic that keeps every message before its source is told that the bridge has it.",
     "router": "How Spark reads the journal and writes the destinations.",
     "spark": "Settings of the Spark session.",
-    "http": "Metrics and health.",
+    "http": "The [status page](status-page.md), metrics and health. `/health` is open to everybody, so that probes "
+    "need no login, and says only that the "
+    "bridge is alive, whether it leads and how many dead letters are open; with a login configured all other pages ask "
+    "for it.",
+    "reload": "Taking a changed configuration without a restart: "
+    "[operations](operations.md#changing-the-configuration). SIGHUP does it, too.",
     "embedded": "The brokers that come with the bridge, for a first look and for tests.",
 }
 """The first segments of keys in the order of the documentation, with what each is about."""
@@ -113,7 +120,7 @@ FIELDS = Table(
             "routes.NAME.conv.body",
             choice(BodyConversion),
             "Bodies: `as-is` takes text and bytes and lets others fail softly, `json` also takes maps, streams and "
-            "objects that the source could read, as JSON.",
+            "objects that the source could read, as JSON, `any` every message, a serialized Java object byte for byte.",
             default="as-is",
         ),
         Field(
@@ -142,6 +149,13 @@ FIELDS = Table(
             choice(Unmatched),
             "What happens to a message that no route takes. It is counted either way.",
             default="skip",
+        ),
+        Field(
+            "routing.max-replays",
+            whole(1, 1000),
+            "How often a dead letter is replayed: a message that fails again after so many replays goes into "
+            "`<dead-letter topic>.quarantine` instead.",
+            default="3",
         ),
         Field(
             "routing.headers",
@@ -195,6 +209,14 @@ FIELDS = Table(
         Field("kafka.*", ANY_TEXT, "Any setting, for all clients.", example="kafka.security.protocol=SASL_SSL"),
         Field("journal.topic", TOPIC, "Its name. Created when missing.", default="jms-bridge.journal"),
         Field(
+            "journal.state-topic",
+            TOPIC,
+            "The topic beside it in which bridges of one `bridge.id` agree on who leads, and the router notes its "
+            "place. It has one partition and is compacted. Created when missing.",
+            default_note="`<journal.topic>.state`",
+            example="jms-bridge.state",
+        ),
+        Field(
             "journal.partitions",
             whole(1, 1000),
             "Partitions at creation: how many messages are routed side by side.",
@@ -241,7 +263,29 @@ FIELDS = Table(
             example="spark.driver.memory=4g",
         ),
         Field(
-            "http.address", HOST_PORT, "Where `/metrics`, `/health` and `/ready` are served.", default="127.0.0.1:8480"
+            "http.address",
+            HOST_PORT,
+            "Where `/metrics`, `/health` and `/ready` are served. Where other machines can reach it, a login and TLS "
+            "are demanded.",
+            default="127.0.0.1:8480",
+        ),
+        Field("http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"),
+        Field("http.username", TEXT, "Login by a name and a password, as browsers ask for.", example="prometheus"),
+        Field("http.password", TEXT, "Its password.", example="${env:METRICS_PASSWORD}"),
+        Field("http.tls.certificate", PATH, "Certificate (PEM) to show; served over TLS then.", example="tls/http.pem"),
+        Field("http.tls.key", PATH, "Its private key (PEM, not encrypted).", example="tls/http.key"),
+        Field(
+            "http.insecure",
+            FLAG,
+            "`true` allows an address that other machines can reach without a login or TLS: in a container whose "
+            "network is closed, or behind a proxy that has both.",
+            default="false",
+        ),
+        Field(
+            "reload.watch",
+            FLAG,
+            "`true`: a running bridge reads this file again when it has changed.",
+            default="false",
         ),
         Field(
             "embedded",

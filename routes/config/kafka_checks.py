@@ -18,6 +18,11 @@ __all__ = ["KAFKA_CHECKS", "store_type"]
 _KAFKA_ROWS = ("kafka.*", "kafka.producer.*", "kafka.consumer.*")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_USED_BY = {
+    **dict.fromkeys(("sasl.username", "sasl.password", "sasl.jaas.config"), ("SASL", "SASL_SSL")),
+    **dict.fromkeys(("store.location", "ca.location", "certificate.location"), ("SSL", "SSL or SASL_SSL")),
+}
+"""By the ends of settings: what the name of a protocol that uses them has in it, and what to write."""
 _KNOWN = sorted({"bootstrap.servers", *COMMON, *PRODUCER, *CONSUMER, *TWO_SPELLINGS})
 _SUFFIXES = {".pem": "PEM", ".crt": "PEM", ".cer": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
 
@@ -83,6 +88,23 @@ def kafka_login(settings: Settings) -> None:
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a login", hint))
 
 
+def kafka_in_the_clear(settings: Settings) -> None:
+    """A login or certificates without a protocol that uses them: all goes over the network in the clear.
+
+    Told where nothing else is wrong with them, which may be the reason.
+    """
+    if any(fault.key.startswith("kafka.") for fault in settings.faults):
+        return
+    protocol = _set(settings, "security.protocol")
+    value = protocol.value if protocol else "PLAINTEXT"
+    for setting in settings.open("kafka.*"):
+        used, wanted = next((rule for end, rule in _USED_BY.items() if setting.name.endswith(end)), ("", ""))
+        if value in _PROTOCOLS and used not in value:
+            message = f"'{setting.entry.key}' has no effect with kafka.security.protocol={value}"
+            fault = setting.entry.key_fault(message, f"set kafka.security.protocol={wanted}", Level.WARNING)
+            settings.faults.append(fault)
+
+
 def kafka_certificates(settings: Settings) -> None:
     """Certificates in files that both kinds of clients can read, and that are there."""
     for store, advice in (
@@ -146,5 +168,5 @@ def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...]) -> No
     settings.faults.append(setting.entry.fault(f"'{setting.value}' is not {listed}", hint))
 
 
-KAFKA_CHECKS = (reserved_settings, unknown_kafka_settings, kafka_login, kafka_certificates)
+KAFKA_CHECKS = (reserved_settings, unknown_kafka_settings, kafka_login, kafka_certificates, kafka_in_the_clear)
 """Each adds its faults to the settings."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from routes.config.http_checks import is_loopback
+from routes.errors import Level
 
 if TYPE_CHECKING:
     from routes.config.binding import Settings
@@ -33,6 +37,7 @@ def listeners(settings: Settings) -> None:
             for part, (why, hint) in _WITHOUT.items():
                 if settings.is_set(f"{own}{part}", name):
                     settings.fault(f"{own}{part}", name, f"a listener has no {part}: {why}", hint)
+            _guarded(settings, section, name, where)
             if settings.get(f"{own}workers", name) not in (None, 1):
                 hint = "one process serves many clients"
                 settings.fault(f"{own}workers", name, "a listener has one worker: its port is one process's", hint)
@@ -44,3 +49,23 @@ def listeners(settings: Settings) -> None:
                 hint = "give each listener a port of its own"
                 settings.fault(f"{own}listen", name, f"port {port} is that of {taken[port]}", hint)
             taken[port] = f"{section} '{name}'"
+
+
+def _guarded(settings: Settings, section: str, name: str, where: str) -> None:
+    """Who listens to other machines is told what they can do; a user name alone would be no login at all."""
+    own = f"{section}.NAME."
+    has_login = settings.is_set(f"{own}username", name)
+    if has_login and not settings.is_set(f"{own}password", name):
+        hint = f"set {section}.{name}.password"
+        settings.fault(f"{own}username", name, "a listener with a user name and no password lets in who knows it", hint)
+    entry = settings.entry(f"{own}listen", name)
+    if entry is None or is_loopback(urlsplit(where).hostname or ""):
+        return
+    if where.startswith("amqp:"):
+        hint = f"write {section}.{name}.listen=amqps://… with tls.certificate and tls.key"
+        message = "other machines can reach this listener, and there is no TLS"
+        settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
+    if not has_login and not settings.is_set(f"{own}tls.ca", name):
+        message = "other machines can reach this listener, and nobody has to log in"
+        hint = f"set {section}.{name}.username and {section}.{name}.password, or tls.ca for certificates"
+        settings.faults.append(entry.fault(message, hint, level=Level.WARNING))

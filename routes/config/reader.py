@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Document", "read", "read_text"]
+__all__ = ["MAX_BYTES", "Document", "read", "read_text"]
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Of a file; in memory each character takes a hundred times as much, since it knows its place."""
 
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "f": "\f", "r": "\r"}
@@ -37,6 +40,8 @@ class Document:
     entries: list[Entry] = field(default_factory=list)
     """In the order of the file, duplicates kept."""
     faults: list[Fault] = field(default_factory=list)
+    text: str = field(default="", repr=False)
+    """All of it."""
     readable: bool = True
     """False if the file could not be read at all, which is the one fault then."""
 
@@ -44,9 +49,13 @@ class Document:
 def read(path: Path) -> Document:
     """The entries of a UTF-8 file, with or without a byte order mark. A file that cannot be read gives one fault."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         return Document(str(path), faults=[_unreadable(path, error)], readable=False)
+    if len(data) > MAX_BYTES:
+        fault = Fault(f"the file has more than {MAX_BYTES >> 20} MiB", "it is hardly a configuration", str(path))
+        return Document(str(path), faults=[fault], readable=False)
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode("utf-8")
@@ -58,7 +67,7 @@ def read(path: Path) -> Document:
 
 def read_text(text: str, file: str = "") -> Document:
     """The entries of a text; an entry with a bad escape becomes a fault and the rest is read on."""
-    document = Document(file)
+    document = Document(file, text=text)
     stream = StringIO(text, newline="")
     elements = parse(stream)
     start, line = 0, 1

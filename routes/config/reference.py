@@ -90,7 +90,6 @@ def reference() -> str:
             parts.append(_LOGIN)
             parts.append(_KAFKA + "\n".join(_reserved(RESERVED, "kafka.")) + "\n")
         if section == "spark":
-            parts.append(_LOGIN)
             parts.append(_KAFKA + "\n".join(_reserved(RESERVED_SPARK, "")) + "\n")
     return "\n".join(parts)
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "MASK",
     "Resolved",
     "Secret",
     "UnresolvedError",
+    "contents",
     "has_reference",
     "hide_credentials",
     "is_reference",
     "is_secret_key",
     "resolve",
+    "variables",
 ]
 
 MASK = "******"
@@ -31,6 +36,9 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<scheme>env|file):(?P<name>[^}]*)\}|\$\{")
+_MOST_BYTES = 1024 * 1024
+"""Of a file that a value comes from."""
+_NO_FILES: Mapping[str, str] = MappingProxyType({})
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -71,6 +79,13 @@ def has_reference(value: str) -> bool:
     return any(match["scheme"] for match in _REFERENCE.finditer(value))
 
 
+def variables(value: str) -> Iterator[str]:
+    """The environment variables that a value refers to."""
+    for match in _REFERENCE.finditer(value):
+        if match["scheme"] == "env":
+            yield match["name"]
+
+
 def is_reference(value: str) -> bool:
     """Whether the whole value comes from elsewhere, so that it tells nothing as written."""
     match = _REFERENCE.fullmatch(value)
@@ -82,11 +97,30 @@ def hide_credentials(text: str) -> str:
     return _CREDENTIALS.sub(MASK, text)
 
 
-def resolve(value: str, env: Mapping[str, str], base: Path, *, strict: bool = True) -> Resolved:
+def contents(values: Iterable[str], base: Path) -> dict[str, str]:
+    """What the files hold that values refer to, by PATH of `${file:PATH}`; those that cannot be read are left out."""
+    found = {}
+    for value in values:
+        for match in _REFERENCE.finditer(value):
+            if match["scheme"] == "file":
+                with suppress(UnresolvedError):
+                    found[match["name"]] = _content(base / match["name"], match["name"], match.start())
+    return found
+
+
+def resolve(
+    value: str,
+    env: Mapping[str, str],
+    base: Path,
+    files: Mapping[str, str] = _NO_FILES,
+    *,
+    strict: bool = True,
+) -> Resolved:
     """The value with `${env:NAME}` and `${file:PATH}` replaced, and `$${` read as a plain `${`.
 
-    A relative path starts at `base`; a file is UTF-8 and its last line end does not count. `strict` refuses a `${`
-    of any other kind, which may mean something only to the program the value is passed on to.
+    A relative path starts at `base`, and what is in `files` is not read from the disk; a file is UTF-8 and its last
+    line end does not count. `strict` refuses a `${` of any other kind, which may mean something only to the program
+    the value is passed on to.
     UnresolvedError names what is missing, never what was found.
     """
     text: list[str] = []
@@ -95,7 +129,7 @@ def resolve(value: str, env: Mapping[str, str], base: Path, *, strict: bool = Tr
     for match in _REFERENCE.finditer(value):
         text.append(value[end : match.start()])
         origins.extend(range(end, match.start()))
-        found = _replacement(match, env, base, strict=strict)
+        found = _replacement(match, env, base, files, strict=strict)
         text.append(found)
         origins.extend([match.start()] * len(found))
         end = match.end()
@@ -104,14 +138,16 @@ def resolve(value: str, env: Mapping[str, str], base: Path, *, strict: bool = Tr
     return Resolved("".join(text), tuple(origins))
 
 
-def _replacement(match: re.Match[str], env: Mapping[str, str], base: Path, *, strict: bool) -> str:
+def _replacement(
+    match: re.Match[str], env: Mapping[str, str], base: Path, files: Mapping[str, str], *, strict: bool
+) -> str:
     scheme, name = match["scheme"], match["name"]
     if scheme == "env":
         if name not in env:
             raise UnresolvedError(f"the environment has no variable '{name}'", "set it before the start", match.start())
         return env[name]
     if scheme == "file":
-        return _content(base / name, name, match.start())
+        return files[name] if name in files else _content(base / name, name, match.start())
     if match[0] == "${" and strict:
         raise UnresolvedError(
             "'${' starts a reference of no known kind",
@@ -123,7 +159,9 @@ def _replacement(match: re.Match[str], env: Mapping[str, str], base: Path, *, st
 
 def _content(path: Path, name: str, offset: int) -> str:
     try:
-        content = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            read = file.read(_MOST_BYTES + 1)
+        content = read.decode("utf-8")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UnresolvedError(f"the file '{name}' cannot be read: {reason}", f"looked for {path}", offset) from error
@@ -131,6 +169,8 @@ def _content(path: Path, name: str, offset: int) -> str:
         raise UnresolvedError(f"the file '{name}' is not UTF-8 text", "", offset) from error
     except ValueError as error:
         raise UnresolvedError("a file's name cannot hold a NUL character", "", offset) from error
+    if len(read) > _MOST_BYTES:
+        raise UnresolvedError(f"the file '{name}' has more than {_MOST_BYTES >> 20} MiB", "", offset)
     for end in ("\r\n", "\n"):
         if content.endswith(end):
             return content.removesuffix(end)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from routes.config.binding import Setting, Settings
     from routes.config.table import Field
 
-__all__ = ["Row", "show"]
+__all__ = ["Row", "rows", "show", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +40,37 @@ def show(path: str | Path) -> list[Row]:
     if not document.readable:
         raise ConfigurationError(document.faults)
     # Without the environment, since values are shown as written.
-    settings = bind(document.entries, {}, document.file, path.absolute().parent)
-    rows: list[Row] = []
+    return rows(bind(document.entries, {}, document.file, path.absolute().parent))
+
+
+def rows(settings: Settings) -> list[Row]:
+    """The same of settings that were read."""
+    found: list[Row] = []
     for section in dict.fromkeys(field.section for field in FIELDS.fields):
-        rows += [_row(setting) for setting in settings.by_key.values() if setting.row.section == section]
-        rows += _defaults(settings, section)
-    return rows
+        found += [_row(setting) for setting in settings.by_key.values() if setting.row.section == section]
+        found += _defaults(settings, section)
+    return found
+
+
+def shown(setting: Setting) -> str:
+    """A value as written in the file, masked if it is a secret."""
+    entry = setting.entry
+    secret = setting.row.masked or is_secret_key(entry.key)
+    return MASK if secret and not is_reference(entry.value) else hide_credentials(entry.value)
 
 
 def _row(setting: Setting) -> Row:
-    entry = setting.entry
-    secret = setting.row.masked or is_secret_key(entry.key)
-    shown = MASK if secret and not is_reference(entry.value) else hide_credentials(entry.value)
-    return Row(entry.key, shown, f"line {entry.line}")
+    return Row(setting.entry.key, shown(setting), f"line {setting.entry.line}")
 
 
 def _defaults(settings: Settings, section: str) -> list[Row]:
-    rows = []
+    found = []
     for field in FIELDS.in_section(section):
         if field.open or (field.default is None and not field.default_note):
             continue
         names = settings.names(section) if "NAME" in field.key else [""]
-        rows += [_default(field, name) for name in names if not settings.is_set(field.key, name)]
-    return rows
+        found += [_default(field, name) for name in names if not settings.is_set(field.key, name)]
+    return found
 
 
 def _default(field: Field, name: str) -> Row:

@@ -26,6 +26,7 @@ __all__ = [
     "RETENTION",
     "SYSTEM",
     "TEXT",
+    "TOKEN",
     "BadValueError",
     "Kind",
     "choice",
@@ -153,6 +154,13 @@ def _parse_name(text: str) -> str:
     return text
 
 
+def _parse_token(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", text):
+        hint = "letters, digits and - . _ ~ + /, as from: openssl rand -hex 32"
+        raise BadValueError("the value is no token", hint, secret=True)
+    return text
+
+
 def _parse_create_topics(text: str) -> bool | None:
     if text not in ("auto", "true", "false"):
         raise BadValueError(f"'{text}' is not auto, true or false")
@@ -192,6 +200,8 @@ def one_of(values: list[str]) -> str:
 ANY_TEXT = Kind("text", "text", lambda text: text)
 """Text of any kind, empty too: what is passed through to another program."""
 TEXT = Kind("text", "text", parse_text)
+TOKEN = Kind("token", "letters, digits and - . _ ~ + /", _parse_token)
+"""What can follow `Bearer` (RFC 6750, section 2.1)."""
 FLAG = Kind("`true` \\| `false`", "true or false", _parse_flag)
 NAME = Kind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
 CREATE_TOPICS = Kind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)

@@ -20,9 +20,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from engine.embedded import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Bridge", "configuration", "descendants", "run_to_its_end", "wait"]
+__all__ = ["Bridge", "configuration", "descendants", "part", "run_to_its_end", "wait"]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120
@@ -60,11 +60,15 @@ def configuration(folder: Path, more: str = "") -> Path:
 class Bridge:
     """One configuration, run any number of times."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, launcher: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
+        """`launcher` is a command that becomes the one behind it; `environment` is added to ours."""
         self.file = file
+        self._launcher = launcher
+        self._environment = {**os.environ, **(environment or {})}
         self.settings = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
         self.url = f"http://{self.settings['http.address']}"
-        self.bootstrap = f"127.0.0.1:{self.settings['embedded.kafka.port']}"
+        own = self.settings.get("embedded.kafka.port", "")
+        self.bootstrap = self.settings.get("kafka.bootstrap.servers", f"127.0.0.1:{own}")
         self.process: subprocess.Popen[bytes] | None = None
         self._output = file.with_suffix(".out")
 
@@ -75,21 +79,27 @@ class Bridge:
 
     def start(self, *arguments: str) -> None:
         with self._output.open("ab") as output:
-            command = [sys.executable, "-m", "engine", "run", "-c", str(self.file), *arguments]
+            command = [*self._launcher, sys.executable, "-m", "engine", "run", "-c", str(self.file), *arguments]
             self.process = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                command,
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
 
     @property
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def wait_ready(self) -> None:
+    def wait_ready(self, seconds: float = SECONDS) -> None:
         def ready() -> bool:
             assert self.running, self.output
             return self.get("/ready")[0] == 200
 
-        wait(ready, lambda: f"{self.get('/ready')}\n{self.output}")
+        wait(ready, lambda: f"{self.get('/ready')}\n{self.output}", seconds)
 
     def interrupt(self) -> int:
         """Ctrl-C; its exit status."""
@@ -184,8 +194,19 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def wait(condition: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
-    deadline = time.monotonic() + SECONDS
+def part(bridge: Bridge, only: str) -> int:
+    """The process of a part."""
+    assert bridge.process
+    for pid in descendants(bridge.process.pid):
+        # One that has just ended is nobody's part any more.
+        with suppress(OSError):
+            if f"--only\0{only}\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    raise LookupError(only)
+
+
+def wait(condition: Callable[[], bool], what: Callable[[], object] = lambda: "", seconds: float = SECONDS) -> None:
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, what()
         time.sleep(0.2)

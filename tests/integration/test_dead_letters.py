@@ -6,125 +6,39 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
-from engine.cli import main
 from engine.dead_letters.replay import Outcome, replay
 from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
-from engine.message import BodyType, Message, Record
+from engine.message import Record
 from engine.peek import Position, Reader
-from routes.config import load
-from routes.model import Config
-
-CONFIGURATION = """\
-bridge.id=b1
-kafka.bootstrap.servers={kafka}
-journal.topic={journal}
-source.s.type=stomp
-source.s.url=stomp://127.0.0.1:1
-source.s.destinations=queue:orders
-routing.dead-letter-topic={dead}
-routing.on-soft-failure=dead-letter
-routes.orders.in.include=msg.address==orders
-routes.orders.out.topic=orders
-routes.orders.conv.key=msg.header.CorrelationId
-"""
-
-
-@dataclass
-class Bridge:
-    """A configuration and what its topics hold."""
-
-    config: Config
-    kafka: EmbeddedKafka
-
-    @property
-    def dead(self) -> str:
-        assert self.config.routing.dead_letter_topic is not None
-        return self.config.routing.dead_letter_topic
-
-    def bury(self, *records: Record, partition: int = 0) -> None:
-        """Write dead letters as the router does."""
-        complete = (
-            replace(record, headers=(*record.headers, *added(self.config.journal.topic, number)))
-            for number, record in enumerate(records)
-        )
-        self.bury_as_it_is(*complete, partition=partition)
-
-    def bury_as_it_is(self, *records: Record, partition: int = 0) -> None:
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap, "message.max.bytes": 2_000_000})
-        for record in records:
-            producer.produce(self.dead, record.value, record.key, partition, headers=list(record.headers))
-            producer.poll(0)
-        assert producer.flush(10) == 0
-
-    def journal(self) -> list[Record]:
-        with Reader(self.config, self.config.journal.topic) as reader:
-            return [located.record for located in reader.read()]
-
-    def replay(self, *offsets: int, dry_run: bool = False) -> list[tuple[int, Outcome]]:
-        positions = [Position(self.dead, 0, offset) for offset in offsets] or None
-        done = replay(self.config, positions, dry_run=dry_run)
-        return [(replayed.position.offset, replayed.outcome) for replayed in done]
-
-    def command(self, *arguments: str) -> int:
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "-c", str(self.config.path)])
-        return int(ended.value.code or 0)
-
-
-def added(journal: str, offset: int, reason: str = "key-not-found") -> list[tuple[str, bytes]]:
-    """The headers that make a journal record a dead letter."""
-    return [
-        ("jmsbridge.origin", b"b1"),
-        ("jmsbridge.position", f"{journal}:0:{offset}".encode()),
-        ("jmsbridge.reason", reason.encode()),
-        ("jmsbridge.route", b"orders"),
-        ("jmsbridge.time", b"2026-11-21T06:00:00.123Z"),
-        ("__connect.errors.topic", journal.encode()),
-        ("__connect.errors.partition", b"0"),
-        ("__connect.errors.offset", str(offset).encode()),
-        ("__connect.errors.stage", b"key"),
-        ("__connect.errors.exception.class.name", f"jmsbridge.{reason}".encode()),
-        ("__connect.errors.exception.message", b"there is no value under 'JMSCorrelationID' to take the key from"),
-    ]
-
-
-def message(number: int, **headers: str) -> Record:
-    fields = {"JMSMessageID": f"ID:{number}", "JMSDestination": "queue:orders", **headers}
-    return Message(f"body {number}".encode(), BodyType.TEXT, fields, {}, "s", ("other-bridge",)).to_record()
+from tests.conftest import TopicFactory
+from tests.integration.buried import Bridge, dead_letters_of, message, replayed
 
 
 @pytest.fixture
-def bridge(tmp_path: Path, kafka: EmbeddedKafka, topic: Callable[..., str]) -> Iterator[Bridge]:
-    file = tmp_path / "jms-bridge.properties"
-    dead = topic("dead", partitions=2, config={"max.message.bytes": "2000000"})
-    journal = topic("journal", partitions=2, config={"max.message.bytes": "1000000"})
-    file.write_text(CONFIGURATION.format(kafka=kafka.bootstrap, journal=journal, dead=dead))
-    return Bridge(load(file), kafka)
+def bridge(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> Bridge:
+    return dead_letters_of(kafka, topic, tmp_path)
 
 
 def test_a_replay_brings_the_original_back_into_the_journal_and_nothing_of_the_dead_letter(bridge: Bridge) -> None:
     originals = [message(1), Record(None, b"\xff\x00", (("jms.größe", b"\xfe"), ("jms.none", None)))]
     bridge.bury(*originals)
     assert bridge.replay(0, 1) == [(0, Outcome.REPLAYED), (1, Outcome.REPLAYED)]
-    assert sorted(bridge.journal(), key=repr) == sorted(originals, key=repr)
+    assert sorted(bridge.journal(), key=repr) == sorted(map(replayed, originals), key=repr)
 
 
 def test_a_replay_says_where_in_the_journal_the_copy_is(bridge: Bridge) -> None:
     bridge.bury(message(1))
-    (replayed,) = replay(bridge.config, None)
-    at = Position.parse(replayed.detail, "")
+    (first,) = replay(bridge.config, None)
+    at = Position.parse(first.detail, "")
     with Reader(bridge.config, at.topic) as reader:
-        assert reader.at(at.partition, at.offset).record == message(1)
+        assert reader.at(at.partition, at.offset).record == replayed(message(1))
     (again,) = replay(bridge.config, None)
-    assert (again.outcome, again.detail) == (Outcome.ALREADY_REPLAYED, replayed.detail)
+    assert (again.outcome, again.detail) == (Outcome.ALREADY_REPLAYED, first.detail)
 
 
 def test_each_dead_letter_is_replayed_once_however_often_it_is_asked_for(bridge: Bridge) -> None:
@@ -177,7 +91,7 @@ def test_a_later_replay_takes_over_from_an_earlier_one_and_nothing_is_replayed_t
     with pytest.raises(UsageError, match="another replay for bridge 'b1' took over"):
         list(earlier)
     assert first.outcome is Outcome.REPLAYED
-    assert {replayed.outcome for replayed in later} == {Outcome.REPLAYED, Outcome.ALREADY_REPLAYED}
+    assert {each.outcome for each in later} == {Outcome.REPLAYED, Outcome.ALREADY_REPLAYED}
     bodies = [record.value for record in bridge.journal()]
     assert len(bodies) == len(set(bodies)) == 500
 
@@ -191,7 +105,7 @@ def test_a_replay_that_is_killed_leaves_nothing_half_done(bridge: Bridge) -> Non
         process.kill()
     again = list(replay(bridge.config, None))
     assert len(again) == 3000
-    assert any(replayed.outcome is Outcome.ALREADY_REPLAYED for replayed in again)
+    assert any(each.outcome is Outcome.ALREADY_REPLAYED for each in again)
     bodies = [record.value for record in bridge.journal()]
     assert len(bodies) == len(set(bodies)) == 3000
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.connectors.transactions import TransactionalJournal
 from engine.errors import HardFailureError, UnreachableError
 from engine.journal import Journal, JournalError, JournalTooLargeError
 from engine.message import Message
 from engine.topics import ensure_journal
 from routes.properties import Property
-from tests.integration.connectors.running import configure, read, until
+from tests.integration.connectors.running import configure, read, until, visible
+from tests.processes import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -52,7 +54,7 @@ class Switch:
         self._pid = pid
 
     def off(self) -> None:
-        os.kill(self._pid, signal.SIGSTOP)
+        pause(self._pid)
 
     def on(self) -> None:
         os.kill(self._pid, signal.SIGCONT)
@@ -295,3 +297,28 @@ def test_closing_tells_of_each_message_that_did_not_get_in(configured: Configure
     journal.close()
 
     assert [type(error) for error in outcomes.told] == [JournalError] * 3
+
+
+@pytest.mark.parametrize("call", ["poll", "flush", "commit"])
+def test_a_transaction_that_another_has_ended_is_told_and_the_next_one_works(configured: Configure, call: str) -> None:
+    config = configured()
+    message = Message(b"x" * 100, headers={"JMSMessageID": "ID:1", "JMSDestination": "queue:x"})
+    first = TransactionalJournal(config, "owner", threading.Event())
+    assert first.append(message, lambda _: None)
+    assert first.flush(30)
+    second = TransactionalJournal(config, "owner", threading.Event())
+    calls = {"poll": lambda: first.poll(0.1), "flush": lambda: first.flush(1), "commit": first.commit}
+
+    def go_on() -> None:
+        for _ in range(2000):
+            first.append(message, lambda _: None)
+        for _ in range(100):
+            calls[call]()
+
+    with pytest.raises(JournalError):
+        go_on()
+    first.close()
+    assert second.append(message, lambda _: None)
+    second.commit()
+    second.close()
+    assert len(visible(config)) == 1

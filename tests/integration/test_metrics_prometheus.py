@@ -34,14 +34,15 @@ HOW = "switch this test on with `apt-get install prometheus`"
 
 
 class Prometheus:
-    """A server of its own that scrapes one bridge every second."""
+    """A server of its own that scrapes one bridge every second; `settings` are more of its job's."""
 
-    def __init__(self, folder: Path, target: str) -> None:
+    def __init__(self, folder: Path, target: str, settings: str = "") -> None:
         program = shutil.which("prometheus") or pytest.skip(f"no prometheus: {HOW}")
         (port,) = free_ports(1)
         shipped = (ROOT / "grafana/prometheus.yml").read_text()
         config = folder / "prometheus.yml"
-        config.write_text(shipped.replace("127.0.0.1:8480", target).replace(": 5s", ": 1s"))
+        text = shipped.replace("127.0.0.1:8480", target).replace(": 5s", ": 1s")
+        config.write_text(text.replace("    static_configs:\n", f"{settings}    static_configs:\n"))
         assert target in config.read_text()
         self.address = f"127.0.0.1:{port}"
         arguments = [f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
-from tests.integration.bridge_process import ROOT, Bridge, configuration, descendants, run_to_its_end, wait
+from tests.integration.bridge_process import ROOT, Bridge, configuration, descendants, part, run_to_its_end, wait
 from tests.processes import gone
 
 TOTAL = "jmsbridge_routed_messages_total"
@@ -41,15 +41,6 @@ def wait_arrived(bridge: Bridge, *keys: int) -> None:
     assert [key for key, count in Counter(key for key, _ in bridge.records("routed")).items() if count > 1] == []
 
 
-def part(bridge: Bridge, only: str) -> int:
-    """The process of a part."""
-    assert bridge.process
-    for pid in descendants(bridge.process.pid):
-        if f"--only\0{only}\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-            return pid
-    raise LookupError(only)
-
-
 def test_a_start_tells_what_runs_where_and_what_to_try(bridge: Bridge) -> None:
     wait(lambda: "Ctrl-C stops" in bridge.output, lambda: bridge.output)
     lines = bridge.output.splitlines()
@@ -57,7 +48,7 @@ def test_a_start_tells_what_runs_where_and_what_to_try(bridge: Bridge) -> None:
     assert lines[1] == "starting kafka, artemis, router, source:jms"
     for name in ("kafka      ", "artemis    ", "router     ", "source:jms "):
         assert any(line.startswith(f"  ✓ {name} ") for line in lines), bridge.output
-    assert f"metrics and health on {bridge.url}" in bridge.output
+    assert f"status page and metrics on {bridge.url}" in bridge.output
     assert '  try  jms-bridge send queue:orders --property region=emea "hello"\n' in bridge.output
     assert "       jms-bridge receive kafka:routed\n" in bridge.output
     assert lines[-1] == "Ctrl-C stops"
@@ -93,6 +84,17 @@ def test_a_router_that_is_killed_comes_back_and_publishes_nothing_twice(bridge: 
     bridge.send(range(2020, 2040))
     wait(lambda: bridge.metric("jmsbridge_component_restarts_total", component="router") >= 1)
     wait_arrived(bridge, *range(2000, 2040))
+
+
+def test_a_jvm_that_is_killed_comes_back_without_a_stack_trace(bridge: Bridge) -> None:
+    (jvm,) = [pid for pid in descendants(part(bridge, "router")) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+    restarts = bridge.metric("jmsbridge_component_restarts_total", component="router")
+    os.kill(jvm, signal.SIGKILL)
+    wait(lambda: bridge.metric("jmsbridge_component_restarts_total", component="router") > restarts)
+    bridge.send(range(2500, 2510))
+    wait_arrived(bridge, *range(2500, 2510))
+    assert "Spark's Java process has ended" in bridge.output
+    assert "Traceback" not in bridge.output
 
 
 def test_an_embedded_kafka_that_dies_comes_back_and_messages_go_on(bridge: Bridge) -> None:

@@ -15,10 +15,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from engine.embedded import free_ports
-from tests.integration.bridge_process import Bridge, configuration, wait
+from tests.integration.bridge_process import Bridge, configuration, part, wait
 from tests.integration.connectors.running import read
 from tests.integration.connectors.stomp_jms import JmsClient
-from tests.integration.test_supervisor import part
 
 T = TypeVar("T")
 

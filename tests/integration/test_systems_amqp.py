@@ -26,7 +26,7 @@ source.topics.destinations=trip
 source.topics.hops=1
 routes.trip.in.include=msg.address==trip.in
 routes.trip.out.topic=trip
-routes.trip.conv.body=json
+routes.trip.conv.body=any
 routes.back.in.include=msg.address=='kafka.trip'
 routes.back.out.topic=amqp:queue/trip.out
 source.amqp.selector=region IS NULL OR region <> 'test'
@@ -129,6 +129,8 @@ HEADERS = {
     "JMSDeliveryMode": "NON_PERSISTENT",
     **{f"property a_{name}": value for name, value in EVERY_TYPE.items()},
 }
+TYPED = "property JMS_AMQP_TYPED_ENCODING"
+"""Makes Qpid JMS write an object message as a value of AMQP, which it does with lists and maps only."""
 IN_MAPS = {**EVERY_TYPE, "char": "char:x", "bytes": "bytes:AAH/", "null": "null:"}
 
 
@@ -140,6 +142,8 @@ IN_MAPS = {**EVERY_TYPE, "char": "char:x", "bytes": "bytes:AAH/", "null": "null:
         {"type": "map", **{f"entry {name}": value for name, value in IN_MAPS.items()}},
         {"type": "stream", **{f"item {number}": value for number, value in enumerate(IN_MAPS.values())}},
         {"type": "empty"},
+        {"type": "object", "body": "string:serialized"},
+        *({"type": "object", "body": value, TYPED: "boolean:true"} for value in ("list:a,b", "map:x")),
     ],
     ids=lambda form: str(form["type"]),
 )
@@ -149,6 +153,7 @@ def test_a_message_goes_from_jms_to_kafka_and_back_as_it_was(
     sent = {**form, **HEADERS}
     qpid.send("queue:trip.in", [{**sent, "JMSXGroupID": "g", "JMSXGroupSeq": "3"}])
     found = qpid.receive("queue:trip.out", 60)
+    sent.pop(TYPED, None)  # Qpid JMS keeps it to itself.
     assert {name: found.get(name) for name in sent} == sent
     assert (found["property JMSXGroupID"], found["property JMSXGroupSeq"]) == ("string:g", "int:3")
 
@@ -206,5 +211,23 @@ def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_
     wait(lambda: bool(records.extend(each.record for each in read(bridge.bootstrap, "from.apps")) or records))
     assert [record.value for record in records] == ["grüße".encode()]
     wait(lambda: bridge.metric("jmsbridge_sink_delivered_messages_total", sink="readers") >= 1)
+    sender.close()
+    reader.close()
+
+
+def test_what_a_client_rolls_back_is_not_routed_and_what_it_commits_is_routed_as_a_whole(
+    bridge: Bridge, tmp_path: Path
+) -> None:
+    sender = QpidClient(bridge.settings["source.apps.listen"], tmp_path / "sender.log")
+    reader = QpidClient(bridge.settings["sink.readers.listen"], tmp_path / "reader.log")
+    one_key = {"JMSXGroupID": "g"}
+    sender.put("s", "queue:apps.across", [{"body": "gone", **one_key}] * 3)
+    assert sender.rollback("s") == ""
+    sender.put("s", "queue:apps.across", [{"body": str(number), **one_key} for number in range(3)])
+    assert reader.take("r", "queue:across", 2) == {}
+    assert sender.commit("s") == ""
+    assert [reader.take("r", "queue:across", 60)["body"] for _ in range(3)] == ["0", "1", "2"]
+    assert reader.commit("r") == ""
+    assert reader.take("r", "queue:across", 1) == {}
     sender.close()
     reader.close()

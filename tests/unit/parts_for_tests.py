@@ -12,6 +12,7 @@ from engine.errors import HardFailureError
 from engine.supervision.worker import Orders, serve
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import Reporter
+from routes.config.snapshot import Snapshot
 
 
 def main() -> int:
@@ -24,6 +25,8 @@ def main() -> int:
 
     def work(status: Reporter, orders: Orders) -> None:
         say("prepares")
+        if behaviour == "reloadable":
+            take("starting", orders.given.first(), status)
         orders.go.wait()
         say("works")
         BEHAVIOURS[behaviour](status, orders)
@@ -46,6 +49,21 @@ def crashes_early(_status: Reporter, _orders: Orders) -> None:
     raise RuntimeError("no luck")
 
 
+def reloadable(status: Reporter, orders: Orders) -> None:
+    """Takes newer configurations as the router does; its detail is its process and what it works by."""
+    status.state("ready", status.current.detail)
+    while not orders.stop.wait(0.02):
+        if (found := orders.given.newer()) is not None:
+            take("ready", found, status)
+
+
+def take(state: str, found: tuple[int, Snapshot] | None, status: Reporter) -> None:
+    assert found is not None
+    number, snapshot = found
+    status.state(state, f"{os.getpid()} {snapshot.load().routes[0].target.address}")
+    status.works_by(number)
+
+
 def with_a_grandchild(status: Reporter, orders: Orders) -> None:
     grandchild = subprocess.Popen(["/bin/sleep", "600"])
     status.state("ready", str(grandchild.pid))
@@ -59,6 +77,7 @@ def deaf(status: Reporter, _orders: Orders) -> None:
 
 BEHAVIOURS = {
     "steady": steady,
+    "reloadable": reloadable,
     "refuses": refuses,
     "crashes-early": crashes_early,
     "with-a-grandchild": with_a_grandchild,

@@ -2,14 +2,17 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
+from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from engine.dead_letters.backlog import Census
 from engine.errors import SetupError
 from engine.telemetry.exposition import Merged
 from engine.telemetry.http import HttpServer, application
@@ -66,6 +69,115 @@ def test_ready_is_200_when_all_are(served: Served) -> None:
     assert (code, json.loads(body)["ready"], json.loads(body)["waiting_for"]) == (200, True, [])
 
 
+class Standing:
+    leads = False
+    why_not = "another bridge leads (host, process 7); takes over when it ends"
+    stands_by = True
+
+
+@pytest.mark.parametrize(
+    ("leads", "stands_by", "state", "plain", "well"),
+    [
+        (True, False, State.READY, 200, 200),
+        (True, False, State.DEGRADED, 503, 503),
+        (False, True, State.STARTING, 503, 200),
+        (False, False, State.STARTING, 503, 503),
+    ],
+)
+def test_a_bridge_that_stands_by_is_not_ready_but_well(
+    leads: bool, stands_by: bool, state: State, plain: int, well: int
+) -> None:
+    board, standing = StatusBoard(["router"]), Standing()
+    standing.leads, standing.stands_by = leads, stands_by
+    board.put(Status("router", state))
+    with HttpServer(HttpConfig("127.0.0.1", 0), application(board, CollectorRegistry(), standing)) as server:
+        served = Served(server.url, board)
+        assert served.get("/ready")[0] == plain
+        code, _, body = served.get("/ready?standby=ok")
+        assert served.get("/health")[0] == 200
+    assert code == well
+    assert json.loads(body)["leader"] is leads
+    assert json.loads(body).get("standby") == (None if leads else Standing.why_not)
+
+
+@pytest.mark.parametrize(
+    ("census", "code", "told"),
+    [
+        (
+            Census("dead", reachable=True, open={"unmatched": 2, "refused": 0}, oldest=1.0, quarantined=1),
+            200,
+            {"topic": "dead", "reachable": True, "depth": 2, "reasons": {"unmatched": 2}, "quarantined": 1},
+        ),
+        (
+            Census("dead", reachable=True, trouble="not authorised"),
+            200,
+            {"topic": "dead", "reachable": True, "depth": None, "oldest_seconds": None, "detail": "not authorised"},
+        ),
+        (
+            Census("dead", trouble="does not exist"),
+            503,
+            {"topic": "dead", "reachable": False, "depth": None, "quarantined": None, "detail": "does not exist"},
+        ),
+    ],
+)
+def test_dead_letters_are_no_fault_but_a_topic_out_of_reach_is(
+    census: Census, code: int, told: dict[str, object]
+) -> None:
+    board = StatusBoard(["router"])
+    board.put(Status("router", State.READY))
+    pages = application(board, CollectorRegistry(), census=lambda: census)
+    with HttpServer(HttpConfig("127.0.0.1", 0), pages) as server:
+        served = Served(server.url, board)
+        answer, _, body = served.get("/ready")
+        health = served.get("/health")
+    ready = json.loads(body)
+    assert (answer, ready["waiting_for"]) == (code, [] if code == 200 else ["dead-letter topic"])
+    assert told.items() <= ready["dead_letters"].items()
+    assert health[0] == 200
+    assert json.loads(health[2])["dead_letters"] == {"reachable": census.reachable, "depth": census.depth}
+
+
+def test_a_patient_server_waits_for_the_address_of_another_bridge() -> None:
+    board = StatusBoard(["router"])
+    pages = application(board, CollectorRegistry(), Standing())
+    with HttpServer(HttpConfig("127.0.0.1", 0), pages) as first:
+        config = HttpConfig("127.0.0.1", urlsplit(first.url).port or 0)
+        second = HttpServer(config, pages, patient=True)
+        assert second.url == first.url
+    with second:
+        deadline = time.monotonic() + 20
+        while not answers(second.url):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        with pytest.raises(SetupError, match="is in use"):
+            HttpServer(config, pages)
+
+
+def answers(url: str) -> bool:
+    try:
+        return Served(url, StatusBoard([])).get("/health")[0] == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\n\r\n{}", b"220 not HTTP at all\r\n", b"\x00" * 100])
+def test_a_patient_server_does_not_wait_for_what_is_no_bridge(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+
+        def talk() -> None:
+            connection, _ = taken.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+
+        thread = Thread(target=talk)
+        thread.start()
+        config = HttpConfig("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(SetupError, match="is in use"):
+            HttpServer(config, application(StatusBoard([]), CollectorRegistry()), patient=True)
+        thread.join()
+
+
 def test_metrics_hold_the_supervisors_figures_and_those_of_the_components(served: Served) -> None:
     served.board.put(Status("router", State.READY, metrics="# HELP x_total X.\n# TYPE x_total counter\nx_total 3.0\n"))
     code, kind, body = served.get("/metrics")
@@ -79,12 +191,6 @@ def test_metrics_come_as_open_metrics_to_a_client_that_asks_for_it(served: Serve
     assert code == 200
     assert kind.startswith("application/openmetrics-text; version=1.0.0")
     assert body.endswith("# EOF\n")
-
-
-def test_the_index_links_every_page(served: Served) -> None:
-    code, kind, body = served.get("/")
-    assert (code, kind) == (200, "text/html; charset=utf-8")
-    assert all(f'href="{path}"' in body for path in ("/metrics", "/ready", "/health"))
 
 
 def test_an_unknown_page_is_404(served: Served) -> None:

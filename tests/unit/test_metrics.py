@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from engine.dead_letters.backlog import OTHER, Backlog, Census
 from engine.telemetry.exposition import Merged
-from engine.telemetry.meters import BridgeMetrics, RouterMetrics, SinkMetrics, SourceMetrics
-from engine.telemetry.metrics import FAILURE_REASONS, LATENCY_BUCKETS_SECONDS, METRICS, UNROUTED_REASONS, reference
+from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, RouterMetrics, SinkMetrics, SourceMetrics
+from engine.telemetry.metrics import (
+    DEAD_LETTER_REASONS,
+    FAILURE_REASONS,
+    LATENCY_BUCKETS_SECONDS,
+    METRICS,
+    UNROUTED_REASONS,
+    reference,
+)
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config import loads
 from routes.model import Config
@@ -60,7 +68,11 @@ def everything(config: Config) -> CollectorRegistry:
     RouterMetrics(router, config).connection(up=True)
     SourceMetrics(source, "jms", "source:jms")
     SinkMetrics(sink, "nats", "sink:nats")
-    BridgeMetrics(bridge, ["router"], "0.1", "4.2")
+    supervisor = BridgeMetrics(bridge, ["router"], "0.1", "4.2")
+    supervisor.leader(leads=True)
+    supervisor.configuration("0123456789abcdef", success=True, time_seconds=1.0)
+    census = Census("dead", reachable=True, open=Backlog(DEAD_LETTER_REASONS).open, quarantined=0)
+    DeadLetterMetrics(bridge, lambda: census)
     board = StatusBoard(["router", "source:jms", "sink:nats"])
     board.put(Status("router", State.READY, metrics=text(router)))
     board.put(Status("source:jms", State.READY, metrics=text(source)))
@@ -101,6 +113,31 @@ def test_router_figures_are_totals_that_a_repeated_call_replaces(config: Config)
     assert value(registry, "jmsbridge_routed_messages_total", route="a", topic="topic-a") == 5
     assert value(registry, "jmsbridge_unrouted_messages_total", reason="expired") == 2
     assert value(registry, "jmsbridge_journal_lag_records", partition="1") == 9
+
+
+def test_open_dead_letters_are_told_by_reason_as_of_the_scrape() -> None:
+    census = Census("dead", reachable=True, open={"unmatched": 2, OTHER: 1}, oldest=100.0, quarantined=4)
+    clock = Clock()
+    registry = CollectorRegistry()
+    DeadLetterMetrics(registry, lambda: census, clock)
+    for now, age in ((100.5, 0.5), (160.0, 60.0)):
+        clock.now = now
+        assert value(registry, "jmsbridge_dead_letters_oldest_seconds") == age
+    assert value(registry, "jmsbridge_dead_letters", reason="unmatched") == 2
+    assert value(registry, "jmsbridge_dead_letters", reason=OTHER) == 1
+    assert value(registry, "jmsbridge_dead_letters_quarantined") == 4
+
+
+@pytest.mark.parametrize("census", [None, Census("dead"), Census("dead", reachable=True, trouble="not authorised")])
+def test_dead_letters_that_nobody_has_counted_have_no_figures(census: Census | None) -> None:
+    registry = CollectorRegistry()
+    DeadLetterMetrics(registry, lambda: census)
+    assert text(registry) == ""
+
+
+def test_every_reason_of_the_bridge_is_told_apart() -> None:
+    assert {*FAILURE_REASONS, "unmatched", "refused", "unreadable"} <= set(DEAD_LETTER_REASONS)
+    assert OTHER not in DEAD_LETTER_REASONS
 
 
 def test_source_figures_add_up(config: Config) -> None:

@@ -49,12 +49,21 @@ def test_a_start_is_told_line_by_line_and_ends_with_what_to_try() -> None:
         "  ✓ router      1 route  N s",
         "  ! source:jms  degraded: no connection  N s",
         "  ✓ source:jms  topic:prices, queue:orders  N s",
-        "ready after N s, metrics and health on http://127.0.0.1:8480",
+        "ready after N s, status page and metrics on http://127.0.0.1:8480",
         "  try  jms-bridge send queue:orders --property region=emea --header 'JMSType=o'\"'\"'clock' \"hello\""
         + f" -c {config.path}" * (config.path.name != "jms-bridge.properties"),
         "       jms-bridge receive kafka:orders" + f" -c {config.path}" * (config.path.name != "jms-bridge.properties"),
         "Ctrl-C stops",
     ]
+
+
+def test_a_bridge_that_stands_by_says_so_once() -> None:
+    config = loads(CONFIG)
+    output = io.StringIO()
+    progress = Progress(config, parts(config), "http://127.0.0.1:8480", Console(file=output, width=200))
+    for why in ("", "another bridge leads (h, process 7)", "another bridge leads (h, process 7)", "", ""):
+        progress.standing(why)
+    assert output.getvalue() == "  - standby: another bridge leads (h, process 7)\n"
 
 
 def test_what_to_try_leaves_out_a_message_that_no_route_would_take() -> None:

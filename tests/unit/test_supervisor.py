@@ -8,14 +8,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.errors import HardFailureError
-from engine.supervision import supervisor as supervision
+from engine.supervision import crew, keeper, supervisor
 from engine.supervision.child import Child
+from engine.supervision.crew import Crew
 from engine.supervision.parts import Part, Stage
 from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
@@ -37,7 +38,7 @@ class Bridge:
         self.lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
         metrics = BridgeMetrics(self.registry, list(behaviours), "1", "4")
         children = [self.child(name, behaviour) for name, behaviour in behaviours.items()]
-        self.supervisor = Supervisor(children, self.board, metrics, Silent())
+        self.supervisor = Supervisor(Crew(children, self.board, metrics), self.board, metrics, Silent())
         self.outcome: int | BaseException | None = None
         self.thread = Thread(target=self.run)
 
@@ -79,6 +80,7 @@ class Bridge:
 class Silent:
     def begin(self) -> None: ...
     def show(self, statuses: object) -> None: ...
+    def standing(self, why: str) -> None: ...
     def stopping(self) -> None: ...
     def end(self) -> None: ...
 
@@ -144,8 +146,8 @@ def test_the_bridge_error_of_a_part_ends_everything_in_order_with_the_same_words
 def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervision, "_FIRST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(supervision, "_HOPELESS", 2)
+    monkeypatch.setattr(keeper, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(keeper, "_HOPELESS", 2)
     with bridge(tmp_path, router="crashes-early") as running:
         running.thread.join(SECONDS)
         assert not running.thread.is_alive()
@@ -166,7 +168,7 @@ def test_a_second_stop_does_not_wait_for_a_part_that_does_not_listen(tmp_path: P
 
 
 def test_a_part_that_does_not_stop_in_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(supervision._PATIENCE_SECONDS, Stage.SOURCE, 0.3)
+    monkeypatch.setitem(crew.PATIENCE_SECONDS, Stage.SOURCE, 0.3)
     with bridge(tmp_path, orders="deaf") as running:
         running.wait_ready()
         pid = running.pid("orders")
@@ -204,3 +206,31 @@ def wait(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_hang_up_stops_the_bridge_when_its_terminal_has_gone_and_reloads_it_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    heard = Event()
+
+    class Told:
+        def stop(self) -> None:
+            told.append("stop")
+            heard.set()
+
+        def reload(self) -> None:
+            told.append("reload")
+            heard.set()
+
+    user, terminal = os.openpty()
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "__stdin__", stdin)
+        with supervisor._signals(Told()):  # type: ignore[arg-type]
+            for _ in range(2):
+                heard.clear()
+                os.kill(os.getpid(), signal.SIGHUP)
+                assert heard.wait(SECONDS)
+                if told == ["reload"]:
+                    os.close(user)
+    assert told == ["reload", "stop"]

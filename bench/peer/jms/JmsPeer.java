@@ -22,12 +22,13 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /**
- * A plain JMS application beside the STOMP source, with Artemis's own client; run from its source.
+ * A plain JMS application beside sources, with Artemis's own client; run from its source.
  *
  * <p>{@code load url= queue= messages= bytes=} sends persistent text messages. {@code consume url= queue= messages=
  * bootstrap= topic= batch= each=} takes that many, produces each to Kafka (value and message id) and acknowledges a batch
  * after Kafka has confirmed all of it: by its last message, or with {@code each=true} each message by itself.
- * {@code left url= queue=} prints how many are in the queue.
+ * {@code drain url= queue= messages= warm= batch=} only takes and acknowledges them, and prints the seconds after the
+ * first {@code warm}. {@code left url= queue=} prints how many are in the queue.
  */
 public final class JmsPeer {
     private JmsPeer() {}
@@ -42,6 +43,7 @@ public final class JmsPeer {
             switch (arguments[0]) {
                 case "load" -> load(connection, given);
                 case "consume" -> consume(connection, given);
+                case "drain" -> drain(connection, given);
                 case "left" -> left(connection, given);
                 default -> throw new IllegalArgumentException(arguments[0]);
             }
@@ -90,6 +92,24 @@ public final class JmsPeer {
                 }
             }
         }
+    }
+
+    private static void drain(Connection connection, Map<String, String> given) throws Exception {
+        Session session = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(session.createQueue(given.get("queue")));
+        int messages = Integer.parseInt(given.get("messages"));
+        int warm = Integer.parseInt(given.get("warm"));
+        int batch = Integer.parseInt(given.get("batch"));
+        long begun = System.nanoTime();
+        long bytes = 0;
+        for (int taken = 1; taken <= messages; taken++) {
+            Message message = consumer.receive();
+            bytes += ((TextMessage) message).getText().length();
+            if (taken % batch == 0 || taken == messages) message.acknowledge();
+            if (taken == warm) begun = System.nanoTime();
+        }
+        if (bytes == 0) throw new IllegalStateException("empty messages");
+        System.out.println((System.nanoTime() - begun) / 1e9);
     }
 
     private static void left(Connection connection, Map<String, String> given) throws Exception {

@@ -1,5 +1,7 @@
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import javax.jms.CompletionListener;
 import javax.jms.Connection;
 import javax.jms.JMSException;
@@ -49,10 +51,11 @@ public final class JmsSender {
         Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         MessageProducer producer = session.createProducer(session.createQueue(queue));
         Semaphore room = new Semaphore(MOST_OPEN);
-        JMSException[] failure = new JMSException[1];
+        AtomicReference<JMSException> failure = new AtomicReference<>();
+        // Qpid does not complete every send of a connection that is lost: this says that it is.
+        connection.setExceptionListener(failure::set);
         for (Integer number : left) {
-            room.acquire();
-            if (failure[0] != null) {
+            if (!acquired(room, 1, failure)) {
                 break;
             }
             Message message = session.createTextMessage(String.format("%08d", number) + filler);
@@ -68,14 +71,25 @@ public final class JmsSender {
 
                 @Override
                 public void onException(Message sent, Exception error) {
-                    failure[0] = error instanceof JMSException ? (JMSException) error : new JMSException("" + error);
+                    failure.set(error instanceof JMSException ? (JMSException) error : new JMSException("" + error));
                     room.release();
                 }
             });
         }
-        room.acquire(MOST_OPEN);
-        if (failure[0] != null) {
-            throw failure[0];
+        acquired(room, MOST_OPEN, failure);
+        if (failure.get() != null) {
+            throw failure.get();
         }
+    }
+
+    /** Waits for room; false after a failure. */
+    private static boolean acquired(Semaphore room, int permits, AtomicReference<JMSException> failure)
+            throws InterruptedException {
+        while (failure.get() == null) {
+            if (room.tryAcquire(permits, 100, TimeUnit.MILLISECONDS)) {
+                return failure.get() == null;
+            }
+        }
+        return false;
     }
 }

@@ -1,6 +1,7 @@
 """What only the side that is connected to says: the login it offers, answers to what a client asks for, and errors.
 
-Beside `performatives`, which has what both sides say. Specification: OASIS AMQP 1.0, parts 2.7, 2.8, 3.4, 3.5 and 5.3.
+Beside `performatives`, which has what both sides say. Specification: OASIS AMQP 1.0, parts 2.7, 2.8, 3.4, 3.5, 4.5
+and 5.3.
 """
 
 from __future__ import annotations
@@ -21,18 +22,23 @@ __all__ = [
     "FORCED",
     "FRAMING_ERROR",
     "ILLEGAL_STATE",
+    "INTERNAL_ERROR",
     "INVALID_FIELD",
     "NOT_ALLOWED",
     "NOT_FOUND",
     "NOT_IMPLEMENTED",
     "RESOURCE_LIMIT",
+    "ROLLBACK",
     "SIZE_EXCEEDED",
     "TRANSFER_LIMIT",
     "UNATTACHED_HANDLE",
+    "UNKNOWN_TRANSACTION",
     "anonymous_target",
     "attached",
     "begun",
     "closed",
+    "coordinator_target",
+    "declared",
     "detached",
     "ended",
     "names",
@@ -40,6 +46,7 @@ __all__ = [
     "rejected",
     "sasl_mechanisms",
     "sasl_outcome",
+    "transactional",
 ]
 
 COORDINATOR = 0x30
@@ -49,18 +56,23 @@ DECODE_ERROR = "amqp:decode-error"
 FORCED = "amqp:connection:forced"
 FRAMING_ERROR = "amqp:connection:framing-error"
 ILLEGAL_STATE = "amqp:illegal-state"
+INTERNAL_ERROR = "amqp:internal-error"
 INVALID_FIELD = "amqp:invalid-field"
 NOT_ALLOWED = "amqp:not-allowed"
 NOT_FOUND = "amqp:not-found"
 NOT_IMPLEMENTED = "amqp:not-implemented"
 RESOURCE_LIMIT = "amqp:resource-limit-exceeded"
+ROLLBACK = "amqp:transaction:rollback"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
 TRANSFER_LIMIT = "amqp:link:transfer-limit-exceeded"
 UNATTACHED_HANDLE = "amqp:session:unattached-handle"
+UNKNOWN_TRANSACTION = "amqp:transaction:unknown-id"
 
 _ERROR, _TARGET = 0x1D, 0x29
 _UNSETTLED, _MIXED = 0, 2
 _SYMBOL = 0xB3
+_TRANSACTIONS = ("amqp:local-transactions",)
+"""What the coordinator is capable of: a transaction is one session's."""
 
 
 def sasl_mechanisms(mechanisms: Sequence[str]) -> bytes:
@@ -100,6 +112,21 @@ def attached(
 def anonymous_target() -> Described:
     """The target for messages that each say where they go."""
     return Described(ULong(_TARGET), [])
+
+
+def coordinator_target() -> Described:
+    """The target for what a client wants of its transactions."""
+    return Described(ULong(COORDINATOR), [_symbols(_TRANSACTIONS)])
+
+
+def declared(transaction: bytes) -> Described:
+    """The outcome of a declare: the transaction that it has begun."""
+    return Described(ULong(Outcome.DECLARED), [transaction])
+
+
+def transactional(transaction: bytes, outcome: Described) -> Described:
+    """An outcome that holds once its transaction does."""
+    return Described(ULong(Outcome.TRANSACTIONAL), [transaction, outcome])
 
 
 def detached(handle: int, condition: Condition | None, *, closed: bool = True) -> bytes:

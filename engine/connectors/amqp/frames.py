@@ -45,6 +45,9 @@ class FrameParser:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._late: list[bytes] = []
+        """What came after it, while more of the same frame is missing: not joined with each piece."""
+        self._missing = 0
 
     def header(self, data: bytes) -> bytes | None:
         """The protocol header at the beginning of a stream; None if not all of it has come.
@@ -86,8 +89,14 @@ class FrameParser:
         Raises:
             FrameError: what came is not AMQP 1.0.
         """
+        self._missing -= len(data)
+        if self._missing > 0:
+            self._late.append(data)
+            return
         if self._rest:
-            data, self._rest = self._rest + data, b""
+            data, self._rest = b"".join((self._rest, *self._late, data)), b""
+            self._late.clear()
+        self._missing = 0
         position, end = 0, len(data)
         while end - position >= _HEAD.size:
             size, words, kind, channel = _HEAD.unpack_from(data, position)
@@ -97,6 +106,7 @@ class FrameParser:
                 msg = f"a frame of {size} bytes whose body begins at {start}"
                 raise FrameError(msg)
             if end - position < size:
+                self._missing = size - (end - position)
                 break
             if size > start:
                 yield kind, channel, data[position + start : position + size]

@@ -97,6 +97,8 @@ class Incoming(NamedTuple):
     """Bytes as it was sent."""
     settled: bool = False
     """Whether its sender has no interest in what becomes of it."""
+    transaction: bytes | None = None
+    """What it is part of."""
 
 
 class Receiver(Link):
@@ -170,6 +172,8 @@ class Receiver(Link):
         if partial is None:
             partial = _Partial(transfer.delivery_id or 0, transfer.message_format or 0)
             partial.settled = transfer.settled
+            if transfer.state is not None:
+                partial.transaction, _ = performatives.transaction_of(transfer.state)
             if not transfer.more and not transfer.aborted and len(transfer.payload) <= self._max:
                 self._complete(partial, transfer.payload, len(transfer.payload))
                 return
@@ -187,7 +191,8 @@ class Receiver(Link):
     def _complete(self, partial: _Partial, encoded: bytes, size: int) -> None:
         self._counted()
         self._waiting += 1
-        self._take(Incoming(self, partial.delivery_id, partial.message_format, encoded, size, partial.settled))
+        form, settled, transaction = partial.message_format, partial.settled, partial.transaction
+        self._take(Incoming(self, partial.delivery_id, form, encoded, size, settled, transaction))
 
     def _counted(self) -> None:
         self._count = serial(self._count + 1)
@@ -201,12 +206,13 @@ class Receiver(Link):
 class _Partial:
     """A message of which not everything has come."""
 
-    __slots__ = ("delivery_id", "held", "message_format", "pieces", "settled", "size")
+    __slots__ = ("delivery_id", "held", "message_format", "pieces", "settled", "size", "transaction")
 
     def __init__(self, delivery_id: int, message_format: int) -> None:
         self.delivery_id = delivery_id
         self.message_format = message_format
         self.settled = False
+        self.transaction: bytes | None = None
         self.pieces: list[bytes] = []
         self.held = 0
         self.size = 0

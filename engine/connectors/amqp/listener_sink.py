@@ -26,6 +26,7 @@ from routes.predicate import parse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.links import Incoming, Link
     from engine.connectors.amqp.peer_session import PeerSession
     from engine.connectors.amqp.stock import Held
@@ -126,9 +127,21 @@ class AmqpListenerSink:
         """See `Host`."""
         self._stock.serve()
 
-    def settled(self, session: PeerSession, fields: list[Any]) -> None:
+    def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
+        """See `Host`; clients send no messages here."""
+
+    def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
         """See `Host`."""
-        self._stock.settled(session, fields)
+        self._stock.settled(session, fields, outcome, transaction)
+
+    def commit(self, transaction: Transaction) -> None:
+        """See `Host`; what clients have taken in it is given."""
+        self._stock.commit(transaction)
+        transaction.committed()
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """See `Host`; what clients have taken in it is there again."""
+        self._stock.roll_back(transaction)
 
     def left(self, link: Link) -> None:
         """See `Host`."""

@@ -1,8 +1,9 @@
 """Messages from AMQP 1.0 clients that connect to the bridge itself, as JMS applications do with Qpid JMS.
 
-A message is accepted when the journal has it. What a client has sent and not got accepted when its connection ends is
-forgotten here, and sent again by the client. What will never be taken is rejected at once, so that its sender knows:
-nobody outside can stop the bridge by what it sends. Sockets are in `server`, one client is a `peer`.
+A message is accepted when the journal has it, and the end of a transaction when the journal has all of it (`commits`).
+What a client has sent and not got accepted when its connection ends is forgotten here, and sent again by the client.
+What will never be taken is rejected at once, so that its sender knows: nobody outside can stop the bridge by what it
+sends. Sockets are in `server`, one client is a `peer`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ import structlog
 from engine.connectors.amqp import answers
 from engine.connectors.amqp.access import Addresses, Logins, server_tls
 from engine.connectors.amqp.attendant import Attendant
+from engine.connectors.amqp.commits import Commits
 from engine.connectors.amqp.performatives import ACCEPTED, Condition, Role, Terminus, disposition
 from engine.connectors.amqp.server import OFFERED, STOPPING, Server
 from engine.connectors.amqp.session import serial
 from engine.connectors.amqp.transformers import TransformError, inbound_of
 from engine.connectors.base import Delivery
+from engine.connectors.transactions import TransactionalJournal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from threading import Event
 
     from engine.codecs.amqp.values import Described
+    from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.links import Incoming, Link, Sender
     from engine.connectors.amqp.peer_session import PeerSession
     from engine.message import Message
@@ -51,7 +56,9 @@ class AmqpListenerSource:
         self.heartbeat_seconds = source.heartbeat_seconds
         self.logins = Logins(source)
         self.max_bytes = config.journal.max_message_bytes
+        self._config = config
         self._source = source
+        self._worker = worker
         self._url = config.url(source)
         self._addresses = Addresses(source.destinations)
         self._inbound = inbound_of(source.transformers)
@@ -59,16 +66,23 @@ class AmqpListenerSource:
         self._server = Server(self._url, tls, self)
         self._waiting: deque[Incoming] = deque()
         self._waiting_bytes = 0
-        self._attendant = Attendant(lambda: self._server.turn(0), _UNATTENDED_SECONDS)
+        self._commits = Commits(self._journal, self._server.wake)
+        self._committed = 0
+        self._attendant = Attendant(lambda: self._turn(0), _UNATTENDED_SECONDS)
 
     @property
     def address(self) -> str:
         """`amqp://host:port (queue:orders, …)`."""
         return f"{self._url} ({', '.join(self._source.destinations)})"
 
+    @property
+    def redelivery(self) -> None:
+        """Clients send again whenever they like, and not when the listener begins; nobody can tell."""
+
     def connect(self) -> None:
         """Listens."""
         self.close()
+        self._commits = Commits(self._journal, self._server.wake)
         self._server.open()
         self._attendant.start()
 
@@ -76,7 +90,8 @@ class AmqpListenerSource:
         """A message of any client."""
         with self._attendant:
             if not self._waiting:
-                self._server.turn(timeout_seconds)
+                self._turn(timeout_seconds)
+            self._commits.check()
             while self._waiting:
                 incoming = self._waiting.popleft()
                 self._waiting_bytes -= len(incoming.encoded)
@@ -93,13 +108,31 @@ class AmqpListenerSource:
             self._settle(cast("Sequence[Incoming]", tokens), ACCEPTED)
             self._server.flush()
 
-    def close(self) -> None:
+    def tend(self) -> None:
+        """Clients have an attendant."""
+
+    def committed(self) -> int:
+        """See `Committing`."""
+        with self._attendant:
+            committed, self._committed = self._committed, 0
+        return committed
+
+    @property
+    def stalled_seconds(self) -> float:
+        """See `Committing`."""
+        with self._attendant:
+            return self._commits.stalled_seconds
+
+    def close(self) -> bool:
         """Every client is told; what it has not got accepted it has to send again."""
         self._attendant.stop()
         with self._attendant:
+            self._commits.close()
+            self._tell()
             self._server.close(STOPPING)
             self._waiting.clear()
             self._waiting_bytes = 0
+        return False
 
     @property
     def full(self) -> bool:
@@ -123,14 +156,42 @@ class AmqpListenerSource:
         self._waiting.append(incoming)
         self._waiting_bytes += len(incoming.encoded)
 
+    def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
+        """See `Host`."""
+        message = self._message(incoming)
+        size = len(incoming.encoded)
+        why = message if isinstance(message, Condition) else self._commits.take(transaction, message, size)
+        if why is not None:
+            _log.warning("a transaction can only be rolled back", source=self._source.name, why=str(why))
+        return why
+
+    def commit(self, transaction: Transaction) -> None:
+        """See `Host`."""
+        self._commits.ask(transaction)
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """See `Host`."""
+        self._commits.forget(transaction)
+
     def credited(self) -> None:
         """See `Host`; clients get no messages here."""
 
-    def settled(self, session: PeerSession, fields: list[Any]) -> None:
+    def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
         """See `Host`; clients get no messages here."""
 
     def left(self, link: Link) -> None:
         """See `Host`; what came by it and is not accepted yet is still taken."""
+
+    def _turn(self, timeout_seconds: float) -> None:
+        self._server.turn(timeout_seconds)
+        self._tell()
+        self._server.flush()
+
+    def _tell(self) -> None:
+        self._committed += self._commits.tell()
+
+    def _journal(self, stop: Event) -> TransactionalJournal:
+        return TransactionalJournal(self._config, f"source.{self._source.name}.{self._worker}", stop)
 
     def _message(self, incoming: Incoming) -> Message | Condition:
         """The message for the journal, or why there is none."""

@@ -78,7 +78,23 @@ class Peer:
         self._before_open = 0
         self._held = 0
         self._beat = host.heartbeat_seconds
-        self._begun = self._heard = self._spoke = now
+        self.begun = self._heard = self._spoke = now
+        """When it connected."""
+
+    @property
+    def opened(self) -> bool:
+        """Whether it has logged in, where that is asked for, and opened the connection."""
+        return self._opened
+
+    @property
+    def held_bytes(self) -> int:
+        """Of messages that have not come whole."""
+        return self._held
+
+    @property
+    def links(self) -> int:
+        """How many it has, of all its sessions."""
+        return sum(len(session.links) for session in self.sessions.values())
 
     def write(self, data: bytes) -> None:
         """Appends to `outgoing`."""
@@ -120,7 +136,7 @@ class Peer:
         if self.ended:
             return
         if not self._opened:
-            if now - self._begun > _HELLO_SECONDS:
+            if now - self.begun > _HELLO_SECONDS:
                 self.close(Condition(answers.RESOURCE_LIMIT, "no connection was opened"))
         elif now - self._heard > self.host.heartbeat_seconds * _SILENT_BEATS:
             self.close(Condition(answers.RESOURCE_LIMIT, f"nothing was heard for {now - self._heard:.0f} s"))

@@ -2,7 +2,7 @@
 
 Handles and channels of the two sides are the same numbers: the bridge opens none of its own. What a client does against
 the specification ends its connection; what it may not do is refused link by link. Specification: OASIS AMQP 1.0,
-parts 2.5 and 2.6.
+parts 2.5, 2.6 and 4.4.
 """
 
 from __future__ import annotations
@@ -12,18 +12,32 @@ from typing import TYPE_CHECKING, Any, Protocol
 from engine.codecs.amqp.values import Described, Map
 from engine.connectors.amqp import answers, performatives
 from engine.connectors.amqp.access import address_of
+from engine.connectors.amqp.coordinator import Coordinator
 from engine.connectors.amqp.frames import frame
 from engine.connectors.amqp.links import Incoming, Link, Receiver, Sender
-from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, field, number
+from engine.connectors.amqp.performatives import (
+    ACCEPTED,
+    Code,
+    Condition,
+    Role,
+    Terminus,
+    disposition,
+    field,
+    number,
+    transaction_of,
+)
 from engine.connectors.amqp.session import serial
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.access import Logins
+    from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.peer import Peer
 
-__all__ = ["MOST_HANDLE", "WINDOW", "Host", "PeerError", "PeerSession"]
+__all__ = ["MOST_HANDLE", "MOST_LINKS", "WINDOW", "Host", "PeerError", "PeerSession"]
 
 MOST_HANDLE = 255
+MOST_LINKS = 1000
+"""Of one client, in all its sessions."""
 WINDOW = 1000
 """Messages of a link that are on their way or not acknowledged, at most."""
 
@@ -31,6 +45,8 @@ _SOURCE, _TARGET = 5, 6
 _SOURCE_CAPABILITIES, _TARGET_CAPABILITIES = 10, 6
 _DURABLE, _DYNAMIC, _MODE = 1, 4, 6
 _COPY = "copy"
+_PROPERTIES = 10
+"""Of a flow."""
 _FILTER = 7
 _COORDINATOR = (answers.COORDINATOR, "amqp:coordinator:list")
 _SELECTORS = ("apache.org:selector-filter:string", 0x0000_468C_0000_0004)
@@ -68,11 +84,23 @@ class Host(Protocol):
     def arrived(self, incoming: Incoming) -> None:
         """A client has sent a message. Of one that is too large only the size is known."""
 
+    def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
+        """The same in a transaction, whose work it becomes; else why that can only be rolled back now."""
+
     def credited(self) -> None:
         """A client takes more messages."""
 
-    def settled(self, session: PeerSession, fields: list[Any]) -> None:
-        """A client has said what became of messages to it: the fields of a disposition."""
+    def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
+        """A client has said what became of messages to it: the fields of a disposition, and the outcome that it tells.
+
+        With a transaction it becomes that one's work.
+        """
+
+    def commit(self, transaction: Transaction) -> None:
+        """The work of a transaction is to be done; then the transaction is to be told."""
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """The work of a transaction is not to be done."""
 
     def left(self, link: Link) -> None:
         """A link that was taken has ended."""
@@ -88,6 +116,8 @@ class PeerSession:
         self.max_frame_bytes = peer.max_frame_bytes
         self.links: dict[int, Link] = {}
         """By handle."""
+        self.transactions: dict[bytes, Transaction] = {}
+        """Those that are declared and not discharged."""
         self._refused: set[int] = set()
         """Handles of links that the client still has to detach."""
         self._next_incoming = serial(number(fields, 1))
@@ -125,7 +155,7 @@ class PeerSession:
             self._flowed(fields)
         elif code == Code.DISPOSITION:
             if field(fields, 0):
-                self.peer.host.settled(self, fields)
+                self._settled(fields)
         elif code == Code.ATTACH:
             self._attach(fields)
         elif code == Code.DETACH:
@@ -162,8 +192,43 @@ class PeerSession:
         link.transferred(transfer)
         if held or transfer.more:
             self.peer.hold(link.held_bytes - held)
-        if link.overrun:
+        if link.overrun and link.attached:
             self.refuse(link, Condition(answers.TRANSFER_LIMIT, "more messages than there was credit for"))
+
+    def _arrived(self, incoming: Incoming) -> None:
+        """A message has come whole."""
+        if incoming.transaction is None:
+            self.peer.host.arrived(incoming)
+            return
+        link, transaction = incoming.receiver, self.transactions.get(incoming.transaction)
+        # Those of a transaction are counted by it, and not by the link.
+        link.taken()
+        if transaction is None:
+            self._unknown(incoming)
+            return
+        if transaction.failure is None and (why := self.peer.host.posted(transaction, incoming)) is not None:
+            transaction.fail(why)
+        if not incoming.settled:
+            outcome = ACCEPTED if transaction.failure is None else answers.rejected(transaction.failure)
+            self._answer(incoming, answers.transactional(transaction.id, outcome))
+
+    def _unknown(self, incoming: Incoming) -> None:
+        """A message of a transaction that there is not: its sender is told in one way or the other."""
+        why = Condition(answers.UNKNOWN_TRANSACTION, "a message of a transaction that is not there any more")
+        if incoming.settled:
+            self.refuse(incoming.receiver, why)
+        else:
+            self._answer(incoming, answers.rejected(why))
+
+    def _answer(self, incoming: Incoming, state: Described) -> None:
+        self.send(disposition(Role.RECEIVER, incoming.delivery_id, incoming.delivery_id, state))
+
+    def _settled(self, fields: list[Any]) -> None:
+        identity, outcome = transaction_of(field(fields, 4))
+        transaction = None if identity is None else self.transactions.get(identity)
+        if identity is not None and transaction is None:
+            raise PeerError(answers.UNKNOWN_TRANSACTION, "an outcome in a transaction that is not there any more")
+        self.peer.host.settled(self, fields, outcome, transaction)
 
     def _flowed(self, fields: list[Any]) -> None:
         under_way = serial(self._next_outgoing - number(fields, 0))
@@ -175,7 +240,10 @@ class PeerSession:
                 if handle not in self._refused:
                     raise PeerError(answers.UNATTACHED_HANDLE, "a flow of a link that is not there")
                 return
-            link.flowed(fields)
+            if _acquires(field(fields, _PROPERTIES)):
+                self.refuse(link, Condition(answers.NOT_IMPLEMENTED, "only outcomes can be part of a transaction here"))
+            else:
+                link.flowed(fields)
         if field(fields, 9):
             self.send(performatives.flow(self._next_incoming, self._next_outgoing))
 
@@ -187,7 +255,12 @@ class PeerSession:
             raise PeerError(answers.INVALID_FIELD, f"a link with handle {handle}, which is in use or too high")
         # The client's end has the other role.
         role = Role.SENDER if field(fields, 2) else Role.RECEIVER
-        condition = self._intake(name, handle, fields) if role is Role.RECEIVER else self._outlet(name, handle, fields)
+        if self.peer.links >= MOST_LINKS:
+            condition: Condition | None = Condition(answers.RESOURCE_LIMIT, f"more than {MOST_LINKS} links")
+        elif role is Role.RECEIVER:
+            condition = self._intake(name, handle, fields)
+        else:
+            condition = self._outlet(name, handle, fields)
         if condition is not None:
             self._refused.add(handle)
             self.send(answers.attached(name, handle, role, None, None, None))
@@ -197,7 +270,8 @@ class PeerSession:
         """The client wants to send; why it may not."""
         target = field(fields, _TARGET)
         if isinstance(target, Described) and target.descriptor in _COORDINATOR:
-            return Condition(answers.NOT_IMPLEMENTED, "there are no transactions here: use a session without them")
+            self._begin(Coordinator(self, name), handle, fields, answers.coordinator_target(), None)
+            return None
         found = _fields(target)
         if found is None or field(found, _DYNAMIC):
             return Condition(answers.NOT_IMPLEMENTED, "there are no temporary destinations here")
@@ -209,19 +283,23 @@ class PeerSession:
             self,
             name,
             terminus or Terminus("", "queue"),
-            self.peer.host.arrived,
+            self._arrived,
             window=WINDOW,
             max_bytes=self.peer.host.max_bytes,
             kept_bytes=0,
         )
-        link.handle = handle
-        self.links[handle] = link
-        source = Terminus(name, "queue").source()
         # Spelt as the client did: some clients compare.
         mine = link.terminus._replace(address=found[0]).target() if terminus else answers.anonymous_target()
-        self.send(answers.attached(name, handle, Role.RECEIVER, source, mine, self.peer.host.max_bytes))
-        link.begin(number(fields, 9))
+        self._begin(link, handle, fields, mine, self.peer.host.max_bytes)
         return None
+
+    def _begin(self, link: Receiver, handle: int, fields: list[Any], target: Described, max_bytes: int | None) -> None:
+        """The client may send by this link."""
+        link.handle = handle
+        self.links[handle] = link
+        source = Terminus(link.name, "queue").source()
+        self.send(answers.attached(link.name, handle, Role.RECEIVER, source, target, max_bytes))
+        link.begin(number(fields, 9))
 
     def _outlet(self, name: str, handle: int, fields: list[Any]) -> Condition | None:
         """The client wants to receive; why it may not."""
@@ -277,6 +355,11 @@ def _terminus(destination: str | None) -> Terminus | None:
         return None
     kind, _, name = destination.partition(":")
     return Terminus(name, kind)
+
+
+def _acquires(properties: Any) -> bool:
+    """Whether messages that come by this credit are to be acquired in a transaction (part 4.4.3)."""
+    return isinstance(properties, Map) and any(name == "txn-id" for name, _ in properties)
 
 
 def _selector(filters: Any) -> str | None:

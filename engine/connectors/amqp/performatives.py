@@ -1,7 +1,7 @@
 """What the two sides of an AMQP 1.0 connection say to each other: performatives, as bytes and back.
 
-Specification: OASIS AMQP 1.0, parts 2.7 (transport), 3.4 and 3.5 (outcomes, termini), 5.3 (SASL). Here is what the
-bridge says and hears, no more. A transfer is read by hand: there is one for each message.
+Specification: OASIS AMQP 1.0, parts 2.7 (transport), 3.4 and 3.5 (outcomes, termini), 4.5 (transactions), 5.3 (SASL).
+Here is what the bridge says and hears, no more. A transfer is read by hand: there is one for each message.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "Code",
     "Condition",
     "Outcome",
+    "Request",
     "Role",
     "Terminus",
     "Transfer",
@@ -43,6 +44,7 @@ __all__ = [
     "read",
     "read_transfer",
     "sasl_init",
+    "transaction_of",
     "transfer",
 ]
 
@@ -84,6 +86,15 @@ class Outcome(IntEnum):
     REJECTED = 0x25
     RELEASED = 0x26
     MODIFIED = 0x27
+    DECLARED = 0x33
+    TRANSACTIONAL = 0x34
+
+
+class Request(IntEnum):
+    """Descriptors of what is asked of a coordinator."""
+
+    DECLARE = 0x31
+    DISCHARGE = 0x32
 
 
 _ERROR, _SOURCE, _TARGET = 0x1D, 0x28, 0x29
@@ -164,6 +175,8 @@ class Transfer(NamedTuple):
     more: bool
     aborted: bool
     payload: bytes
+    state: Any = None
+    """Of the delivery, which may say what transaction it is part of."""
 
 
 def open_(container: str, host: str, idle_milliseconds: int, product: str) -> bytes:
@@ -252,7 +265,7 @@ def number(fields: Sequence[Any], index: int, otherwise: int = 0) -> int:
 
 
 _TRANSFER = b"\x00\x53\x14"
-_HANDLE, _ID, _FORMAT, _SETTLED, _MORE, _ABORTED = 0, 1, 3, 4, 5, 9
+_HANDLE, _ID, _FORMAT, _SETTLED, _MORE, _STATE, _ABORTED = 0, 1, 3, 4, 5, 7, 9
 
 
 def read_transfer(body: bytes) -> Transfer:
@@ -293,6 +306,7 @@ def read_transfer(body: bytes) -> Transfer:
         bool(fields[_MORE]),
         bool(fields[_ABORTED]),
         body[end:],
+        fields[_STATE],
     )
 
 
@@ -310,10 +324,24 @@ def _extent(body: bytes) -> tuple[int, int, int]:
 
 
 def outcome_of(state: Any) -> tuple[int, list[Any]]:
-    """Descriptor and fields of a delivery state; 0 if it is none."""
+    """Descriptor and fields of a delivery state, or of another composite type; 0 if it is none."""
     if not isinstance(state, Described) or type(state.value) is not list:
         return 0, []
     return _code(state.descriptor), state.value
+
+
+def transaction_of(state: Any) -> tuple[bytes | None, Any]:
+    """Which transaction a delivery state is part of, None: of none; and the outcome that it is to have there.
+
+    AmqpError if it does not say which.
+    """
+    code, fields = outcome_of(state)
+    if code != Outcome.TRANSACTIONAL:
+        return None, state
+    identity = field(fields, 0)
+    if not isinstance(identity, bytes):
+        raise AmqpError("a transactional state without a transaction")
+    return identity, field(fields, 1)
 
 
 def condition_of(error: Any) -> Condition | None:
@@ -341,6 +369,10 @@ _CODES = {
     "amqp:released:list": Outcome.RELEASED,
     "amqp:modified:list": Outcome.MODIFIED,
     "amqp:received:list": Outcome.RECEIVED,
+    "amqp:declare:list": Request.DECLARE,
+    "amqp:discharge:list": Request.DISCHARGE,
+    "amqp:declared:list": Outcome.DECLARED,
+    "amqp:transactional-state:list": Outcome.TRANSACTIONAL,
 }
 
 

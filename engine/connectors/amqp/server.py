@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from engine.connectors.amqp.answers import FORCED
+from engine.connectors.amqp.answers import FORCED, RESOURCE_LIMIT
 from engine.connectors.amqp.peer import SELECTOR, Peer
 from engine.connectors.amqp.performatives import Condition
 from engine.connectors.base import NotConnectedError
@@ -38,6 +38,8 @@ _BACKLOG = 128
 _ACCEPT = 32
 _CHUNK_BYTES = 256 * 1024
 _MOST_UNREAD_BYTES = 1024 * 1024
+_MOST_HELD_BYTES = 256 * 1024 * 1024
+"""Of messages that have not come whole, of all clients together."""
 _TICK_SECONDS = 0.2
 _STUCK_SECONDS = 30.0
 _LINGER_SECONDS = 2.0
@@ -73,6 +75,8 @@ class Server:
         self._host = host
         self._selector: selectors.BaseSelector | None = None
         self._listening: socket.socket | None = None
+        self._alarm: socket.socket | None = None
+        self._woken: socket.socket | None = None
         self._clients: set[_Client] = set()
         self._buffered: set[_Client] = set()
         """Those of whom TLS has read more than was asked for."""
@@ -89,7 +93,18 @@ class Server:
         self._listening.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listening, _READ)
+        self._alarm, self._woken = socket.socketpair()
+        self._alarm.setblocking(False)
+        self._selector.register(self._woken, _READ, self._woken)
         self._deaf = False
+
+    def wake(self) -> None:
+        """Ends the waiting of `turn`; from any thread."""
+        alarm = self._alarm
+        if alarm is not None:
+            # Where there is no room for it others were not heard yet, and after the end there is nobody to wake.
+            with suppress(OSError):
+                alarm.send(b"\0")
 
     def turn(self, timeout_seconds: float) -> None:
         """Does what there is to do, waiting so long for some; while the host is full nobody is listened to."""
@@ -100,6 +115,8 @@ class Server:
             client = key.data
             if client is None:
                 self._accept()
+            elif isinstance(client, socket.socket):
+                client.recv(_CHUNK_BYTES)
             elif mask & _READ:
                 buffered.add(client)
         for client in buffered:
@@ -135,7 +152,10 @@ class Server:
         for client in list(self._clients):
             self._drop(client)
         self._selector.close()
-        self._selector = self._listening = None
+        for each in (self._alarm, self._woken):
+            if each is not None:
+                each.close()
+        self._selector = self._listening = self._alarm = self._woken = None
 
     def _accept(self) -> None:
         assert self._listening is not None
@@ -151,11 +171,21 @@ class Server:
                 self._selector.unregister(self._listening)
                 self._deaf = True
                 return
-            if len(self._clients) >= _MOST_CLIENTS:
+            if len(self._clients) >= _MOST_CLIENTS and not self._make_room():
                 _log.warning("too many clients", listener=self._url, most=_MOST_CLIENTS, refused=address[0])
                 connection.close()
                 continue
             self._welcome(connection, f"{address[0]}:{address[1]}")
+
+    def _make_room(self) -> bool:
+        """Leaves the client that has been connected longest without logging in and opening; False if there is none.
+
+        Who opens connections and says nothing keeps out nobody who has something to say.
+        """
+        strangers = [client for client in self._clients if not client.peer.opened]
+        if strangers:
+            self._drop(min(strangers, key=lambda client: client.peer.begun), "others want to come in")
+        return bool(strangers)
 
     def _welcome(self, connection: socket.socket, name: str) -> None:
         assert self._selector is not None
@@ -188,12 +218,21 @@ class Server:
                 self._drop(client)
                 return
             client.peer.feed(data, time.monotonic())
+            if client.peer.held_bytes:
+                self._limit_held()
             left -= len(data)
             if self._tls is None:
                 # What is left makes the selector tell again.
                 return
         if client in self._clients:
             self._buffered.add(client)
+
+    def _limit_held(self) -> None:
+        """Leaves the client that holds most where all together hold too much."""
+        if sum(client.peer.held_bytes for client in self._clients) > _MOST_HELD_BYTES + self._host.max_bytes:
+            most = max(self._clients, key=lambda client: client.peer.held_bytes)
+            why = f"{most.peer.held_bytes} bytes in messages that are not complete, and others have some, too"
+            most.peer.close(Condition(RESOURCE_LIMIT, why))
 
     def _write(self, client: _Client) -> None:
         peer = client.peer

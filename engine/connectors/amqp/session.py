@@ -28,7 +28,7 @@ from engine.connectors.amqp.frames import (
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, number
 from engine.connectors.base import NotConnectedError
 from engine.connectors.tls import tls_context
-from engine.connectors.wire import Endpoint, Pulse, Wire
+from engine.connectors.wire import Endpoint, Pulse, Wire, greeting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,7 +108,8 @@ class AmqpSession:
         self._next_incoming = self._next_outgoing = self._next_delivery = 0
         self._wire, self._heard, self._silence = Wire(self.endpoint, self._tls, _CONNECT_SECONDS), time.monotonic(), 0.0
         deadline = time.monotonic() + _CONNECT_SECONDS
-        self._login(deadline)
+        with greeting(self.endpoint, "amqps"):
+            self._login(deadline)
         self._greet(PROTOCOL_HEADER, deadline)
         beat = self._broker.heartbeat_seconds
         # The broker shows itself in half of the time that we tell it.
@@ -176,19 +177,28 @@ class AmqpSession:
         self._hear(data)
         return True
 
-    def close(self, links: Sequence[Link] = ()) -> None:
+    @property
+    def unnoticed_seconds(self) -> float:
+        """For how long a dead connection may go unnoticed."""
+        return self._broker.heartbeat_seconds * _SILENT_BEATS
+
+    def close(self, links: Sequence[Link] = ()) -> bool:
         """Leaves in order, and never raises.
 
-        Where the connection still works it returns when the broker has taken everything that was sent. What has come
-        and is not settled goes back.
+        Where the connection still works it returns when the broker has taken everything that was sent; True if so.
+        What has come and is not settled goes back.
         """
         if self._wire is None:
-            return
+            return False
         try:
-            if self._open:
-                self._leave(links)
+            if not self._open:
+                return False
+            self._leave(links)
         except NotConnectedError as error:
             _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+            return False
+        else:
+            return True
         finally:
             self.hang_up()
 

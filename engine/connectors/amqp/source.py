@@ -16,7 +16,7 @@ from engine.connectors.amqp.selectors import translated_selector
 from engine.connectors.amqp.session import AmqpSession, serial
 from engine.connectors.amqp.splicing import shortened
 from engine.connectors.amqp.transformers import TransformError, inbound_of
-from engine.connectors.base import Delivery
+from engine.connectors.base import Delivery, Redelivery
 from engine.errors import HardFailureError
 from engine.message import BodyType, Message
 
@@ -32,6 +32,8 @@ _HEAD_BYTES = 1024 * 1024
 """What may stand around a body that the journal takes."""
 _KEPT_BYTES = 64 * 1024
 _SHARED = "SHARED-SUBS"
+_RETURNS_SECONDS = 60.0
+"""After so long Artemis gives up a client that has vanished with its machine."""
 
 
 class AmqpSource:
@@ -53,6 +55,11 @@ class AmqpSource:
         """`amqp://host:port (queue:orders, …)`."""
         read = ", ".join(self._destinations(shared=self._source.subscription is not None))
         return f"{self._session.endpoint} ({read or 'nothing left for this worker'})"
+
+    @property
+    def redelivery(self) -> Redelivery:
+        """See `Source`. What a client had when it vanished does not count as delivered (AMQP 1.0, 2.7.5)."""
+        return Redelivery(_RETURNS_SECONDS, self._session.unnoticed_seconds, is_marked=False)
 
     def connect(self) -> None:
         """Also logs in; a refused login is asked for again only after a while."""
@@ -89,11 +96,14 @@ class AmqpSource:
                 runs.append([number, number])
         self._session.send(*(disposition(Role.RECEIVER, first, last, ACCEPTED) for first, last in runs))
 
-    def close(self) -> None:
+    def tend(self) -> None:
+        """Heart-beats have a thread of their own."""
+
+    def close(self) -> bool:
         """Leaves in order, so that the broker has taken every acknowledgement before the connection ends."""
         self._waiting.clear()
-        self._session.close(self._links)
-        self._links = []
+        links, self._links = self._links, []
+        return self._session.close(links)
 
     def _destinations(self, *, shared: bool) -> list[str]:
         """What this worker reads: a topic gives each of its subscribers everything, unless they share it."""

@@ -1,16 +1,18 @@
 """Messages that wait at a listener for clients to take them, and those that clients have and have not answered.
 
 A queue's message goes to one of its receivers in turn, and to another one when that client leaves or gives it back. A
-topic's message goes to all receivers that are there when it comes. JMS selectors are applied here.
+topic's message goes to all receivers that are there when it comes. JMS selectors are applied here. An answer in a
+transaction counts when that is committed.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
+from engine.connectors.amqp.answers import transactional
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
     Condition,
@@ -29,6 +31,7 @@ from routes.predicate import evaluate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.links import Sender
     from engine.connectors.amqp.peer_session import PeerSession
     from engine.connectors.base import Outgoing
@@ -89,6 +92,15 @@ class _Reader:
         return False
 
 
+class _Answer(NamedTuple):
+    """What a client says of a message that it has."""
+
+    held: Held
+    reader: _Reader
+    state: int
+    details: list[Any]
+
+
 class Stock:
     """Everything that waits or is given."""
 
@@ -101,13 +113,15 @@ class Stock:
         """Of queues, by destination, in order."""
         self._readers: dict[str, list[_Reader]] = {}
         self._by_link: dict[Sender, _Reader] = {}
+        self._undecided = 0
+        """Answers in transactions that are not committed."""
         self.known: list[Outcome] = []
         """What became of messages."""
 
     @property
     def given(self) -> int:
         """How many deliveries are not answered."""
-        return sum(len(reader.deliveries) for reader in self._by_link.values())
+        return self._undecided + sum(len(reader.deliveries) for reader in self._by_link.values())
 
     def clear(self) -> None:
         """Forgets all messages and all receivers."""
@@ -159,23 +173,48 @@ class Stock:
                     self._give(reader.waiting.popleft(), reader)
                 self._push(reader)
 
-    def settled(self, session: PeerSession, fields: list[Any]) -> None:
-        """A client has answered deliveries of a session: the fields of its disposition."""
+    def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
+        """A client has answered deliveries of a session: see `Host`."""
         first = number(fields, 1)
         last = number(fields, 2, first)
-        state, details = outcome_of(field(fields, 4))
+        state, details = outcome_of(outcome)
         if not field(fields, 3):
             if state in (0, State.RECEIVED):
                 return
-            session.send(disposition(Role.SENDER, serial(first), serial(last), ACCEPTED))
+            answer = ACCEPTED if transaction is None else transactional(transaction.id, outcome)
+            session.send(disposition(Role.SENDER, serial(first), serial(last), answer))
         length = serial(last - first)
         for reader in [each for each in self._by_link.values() if each.session is session]:
             found = [first] if first == last else [each for each in reader.deliveries if serial(each - first) <= length]
             for each in found:
-                if (taken := reader.deliveries.pop(each, None)) is not None:
-                    self._answered(self._held[taken], reader, state, details)
+                if (taken := reader.deliveries.pop(each, None)) is None:
+                    continue
+                said = _Answer(self._held[taken], reader, state, details)
+                if transaction is None:
+                    self._answered(said)
+                else:
+                    transaction.work.append(said)
+                    self._undecided += 1
 
-    def _answered(self, held: Held, reader: _Reader, state: int, details: list[Any]) -> None:
+    def commit(self, transaction: Transaction) -> None:
+        """The answers in a transaction count."""
+        for each in self._work(transaction):
+            self._answered(each)
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """They do not: the messages are there again, as delivered in vain."""
+        for each in reversed(self._work(transaction)):
+            each.held.failed += 1
+            self._back(each.held, each.reader)
+
+    def _work(self, transaction: Transaction) -> list[_Answer]:
+        work: list[_Answer] = transaction.work
+        self._undecided -= len(work)
+        transaction.work = []
+        return work
+
+    def _answered(self, answer: _Answer) -> None:
+        held, reader, state, details = answer
         if state == State.ACCEPTED:
             self._done(held)
         elif state == State.REJECTED:
@@ -229,7 +268,7 @@ class Stock:
         """A message is there to be given again: one of a topic to the same receiver, or to nobody."""
         if not held.is_topics:
             insort(self._waiting.setdefault(held.destination, []), held, key=_number)
-        elif reader is not None:
+        elif reader is not None and reader.link in self._by_link:
             reader.waiting.appendleft(held)
         else:
             self._done(held)

@@ -7,6 +7,7 @@ have done with it but delete or rename it.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["DropboxSink"]
 
 _MOST_BOXES = 10_000
+_UNUSABLE = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP)
+"""What is wrong with the name of a dropbox and not with the disk: it would be so for ever."""
 _ABANDONED_SECONDS = 3600.0
 """A file that was being written so long ago belongs to a process that has died."""
 
@@ -111,7 +114,12 @@ class DropboxSink:
             if len(self._boxes) >= _MOST_BOXES:
                 self._boxes.clear()
             box = locate(self._root, address)
-            box.create()
+            try:
+                box.create()
+            except OSError as error:
+                if error.errno not in _UNUSABLE:
+                    raise
+                raise RefusedError(f"{address[:100]!r} cannot be a dropbox: {error.strerror}") from error
             self._clear(box)
             self._boxes[address] = box
         return box

@@ -81,7 +81,7 @@ def _locked(box: Box, path: str) -> Slot | None:
     while True:
         create(box.root, path)
         try:
-            handle = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:
             # Its last owner has removed it meanwhile.
             if not os.path.isdir(box.folder("processing")):

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from engine.codecs.dropbox_name import escape
+from engine.connectors.base import Redelivery
 from engine.connectors.dropbox.box import container, locate, subscription
 from engine.connectors.dropbox.files import require_folder, told
 from engine.connectors.dropbox.lane import Lane, Reading
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from routes.model import Config, SourceConfig
 
 __all__ = ["DropboxSource"]
+
+_REDELIVERY = Redelivery(returns_seconds=0.0, doubt_seconds=0.0, is_marked=False)
+"""What was left is there at once, what is acknowledged is on disk, what goes back to `target` looks like any file."""
 
 _REPLIES = "queue:jms-bridge.reply."
 """How the queues begin in which the reply to one request is awaited."""
@@ -55,6 +59,11 @@ class DropboxSource:
     def address(self) -> str:
         """`dropbox:///root (queue:orders, …)`."""
         return f"dropbox://{self._root} ({', '.join(self._source.destinations)})"
+
+    @property
+    def redelivery(self) -> Redelivery:
+        """See `Source`."""
+        return _REDELIVERY
 
     def connect(self) -> None:
         """Makes what is missing of the dropboxes, below the root."""
@@ -91,8 +100,12 @@ class DropboxSource:
                 lane.finish([each.filename for each in own if each.is_consumed], consumed=True)
                 lane.finish([each.filename for each in own if not each.is_consumed], consumed=False)
 
-    def close(self) -> None:
+    def tend(self) -> None:
+        """Nobody asks whether it is still there."""
+
+    def close(self) -> bool:
         """What is not acknowledged goes back to `target`."""
+        was_open = self._watcher is not None
         lanes, self._lanes = self._lanes, []
         for lane in lanes:
             lane.close()
@@ -100,6 +113,7 @@ class DropboxSource:
             with suppress(OSError):
                 self._watcher.close()
             self._watcher = None
+        return was_open
 
     def _next(self) -> Delivery | None:
         """From the lanes in turns."""

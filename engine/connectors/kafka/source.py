@@ -1,7 +1,7 @@
 """Messages from Kafka topics that regular expressions name; topics made later are found while it runs.
 
 A consumer group reads them. Its positions move in the transactions in which the journal takes what was read
-(`transactions`), so that each record is in the journal once, whatever dies when.
+(`engine.connectors.transactions`), so that each record is in the journal once, whatever dies when.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from engine.connectors.base import Delivery, NotConnectedError
 from engine.connectors.group import REFUSED, member
 from engine.connectors.kafka.message import Located, Reader
-from engine.connectors.kafka.transactions import TransactionalJournal
+from engine.connectors.transactions import TransactionalJournal
 from engine.errors import HardFailureError
 from engine.journal import JournalError
 from engine.kafka import librdkafka
@@ -55,8 +55,7 @@ class KafkaSource:
         self._source = source
         self._worker = worker
         self._patterns = [re.compile(pattern) for pattern in source.destinations]
-        sinks = {sink.topic for sink in config.sinks}
-        self._own = {config.journal.topic, config.routing.dead_letter_topic, *sinks}
+        self._own = config.own_topics
         self._reader = Reader(source, config.bridge_id)
         self._consumer: Consumer | None = None
         self._journal: TransactionalJournal | None = None
@@ -72,6 +71,10 @@ class KafkaSource:
     def address(self) -> str:
         """`kafka://host:port (orders, payments-.*)`."""
         return f"kafka://{self._config.bootstrap_servers} ({', '.join(self._source.destinations)})"
+
+    @property
+    def redelivery(self) -> None:
+        """Nothing that the journal has comes again: positions move in its transactions."""
 
     def connect(self) -> None:
         """Also finds the topics; the group assigns partitions when records are asked for."""
@@ -113,7 +116,10 @@ class KafkaSource:
         # Of partitions that have gone to another worker, that one says how far it is.
         self._commit({place: at for place, at in ends.items() if place in self._next})
 
-    def close(self) -> None:
+    def tend(self) -> None:
+        """Its client has threads that do."""
+
+    def close(self) -> bool:
         """Leaves the group; what was not committed is read again."""
         self._read.clear()
         self._next.clear()
@@ -121,6 +127,7 @@ class KafkaSource:
             self._consumer.close()
         self._consumer = self._journal = None
         self._topics = frozenset()
+        return True
 
     def _fill(self, timeout_seconds: float, now: float) -> None:
         """Reads what is there, waiting so long for the first record."""
@@ -179,7 +186,8 @@ class KafkaSource:
         consumer = self._opened()
         positions = [TopicPartition(topic, partition, at) for (topic, partition), at in ends.items()]
         if self._journal is not None and self._journal.begun:
-            self._journal.commit(positions, consumer.consumer_group_metadata())
+            self._journal.move(positions, consumer.consumer_group_metadata())
+            self._journal.commit()
         elif positions:
             # Nothing of it went into the journal: its policy was to skip it.
             consumer.commit(offsets=positions, asynchronous=False)

@@ -40,6 +40,7 @@ _SOON_SECONDS = 0.1
 _REFUSED_SECONDS = 30.0
 _MOST_UNSENT_BYTES = 4 * 1024 * 1024
 _SILENT_BEATS = 2
+_UNNOTICED_BEATS = _SILENT_BEATS + 1
 _TURNS = 4
 """Of the loop, from bytes on the socket to a handler: read, wake the reader, parse, and one for what that caused."""
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
@@ -88,6 +89,11 @@ class Connection:
     def max_payload(self) -> int:
         """Bytes of headers and body that the server takes in one message."""
         return self._opened().max_payload
+
+    @property
+    def unnoticed_seconds(self) -> float:
+        """For how long a dead connection may go unnoticed."""
+        return self._broker.heartbeat_seconds * _UNNOTICED_BEATS
 
     @property
     def lost(self) -> bool:
@@ -198,16 +204,20 @@ class Connection:
         self.wake()
         return self._fault
 
-    def leave(self, good_bye: Callable[[], None]) -> None:
-        """Closes, after doing what belongs to it where the connection still works. Never raises."""
+    def leave(self, good_bye: Callable[[], None]) -> bool:
+        """Closes, after doing what belongs to it where the connection still works; True if so. Never raises."""
         if self._client is None:
-            return
+            return False
         try:
-            if not self.lost:
-                good_bye()
-                self.flush(_GOOD_BYE_SECONDS)
+            if self.lost:
+                return False
+            good_bye()
+            self.flush(_GOOD_BYE_SECONDS)
         except NotConnectedError as error:
             _log.warning("left without a good-bye", name=self._broker.name, broker=self.url, why=str(error))
+            return False
+        else:
+            return True
         finally:
             self.close()
 

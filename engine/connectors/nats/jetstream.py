@@ -30,7 +30,7 @@ API = "$JS.API"
 _ACK_WAIT_SECONDS = 30.0
 """Of a consumer that is made here. So long does a message wait that a killed bridge had; a living one prolongs it."""
 _MOST_UNACKNOWLEDGED = 25_000
-"""For each worker; more than `source_loop` leaves open."""
+"""For each worker; more than `source_flow` leaves open."""
 _NANOSECONDS = 1_000_000_000
 _NOT_ENABLED = "JetStream is not enabled there; start the server with -js, or remove {key}"
 _NO_STREAM = 10059
@@ -78,11 +78,13 @@ def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = N
     answer = connection.request(f"{API}.{subject}", json.dumps(body).encode() if body else b"")
     try:
         found = json.loads(answer)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise connection.fail("JetStream answers with what is no JSON") from error
+    if not isinstance(found, dict):
+        raise connection.fail("JetStream answers with what is no JSON object")
     if "error" in found:
         raise ApiError(found["error"])
-    return dict(found)
+    return found
 
 
 def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str) -> Consumer:

@@ -27,6 +27,8 @@ _CRLF = b"\r\n"
 _WITH_HEADERS = b"HMSG"
 _MESSAGES = (b"MSG ", b"HMSG ")
 _LONGEST_LINE_BYTES = 1024 * 1024
+_LARGEST_BYTES = 128 * 1024 * 1024
+"""Of a message; servers keep 64 MiB for a client before they hang up."""
 _WORDS = (4, 5)
 """Of a message's line without the length of its headers: verb, subject, number, perhaps reply, length."""
 
@@ -95,6 +97,6 @@ def _line(line: bytes) -> tuple[bytes, int, bytes, int, int]:
         number, size = int(words[2]), int(words[-1])
     except (IndexError, ValueError) as error:
         raise ProtocolError from error
-    if len(words) not in _WORDS or not 0 <= head_bytes <= size:
+    if len(words) not in _WORDS or not 0 <= head_bytes <= size <= _LARGEST_BYTES:
         raise ProtocolError
     return words[1], number, words[3] if len(words) == _WORDS[1] else b"", head_bytes, size

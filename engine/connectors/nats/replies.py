@@ -21,7 +21,7 @@ from engine.connectors.nats.source import NatsSource
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.base import Delivery
+    from engine.connectors.base import Delivery, Redelivery
     from routes.model import Config, SourceConfig
 
 __all__ = ["NatsReplies"]
@@ -45,6 +45,11 @@ class NatsReplies:
         """That of the source."""
         return self._source.address
 
+    @property
+    def redelivery(self) -> Redelivery | None:
+        """That of the source."""
+        return self._source.redelivery
+
     def connect(self) -> None:
         """Also makes the stream; see `Source`."""
         self.close()
@@ -59,9 +64,13 @@ class NatsReplies:
         """See `Source`."""
         self._source.acknowledge(tokens)
 
-    def close(self) -> None:
+    def tend(self) -> None:
         """See `Source`."""
-        self._source.close()
+        self._source.tend()
+
+    def close(self) -> bool:
+        """See `Source`."""
+        return self._source.close()
 
     def _stream(self) -> str | None:
         """The stream that has the replies; None where there can be none."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NatsSink"]
 
+_SERVERS_OWN = ("$JS.", "$SYS.")
+"""How subjects begin that a NATS server listens to itself: what they say may come from a message."""
 _ADDRESS = re.compile(ADDRESSES[System.NATS].pattern)
 _PREFIX = re.compile("(?:queue|topic)[/:]")
 _CHUNK_BYTES = 256 * 1024
@@ -254,8 +256,12 @@ def _subject(address: str) -> bytes:
     """A subject as it goes out; RefusedError if it is none."""
     if not _ADDRESS.fullmatch(address):
         raise RefusedError(f"'{address[:100]}' is no subject to publish to")
+    prefix = _PREFIX.match(address)
+    subject = address[prefix.end() :] if prefix else address
+    if subject.startswith(_SERVERS_OWN):
+        raise RefusedError(f"'{subject[:100]}' would order the server about; messages are not sent there")
     try:
-        return _PREFIX.sub("", address, count=1).encode() if _PREFIX.match(address) else address.encode()
+        return subject.encode()
     except UnicodeEncodeError as error:
         raise RefusedError(f"{address[:100]!r} is no subject to publish to") from error
 
@@ -271,6 +277,6 @@ def _error(said: dict[str, Any]) -> ApiError | None:
 def _json(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

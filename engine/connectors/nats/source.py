@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from engine.connectors.base import Delivery
+from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.message import stored, to_message
 from engine.connectors.nats.stream import Stream
@@ -29,6 +29,7 @@ __all__ = ["NatsSource"]
 _LOOK_SECONDS = 0.05
 """How often the socket is looked after while there are messages to hand over."""
 _QUIET_SECONDS = 10.0
+_SETTLE_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
 
@@ -64,6 +65,13 @@ class NatsSource:
         stream = f"stream {self._source.stream}: " if self._source.stream else ""
         return f"{self._connection.url} ({stream}{', '.join(self._source.destinations)})"
 
+    @property
+    def redelivery(self) -> Redelivery | None:
+        """See `Source`; without a stream nothing comes again."""
+        if self._stream is None:
+            return None
+        return Redelivery(self._stream.ack_wait_seconds + _SETTLE_SECONDS, self._connection.unnoticed_seconds)
+
     def connect(self) -> None:
         """Also finds or makes the consumer; HardFailureError where the stream is not what it has to be."""
         self.close()
@@ -86,11 +94,19 @@ class NatsSource:
         """One line for each, all in one write; nothing for plain subscriptions."""
         self._feed.acknowledge(tokens)
 
-    def close(self) -> None:
+    def tend(self) -> None:
+        """Answers the server, and prolongs what is open. A plain subscription rests: what it let in might be lost."""
+        if self._stream is not None:
+            self._connection.wait(0, lambda: False)
+            self._connection.check()
+            self._stream.tend()
+
+    def close(self) -> bool:
         """Leaves in order: acknowledgements are with the server, and what is open is given back to it."""
-        self._connection.leave(self._feed.leave)
+        in_order = self._connection.leave(self._feed.leave)
         if self._stream is not None:
             self._stream.left()
+        return in_order
 
     def _delivery(self, incoming: Incoming, token: object) -> Delivery:
         facts = stored(incoming.reply) if token is not None else None

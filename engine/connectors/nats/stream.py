@@ -101,6 +101,12 @@ class Stream:
         return incoming, reply
 
     @property
+    def ack_wait_seconds(self) -> float:
+        """After how long the server sends again what was not acknowledged; of the consumer on this connection."""
+        assert self._consumer is not None
+        return self._consumer.ack_wait_seconds
+
+    @property
     def ready(self) -> bool:
         """Whether there is a next message."""
         return bool(self._waiting)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "FrameError", "FrameParser", "escape"]
 
 _COMMANDS = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
-_EOL = b"\n\r"
+_EOLS = re.compile(rb"[\n\r]*")
+"""Heart-beats, and what may follow a frame."""
 _HEAD_END = re.compile(rb"\n\r?\n")
 _MIN_HEAD_BYTES = 1024 * 1024
 _UNESCAPED = {"\\n": "\n", "\\r": "\r", "\\c": ":", "\\\\": "\\"}
@@ -79,8 +80,7 @@ class FrameParser:
 
     def _head(self, data: bytes, position: int) -> tuple[str, dict[str, str], int] | None:
         """Command and headers of the frame that begins there, and where its body does; None if not all have come."""
-        while position < len(data) and data[position] in _EOL:
-            position += 1
+        position = _EOLS.match(data, position).end()  # type: ignore[union-attr] # it matches nothing as well
         if found := _HEAD_END.search(data, position):
             end, body = found.span()
             return *_parse_head(data[position:end]), body

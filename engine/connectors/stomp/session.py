@@ -16,6 +16,7 @@ from engine.connectors.base import NotConnectedError
 from engine.connectors.stomp.frames import FrameError, FrameParser
 from engine.connectors.stomp.wire import StompConnection, endpoint
 from engine.connectors.tls import tls_context
+from engine.connectors.wire import greeting
 from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class StompSession:
             with_connect_command=True,
             headers={"client-id": self._client_id},
         )
-        connected = self.expect("CONNECTED", seconds=_CONNECT_SECONDS, back_off_seconds=_REFUSED_SECONDS)
+        with greeting(self.endpoint, "stomp+ssl"):
+            connected = self.expect("CONNECTED", seconds=_CONNECT_SECONDS, back_off_seconds=_REFUSED_SECONDS)
         connection.hear(connected)
         if (version := connected.headers.get("version")) != "1.2":
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
@@ -132,18 +134,27 @@ class StompSession:
                 messages.append(frame)
         raise self.lost(f"the broker has not answered for {seconds:.0f} s; is this its STOMP port?")
 
-    def close(self, subscriptions: Iterable[str] = ()) -> None:
+    @property
+    def unnoticed_seconds(self) -> float:
+        """For how long a dead connection may go unnoticed."""
+        return self._broker.heartbeat_seconds * _SILENT_BEATS
+
+    def close(self, subscriptions: Iterable[str] = ()) -> bool:
         """Ends subscriptions and connection; never raises.
 
-        Where the connection still works it returns when the broker has taken everything that was sent.
+        Where the connection still works it returns when the broker has taken everything that was sent; True if so.
         """
         if self._connection is None:
-            return
+            return False
         try:
-            if self._connection.wire.is_connected():
-                self._leave(self._connection, subscriptions)
+            if not self._connection.wire.is_connected():
+                return False
+            self._leave(self._connection, subscriptions)
         except NotConnectedError as error:
             _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+            return False
+        else:
+            return True
         finally:
             self._connection.wire.disconnect_socket()
             self._connection = None

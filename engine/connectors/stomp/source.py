@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from engine.connectors.base import Delivery
+from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import ROUTING, StompSession
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from routes.model import Config, SourceConfig
 
 __all__ = ["StompSource"]
+
+_RETURNS_SECONDS = 60.0
+"""After so long Artemis gives up a client that has vanished with its machine."""
 
 
 class StompSource:
@@ -48,6 +51,11 @@ class StompSource:
     def address(self) -> str:
         """`stomp://host:port (queue:orders, …)`."""
         return f"{self._session.endpoint} ({', '.join(self._destinations) or 'nothing left for this worker'})"
+
+    @property
+    def redelivery(self) -> Redelivery:
+        """See `Source`."""
+        return Redelivery(_RETURNS_SECONDS, self._session.unnoticed_seconds)
 
     def connect(self) -> None:
         """Also logs in; a refused login is asked for again only after a while."""
@@ -78,10 +86,13 @@ class StompSource:
         frames = "".join([f"ACK\nid:{escape(ack)}\n\n\0" for ack in acks])
         self._session.send(frames.encode())
 
-    def close(self) -> None:
+    def tend(self) -> None:
+        """Heart-beats have a thread of their own."""
+
+    def close(self) -> bool:
         """Leaves in order, so that the broker has taken every acknowledgement before the connection ends."""
-        self._session.close(self._kinds)
-        self._kinds = {}
+        kinds, self._kinds = self._kinds, {}
+        return self._session.close(kinds)
 
     def _subscribe(self, number: str, destination: str) -> None:
         kind, _, name = destination.partition(":")

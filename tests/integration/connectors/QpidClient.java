@@ -3,15 +3,19 @@ import java.io.InputStreamReader;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
 import javax.jms.DeliveryMode;
 import javax.jms.Destination;
+import javax.jms.JMSException;
 import javax.jms.MapMessage;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
@@ -33,13 +37,16 @@ import org.apache.qpid.jms.JmsConnectionFactory;
  * DESTINATION} (a consumer), {@code select DESTINATION SELECTOR} (one with a selector), {@code receive DESTINATION
  * MILLISECONDS} (a message as a form, or an empty line), {@code answer DESTINATION MILLISECONDS} (the same, and it goes to
  * its JMSReplyTo), {@code request DESTINATION TEXT} (with a temporary queue as JMSReplyTo), {@code reply MILLISECONDS}
- * (what came there). A form is {@code name=value&...}; values have their type before a colon, as in {@code int:5}; bytes
+ * (what came there). Transactions that the program ends itself, in sessions that it names: {@code put NAME DESTINATION} and
+ * forms until an empty line, {@code take NAME DESTINATION MILLISECONDS}, {@code commit NAME} and {@code rollback NAME}; these
+ * two answer with an empty line, or with the error. A form is {@code name=value&...}; values have their type before a colon, as in {@code int:5}; bytes
  * are base64.
  */
 public final class QpidClient {
     private final Session session;
     private final Connection connection;
     private Session transacted;
+    private final Map<String, Session> sessions = new HashMap<>();
     private final Map<String, MessageConsumer> consumers = new HashMap<>();
 
     private QpidClient(Connection connection) throws Exception {
@@ -70,6 +77,24 @@ public final class QpidClient {
                 }
                 send(transacted, transacted.createProducer(destination(words[1])), null, lines);
                 return "";
+            case "put":
+                MessageProducer producer = session(words[1]).createProducer(destination(words[2]));
+                for (String line = lines.readLine(); !line.isEmpty(); line = lines.readLine()) {
+                    send(producer, null, fields(line));
+                }
+                producer.close();
+                return "";
+            case "take":
+                String[] what = words[2].split(" ");
+                String key = words[1] + " " + what[0];
+                if (!consumers.containsKey(key)) {
+                    consumers.put(key, session(words[1]).createConsumer(destination(what[0])));
+                }
+                return form(consumers.get(key).receive(Long.parseLong(what[1])));
+            case "commit":
+                return end(() -> session(words[1]).commit());
+            case "rollback":
+                return end(() -> session(words[1]).rollback());
             case "post":
                 send(session, session.createProducer(destination(words[1])), null, lines);
                 return "";
@@ -104,6 +129,26 @@ public final class QpidClient {
             default:
                 throw new IllegalArgumentException(words[0]);
         }
+    }
+
+    private interface End {
+        void end() throws Exception;
+    }
+
+    private static String end(End transaction) throws Exception {
+        try {
+            transaction.end();
+            return "";
+        } catch (JMSException error) {
+            return (error.getClass().getSimpleName() + ": " + error.getMessage()).replaceAll("\\s+", " ");
+        }
+    }
+
+    private Session session(String name) throws Exception {
+        if (!sessions.containsKey(name)) {
+            sessions.put(name, connection.createSession(true, Session.SESSION_TRANSACTED));
+        }
+        return sessions.get(name);
     }
 
     private void send(Session session, MessageProducer producer, Destination to, BufferedReader lines)
@@ -210,17 +255,28 @@ public final class QpidClient {
                 return Base64.getDecoder().decode(text);
             case "null":
                 return null;
+            case "list":
+                return new ArrayList<>(Arrays.asList(text.split(",")));
+            case "map":
+                return new TreeMap<>(Collections.singletonMap("key", text));
             default:
                 return text;
         }
     }
 
+    @SuppressWarnings("unchecked")
     private static String typed(Object value) {
         if (value == null) {
             return "null:";
         }
         if (value instanceof byte[]) {
             return "bytes:" + Base64.getEncoder().encodeToString((byte[]) value);
+        }
+        if (value instanceof List) {
+            return "list:" + String.join(",", (List<String>) value);
+        }
+        if (value instanceof Map) {
+            return "map:" + ((Map<?, ?>) value).get("key");
         }
         String type = value.getClass().getSimpleName().toLowerCase();
         return (type.equals("integer") ? "int" : type.equals("character") ? "char" : type) + ":" + value;

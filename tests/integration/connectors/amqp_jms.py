@@ -47,6 +47,36 @@ class QpidClient:
         """The same by a producer without a destination."""
         self._send("relay", destination, messages)
 
+    def put(self, session: str, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        """Messages in the transaction of a session."""
+        self._send(f"put {session}", destination, messages)
+
+    def take(self, session: str, destination: str, seconds: float = 10) -> Mapping[str, str]:
+        """The next message, in the transaction of a session; empty if none comes."""
+        return self._message(f"take {session} {destination} {seconds * 1000:.0f}")
+
+    def commit(self, session: str) -> str:
+        """Ends the transaction of a session; why it could not, if so."""
+        return self._do(f"commit {session}")
+
+    def rollback(self, session: str) -> str:
+        """The same, and what was done in it is not."""
+        return self._do(f"rollback {session}")
+
+    def begin(self, command: str) -> None:
+        """A command whose answer is waited for by `answered`."""
+        self._write(command)
+        self._flush()
+
+    def answered(self) -> str:
+        """What a command answers that was begun."""
+        return self._answer()
+
+    def kill(self) -> None:
+        """With no chance to say anything."""
+        self._process.kill()
+        self.close()
+
     def open(self, destination: str) -> None:
         """A consumer on `queue:NAME` or `topic:NAME` is there."""
         self._do(f"open {destination}")
@@ -90,10 +120,12 @@ class QpidClient:
         return dict(parse_qsl(self._do(command), keep_blank_values=True))
 
     def _do(self, command: str) -> str:
-        self._write(command)
+        self.begin(command)
+        return self._answer()
+
+    def _flush(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.flush()
-        return self._answer()
 
     def _write(self, line: str) -> None:
         assert self._process.stdin is not None

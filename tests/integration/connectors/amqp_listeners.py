@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engine.embedded.java import find_java
@@ -79,8 +78,9 @@ class Sending:
     def finish(self, seconds: float = 120) -> float:
         """Waits until all are accepted; how many seconds sending took."""
         try:
-            assert self._process.wait(seconds) == 0, self._log.read_text(errors="replace")[-3000:]
-        finally:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        assert code == 0, self._log.read_text(errors="replace")[-3000:]
         return float(self._log.read_text().split()[-1])

@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.embedded import EmbeddedNats, free_ports
+from engine.embedded import QUICK_START, EmbeddedKafka, EmbeddedNats, free_ports
+from engine.embedded.ports import accepts
 from engine.topics import ensure_journal
+from tests.conftest import JARS
 from tests.dropboxes import Dropboxes
 from tests.integration.connectors.amqp_harness import AmqpHarness, AmqpSinkHarness
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
-from tests.integration.connectors.running import Running, configure
+from tests.integration.connectors.running import Running, configure, until
 from tests.integration.connectors.sinks import NatsSinkHarness, RunningSink, StompSinkHarness
 from tests.integration.connectors.stomp_harness import StompHarness
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.embedded import EmbeddedArtemis, EmbeddedKafka
+    from engine.embedded import EmbeddedArtemis
     from routes.model import Config
     from tests.integration.connectors.harness import Harness
     from tests.integration.connectors.sinks import SinkHarness
@@ -33,7 +35,18 @@ Configure = Callable[[Mapping[str, str]], "Config"]
 Start = Callable[..., Running]
 StartSink = Callable[..., RunningSink]
 
+Connect = Callable[..., QpidClient]
+
 _names = itertools.count(1)
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+    """One that the test may halt."""
+    server = EmbeddedKafka(tmp_path / "kafka", *free_ports(1), JARS, jvm=QUICK_START)
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture
@@ -46,7 +59,30 @@ def qpid(artemis: EmbeddedArtemis, tmp_path_factory: pytest.TempPathFactory) -> 
     """A JMS application over AMQP, which connects again when Artemis was away."""
     client = QpidClient(f"failover:({artemis.amqp_url})", tmp_path_factory.mktemp("qpid") / "client.log")
     yield client
-    client.close()
+    # Not closed: Qpid JMS waits for a minute for the answer of a connection that a test has cut.
+    client.kill()
+
+
+@pytest.fixture
+def port() -> int:
+    """Where an AMQP listener is to be."""
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def connect(port: int, tmp_path: Path) -> Iterator[Connect]:
+    """Connects a JMS application to the listener; arguments are options of the URL."""
+    clients: list[QpidClient] = []
+
+    def make(options: str = "", scheme: str = "amqp") -> QpidClient:
+        until(lambda: accepts(port))
+        log = tmp_path / f"client-{len(clients)}.log"
+        clients.append(QpidClient(f"{scheme}://127.0.0.1:{port}{options}", log))
+        return clients[-1]
+
+    yield make
+    for each in clients:
+        each.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import os
-import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -42,23 +41,6 @@ class SecureNats(EmbeddedNats):
 
     def _answers(self) -> bool:
         return accepts(self.port)
-
-
-def certify(folder: Path) -> Path:
-    """An authority `ca`, and certificates of a `broker` here, of one at an `other` host, and of the `bridge`."""
-    folder.mkdir()
-    curve = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
-    _openssl(folder, f"req -x509 {curve} -keyout ca.key -out ca.pem -subj /CN=test-ca")
-    for name, host in (("broker", "IP:127.0.0.1"), ("other", "DNS:elsewhere.example"), ("bridge", "DNS:bridge")):
-        signed = f"-CA ca.pem -CAkey ca.key -subj /CN={name} -addext subjectAltName={host}"
-        _openssl(folder, f"req -x509 {curve} -keyout {name}.key -out {name}.pem {signed}")
-    return folder
-
-
-def _openssl(folder: Path, arguments: str) -> None:
-    command = ("openssl", *arguments.split())
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def tls(certificates: Path, name: str, *, mutual: bool = False) -> str:

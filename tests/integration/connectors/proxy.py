@@ -1,4 +1,4 @@
-"""A TCP proxy between a source and its broker, whose ways can be made slow, silent or cut."""
+"""A TCP proxy between a source or a sink and its broker, whose ways can be made slow, silent, short or cut."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ class Proxy:
         self.piece_bytes = 1 << 16
         self.pause_seconds = 0.0
         """After each piece to the source."""
+        self.pause_up_seconds = 0.0
+        """After each piece to the broker."""
+        self.refuses = False
+        """Whether who connects is hung up on."""
+        self._left: int | None = None
         self._flows = threading.Event()
         self._flows.set()
         self._sockets: list[socket.socket] = []
@@ -27,7 +32,14 @@ class Proxy:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """From now on nobody gets through, in either direction."""
         self._flows.set()
+        with suppress(OSError):
+            # Else the thread that accepts would do so once more.
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
 
@@ -39,6 +51,10 @@ class Proxy:
         """New connections work."""
         self._flows = threading.Event()
         self._flows.set()
+
+    def cut_after(self, count: int) -> None:
+        """Once so many more bytes have passed, in both directions taken together, all connections end there."""
+        self._left = count
 
     def cut(self) -> None:
         """Ends the connections there are."""
@@ -52,6 +68,9 @@ class Proxy:
         with suppress(OSError):
             while True:
                 source, _ = self._listener.accept()
+                if self.refuses:
+                    source.close()
+                    continue
                 try:
                     broker = socket.create_connection(("127.0.0.1", self.target_port))
                 except OSError:
@@ -64,10 +83,17 @@ class Proxy:
     def _forward(self, origin: socket.socket, to: socket.socket, down: bool) -> None:
         flows = self._flows
         with suppress(OSError):
-            while data := origin.recv(self.piece_bytes if down else 1 << 16):
+            while data := origin.recv(self.piece_bytes if down or self.pause_up_seconds else 1 << 16):
                 if down:
                     flows.wait()
-                    time.sleep(self.pause_seconds)
+                time.sleep(self.pause_seconds if down else self.pause_up_seconds)
+                if self._left is not None:
+                    data, self._left = data[: self._left], self._left - len(data)
+                    if self._left <= 0:
+                        to.sendall(data)
+                        self._left = None
+                        self.cut()
+                        break
                 to.sendall(data)
         for each in (origin, to):
             with suppress(OSError):

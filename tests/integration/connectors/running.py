@@ -150,6 +150,22 @@ def read(bootstrap: str, topic: str) -> list[Located]:
     return found
 
 
+def visible(config: Config) -> list[Message]:
+    """What a reader of the journal sees, by partition and offset: nothing of open or aborted transactions."""
+    settings = {"bootstrap.servers": config.bootstrap_servers, "group.id": "test", "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0})
+    found: list[Message] = []
+    topic = config.journal.topic
+    try:
+        for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while (got := consumer.poll(10)) is not None and got.error() is None:
+                found.append(Message.from_record(Record(got.key(), got.value(), tuple(got.headers() or ()))))
+    finally:
+        consumer.close()
+    return found
+
+
 def bodies(bootstrap: str, topic: str) -> list[bytes]:
     """The values in a topic."""
     return [located.record.value or b"" for located in read(bootstrap, topic)]

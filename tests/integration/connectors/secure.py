@@ -1,4 +1,4 @@
-"""An Artemis that wants a login and speaks STOMP and AMQP over TLS only, with certificates made for the test."""
+"""An Artemis that wants a login and speaks STOMP and AMQP, mostly over TLS, with certificates made for the test."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from engine.embedded import EmbeddedArtemis
+from engine.embedded import EmbeddedArtemis, free_ports
 from engine.embedded.ports import accepts
 from engine.embedded.server import ETC
+from tests.certificates import STORE_PASSWORD, certify, keep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 USER = "bridge"
 PASSWORD = "s3cret:with\\odd chars"
-STORE_PASSWORD = "for-the-test"
 
 _LOGIN = """\
 activemq {
@@ -29,18 +29,24 @@ _RIGHTS = ("createNonDurableQueue", "createDurableQueue", "createAddress", "cons
 
 
 class SecureArtemis(EmbeddedArtemis):
-    """Its three ports are STOMP and AMQP over TLS; that of `amqp` has a certificate for another host."""
+    """Both protocols on every port: over TLS, with a certificate of another host, with one that has expired, for
+    clients that show one, and without TLS."""
 
-    def __init__(self, folder: Path, ports: tuple[int, int, int], jars: Path) -> None:
-        super().__init__(folder, *ports, jars)
+    def __init__(self, folder: Path, jars: Path) -> None:
+        ports = free_ports(5)
+        super().__init__(folder, *ports[:3], jars)
         self._etc = folder / "etc"
         self.certificates = folder / "tls"
-        self.mutual_port, self.port, self.other_port = ports
+        self.mutual_port, self.port, self.other_port, self.expired_port, self.plain_port = ports
 
     def _prepare(self, java: Path) -> None:
         super()._prepare(java)
-        self.certificates.mkdir()
-        self._certify()
+        certify(self.certificates)
+        for name in ("broker", "other", "expired"):
+            keep(self.certificates, name)
+        keytool = "keytool -importcert -noprompt -alias ca -file ca.pem -keystore trusted.p12 -storetype PKCS12"
+        command = [*keytool.split(), "-storepass", STORE_PASSWORD]
+        subprocess.run(command, cwd=self.certificates, capture_output=True, check=True)
         shutil.copytree(ETC, self._etc)
         (self._etc / "login.config").write_text(_LOGIN)
         escaped = PASSWORD.replace("\\", "\\\\").replace(":", "\\:")
@@ -54,7 +60,9 @@ class SecureArtemis(EmbeddedArtemis):
             (
                 self._acceptor("stomp", self.port, "broker"),
                 self._acceptor("other", self.other_port, "other"),
+                self._acceptor("expired", self.expired_port, "expired"),
                 self._acceptor("mutual", self.mutual_port, "broker", mutual=True),
+                f'<acceptor name="plain">tcp://127.0.0.1:{self.plain_port}?protocols=STOMP,AMQP</acceptor>',
             )
         )
         settings = f'<security-settings><security-setting match="#">{rights}</security-setting></security-settings>'
@@ -87,24 +95,4 @@ class SecureArtemis(EmbeddedArtemis):
         return [f"-Djava.security.auth.login.config={self._etc / 'login.config'}", *own]
 
     def _answers(self) -> bool:
-        return all(accepts(port) for port in (self.port, self.other_port, self.mutual_port))
-
-    def _certify(self) -> None:
-        self._openssl(
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -subj /CN=test-ca"
-        )
-        for name, host in (("broker", "IP:127.0.0.1"), ("other", "DNS:elsewhere.example"), ("bridge", "DNS:bridge")):
-            key = f"-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key"
-            signed = f"-CA ca.pem -CAkey ca.key -subj /CN={name} -addext subjectAltName={host}"
-            self._openssl(f"req -x509 {key} -out {name}.pem {signed}")
-            export = f"pkcs12 -export -inkey {name}.key -in {name}.pem -name {name} -out {name}.p12"
-            self._openssl(f"{export} -passout pass:{STORE_PASSWORD}")
-        keytool = "keytool -importcert -noprompt -alias ca -file ca.pem -keystore trusted.p12 -storetype PKCS12"
-        self._run(*keytool.split(), "-storepass", STORE_PASSWORD)
-
-    def _openssl(self, arguments: str) -> None:
-        self._run("openssl", *arguments.split())
-
-    def _run(self, *command: str) -> None:
-        done = subprocess.run(command, cwd=self.certificates, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        return all(accepts(port) for port in (self.port, self.other_port, self.mutual_port, self.expired_port))

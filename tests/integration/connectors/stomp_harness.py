@@ -41,8 +41,8 @@ _HEADERS = {
 class Peer:
     """A bare STOMP client, so that the tests do not judge the bridge by its own code or by stomp.py's."""
 
-    def __init__(self, port: int, **connect: str) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+    def __init__(self, port: int, timeout_seconds: float = 30, **connect: str) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_seconds)
         self._parser = FrameParser(64 * 1024 * 1024, 1)
         self._frames = self._read()
         self.write(self.frame("CONNECT", {"accept-version": "1.2", "host": "test"} | connect))
@@ -52,6 +52,10 @@ class Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up without a word."""
         self._socket.close()
 
     @staticmethod
@@ -63,10 +67,15 @@ class Peer:
         self._socket.sendall(data)
 
     def next(self) -> Frame:
-        return next(self._frames)
+        for frame in self._frames:
+            return frame
+        raise ConnectionResetError("the broker has hung up")
 
     def expect(self, command: str) -> Frame:
+        """The next frame, which is of this command; ConnectionAbortedError with what the broker says instead."""
         frame = self.next()
+        if frame.command == "ERROR" and command != "ERROR":
+            raise ConnectionAbortedError(frame.headers.get("message"))
         assert frame.command == command, frame
         return frame
 

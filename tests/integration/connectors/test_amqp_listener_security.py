@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import pytest
 from engine.connectors.amqp.frames import SASL_HEADER
 from engine.embedded import free_ports
 from engine.embedded.ports import accepts
+from tests.certificates import certify
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.amqp_listeners import listening
 from tests.integration.connectors.running import bodies, until
@@ -26,24 +26,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`ca.pem`, and with keys `bridge.pem` and `client.pem` that it has signed."""
-    folder = tmp_path_factory.mktemp("tls")
-    key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
-    made = [f"req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=test-ca"]
-    for name in ("bridge", "client"):
-        signed = f"-CA ca.pem -CAkey ca.key -subj /CN={name} -addext subjectAltName=IP:127.0.0.1"
-        made.append(f"req -x509 {key} -keyout {name}.key -out {name}.pem {signed}")
-    for each in made:
-        command = ["openssl", *each.split()]
-        subprocess.run(command, cwd=folder, capture_output=True, check=True)
-    return folder
+    return certify(tmp_path_factory.mktemp("listener") / "tls")
 
 
 def over_tls(port: int, queue: str, certificates: Path, **more: str) -> dict[str, str]:
     own = {
         ".listen": f"amqps://127.0.0.1:{port}",
-        ".tls.certificate": str(certificates / "bridge.pem"),
-        ".tls.key": str(certificates / "bridge.key"),
+        ".tls.certificate": str(certificates / "broker.pem"),
+        ".tls.key": str(certificates / "broker.key"),
     }
     return {**listening(port, f"queue:{queue}", **more), **own}
 
@@ -91,5 +81,5 @@ def test_with_a_ca_nobody_comes_in_without_a_certificate_which_is_a_login(
     context = ssl.create_default_context(cafile=certificates / "ca.pem")
     with pytest.raises((ssl.SSLError, ConnectionError)):
         greet(context)
-    context.load_cert_chain(certificates / "client.pem", certificates / "client.key")
+    context.load_cert_chain(certificates / "bridge.pem", certificates / "bridge.key")
     assert b"EXTERNAL" in greet(context)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.embedded import free_ports
 from engine.embedded.ports import accepts
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.running import until
 from tests.integration.connectors.sinks import RouterStandIn, committed, configure, numbered
 
@@ -20,15 +18,8 @@ if TYPE_CHECKING:
 
     from engine.embedded import EmbeddedKafka
     from routes.model import Config
-    from tests.integration.connectors.conftest import StartSink
+    from tests.integration.connectors.conftest import Connect, StartSink
     from tests.integration.connectors.sinks import RunningSink
-
-Connect = Callable[..., QpidClient]
-
-
-@pytest.fixture
-def port() -> int:
-    return free_ports(1)[0]
 
 
 @pytest.fixture
@@ -42,21 +33,6 @@ def sink(config: Config, start_sink: StartSink, port: int) -> RunningSink:
     running = start_sink(config)
     until(lambda: accepts(port))
     return running
-
-
-@pytest.fixture
-def connect(sink: RunningSink, port: int, tmp_path: Path) -> Iterator[Connect]:
-    """Connects a JMS application."""
-    clients: list[QpidClient] = []
-
-    def make(options: str = "") -> QpidClient:
-        log = tmp_path / f"client-{len(clients)}.log"
-        clients.append(QpidClient(f"amqp://127.0.0.1:{port}{options}", log))
-        return clients[-1]
-
-    yield make
-    for each in clients:
-        each.close()
 
 
 def test_a_client_receives_what_waited_for_it_with_its_types(
@@ -171,7 +147,7 @@ def test_many_messages_arrive_in_order_and_once(
     sink.delivers(6000)
 
 
-def test_sending_and_transactions_are_refused(sink: RunningSink, queue: str, connect: Connect) -> None:
+def test_sending_is_refused(sink: RunningSink, queue: str, connect: Connect) -> None:
     with pytest.raises(AssertionError, match="nothing can be sent here"):
         connect().post(f"queue:{queue}", [{"body": "x"}])
     assert sink.error is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from engine.errors import UnreachableError
 from engine.telemetry.status import State
 from tests.integration.connectors.running import numbered, numbers, until
+from tests.processes import paused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,11 +147,8 @@ def test_a_journal_that_stands_still_stops_the_reading_but_not_the_connection(
     small = {"journal.max-message-bytes": "64KiB", "kafka.producer.buffer.memory": "4194304"}
     config = configured(harness.settings(queue) | small)
     harness.send(queue, numbered(20_000, size=2000))
-    assert kafka.pid is not None
-
     before = resident_bytes()
-    os.kill(kafka.pid, signal.SIGSTOP)
-    try:
+    with paused(kafka.pid):
         source = start(config)
         # Longer than the broker waits for heart-beats.
         until(lambda: source.status.current.state is State.DEGRADED and "Kafka" in source.status.current.detail)
@@ -159,8 +156,6 @@ def test_a_journal_that_stands_still_stops_the_reading_but_not_the_connection(
         time.sleep(4)  # what is tested is that nothing happens in this time
         assert source.count("received") == read_until_then < 5000
         grown = resident_bytes() - before
-    finally:
-        os.kill(kafka.pid, signal.SIGCONT)
     source.acknowledges(20_000, 60)
     source.stop()
 
@@ -174,15 +169,10 @@ def test_it_stops_in_time_while_the_journal_stands_still_and_nothing_is_lost(
 ) -> None:
     config = configured(harness.settings(queue))
     harness.send(queue, numbered(50))
-    assert kafka.pid is not None
-
-    os.kill(kafka.pid, signal.SIGSTOP)
-    try:
+    with paused(kafka.pid):
         source = start(config)
         until(lambda: source.connected)
         source.stop(25)
-    finally:
-        os.kill(kafka.pid, signal.SIGCONT)
     assert source.error is None
     assert harness.waiting(queue) == 50
 

@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.errors import SoftFailureError
-from engine.message import BodyType, Message, Record
+from engine.message import BodyType, Message
 from engine.topics import ensure_journal
 from routes.properties import JmsType, Property
-from tests.integration.connectors.running import Running, configure, until
+from tests.integration.connectors.running import Running, configure, until, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,22 +51,6 @@ def put(
         producer.produce(topic, value, key, headers=dict(headers or {}))
         producer.poll(0)
     assert producer.flush(60) == 0
-
-
-def visible(config: Config) -> list[Message]:
-    """What a reader of the journal sees, by partition and offset: nothing of open or aborted transactions."""
-    settings = {"bootstrap.servers": config.bootstrap_servers, "group.id": "test", "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0})
-    found: list[Message] = []
-    topic = config.journal.topic
-    try:
-        for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            while (got := consumer.poll(10)) is not None and got.error() is None:
-                found.append(Message.from_record(Record(got.key(), got.value(), tuple(got.headers() or ()))))
-    finally:
-        consumer.close()
-    return found
 
 
 def taken(config: Config, topic: str) -> int:

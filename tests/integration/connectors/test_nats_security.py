@@ -12,8 +12,9 @@ import pytest
 from engine.connectors.base import NotConnectedError
 from engine.embedded import free_ports
 from engine.errors import HardFailureError, SetupError
+from tests.certificates import certify
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness, numbered, outcomes, receive
-from tests.integration.connectors.nats_secure import PASSWORD, TOKEN, SecureNats, certify, credentials, tls
+from tests.integration.connectors.nats_secure import PASSWORD, TOKEN, SecureNats, credentials, tls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,6 +186,7 @@ def test_it_shows_its_own_certificate_where_that_is_wanted(
     [
         ("broker", "bridge", "its certificate is not to be trusted: unable to get local issuer certificate"),
         ("other", "ca", "its certificate is not to be trusted: IP address mismatch"),
+        ("expired", "ca", "its certificate is not to be trusted: certificate has expired; it has to be renewed"),
     ],
 )
 def test_a_certificate_that_is_not_to_be_trusted_is_told(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from engine.connectors.base import NotConnectedError, Outcome, Outgoing
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness, numbered, outcomes, receive
+from tests.processes import paused
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -156,6 +155,20 @@ def test_what_nats_cannot_take_is_refused_in_its_place(
     assert said[9].endswith("bytes is more than NATS takes")
 
 
+@pytest.mark.parametrize("prefix", ["", "topic:", "queue/"])
+def test_a_message_cannot_order_the_server_about(
+    jetstream: NatsHarness, connectors: Connectors, queue: str, prefix: str
+) -> None:
+    stream = add_stream(jetstream, queue)
+    sink = connectors.sink(jetstream.url)
+    sink.connect()
+    orders = [f"{prefix}$JS.API.STREAM.DELETE.{stream}", f"{prefix}$SYS.REQ.SERVER.PING"]
+
+    said = refusals(sink, [Outgoing(n, RICH, subject, str(n)) for n, subject in enumerate(orders)])
+
+    assert all(each and each.endswith("would order the server about; messages are not sent there") for each in said)
+
+
 # Into streams
 
 
@@ -282,25 +295,17 @@ def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_has_nothing_twi
 def test_a_server_that_falls_silent_is_noticed(own: NatsHarness, connectors: Connectors) -> None:
     sink = connectors.sink(own.url, heartbeat="200ms")
     sink.connect()
-    pid = own.pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with paused(own.pid):
         sink.send(numbered(1, "a"))
         with pytest.raises(NotConnectedError, match="the server has been silent, in spite of heart-beats"):
             outcomes(sink, 1, 5)
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_much_that_the_server_does_not_read_is_not_piled_up(own: NatsHarness, connectors: Connectors) -> None:
     sink = connectors.sink(own.url, heartbeat="200ms")
     sink.connect()
-    os.kill(own.pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(NotConnectedError):
-            sink.send([Outgoing(n, Message(b"x" * 1_000_000), "a", str(n)) for n in range(60)])
-    finally:
-        os.kill(own.pid, signal.SIGCONT)
+    with paused(own.pid), pytest.raises(NotConnectedError):
+        sink.send([Outgoing(n, Message(b"x" * 1_000_000), "a", str(n)) for n in range(60)])
 
 
 # Formats

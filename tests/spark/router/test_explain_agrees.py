@@ -27,6 +27,7 @@ routes.excluded.conv.key=region
 routes.number.in.include=msg.address==orders && n BETWEEN 1 AND 100
 routes.number.out.topic=number
 routes.number.conv.key=n
+routes.number.conv.body=any
 routes.skipping.in.include=region LIKE 'a%'
 routes.skipping.out.topic=skipping
 routes.skipping.conv.key=msg.header.CorrelationId

@@ -98,17 +98,19 @@ def test_a_body_that_is_json_already_goes_out_where_the_route_wants_json(router:
     text = (
         "routing.on-soft-failure=skip\n"
         "routes.j.in.include=msg.address==json\nroutes.j.out.topic=j\nroutes.j.conv.body=json\n"
+        "routes.any.in.include=msg.address==any\nroutes.any.out.topic=any\nroutes.any.conv.body=any\n"
         "routes.a.in.include=TRUE\nroutes.a.out.topic=a\n"
     )
-    bodies = [(b'{"a":1}', BodyType.MAP), (b"[1,2]", BodyType.STREAM), (b"\xac\xed\x00", BodyType.OBJECT)]
-    bodies += [(b"no json", BodyType.TEXT), (b"\xff", BodyType.BYTES)]
+    bodies = [(b'{"a":1}', BodyType.MAP), (b"[1,2]", BodyType.STREAM), (b"null", BodyType.OBJECT)]
+    bodies += [(b"\xac\xed\x00", BodyType.OBJECT), (b"no json", BodyType.TEXT), (b"\xff", BodyType.BYTES)]
 
     def to(queue: str) -> list[Message]:
         return [Message(body, kind, message(to=queue).headers) for body, kind in bodies]
 
     failed = "skip.body-not-convertible"
-    assert [result.outcome for result in router(text, to("queue:json"))] == ["routed"] * 2 + [failed] + ["routed"] * 2
-    assert [result.outcome for result in router(text, to("queue:asis"))] == [failed] * 3 + ["routed"] * 2
+    assert [result.outcome for result in router(text, to("queue:json"))] == ["routed"] * 3 + [failed] + ["routed"] * 2
+    assert [result.outcome for result in router(text, to("queue:asis"))] == [failed] * 4 + ["routed"] * 2
+    assert [result.outcome for result in router(text, to("queue:any"))] == ["routed"] * 6
 
 
 def test_an_amqp_sink_takes_bodies_of_every_type_and_others_do_not(router: Router) -> None:

@@ -61,8 +61,9 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command",
     [
-        *("", "run", "validate", "explain", "topology", "send", "receive", "request", "journal", "journal tail"),
-        *("dlt", "dlt list", "dlt show", "dlt replay", "config", "config docs", "config show"),
+        *("", "run", "validate", "diff", "test", "explain", "topology", "send", "receive", "request", "journal"),
+        *("journal tail", "dlt", "dlt list", "dlt show", "dlt replay", "dlt discard", "dlt audit"),
+        *("config", "config docs", "config show"),
     ],
 )
 def test_every_command_has_help_and_those_that_do_something_have_examples(call: Call, command: str) -> None:
@@ -84,6 +85,10 @@ def test_the_version_is_that_of_the_package(call: Call) -> None:
         (("send",), "Missing argument 'DESTINATION' (see jms-bridge send --help)"),
         (("send", "queue:q", "--count", "0"), "Invalid value for '--count' / '-n'"),
         (("explain", "--adress", "queue:q"), "No such option: --adress (Possible options: --address, --header)"),
+        (("dlt", "replay", "--max", "0"), "Invalid value for '--max'"),
+        (("dlt", "replay", "--rate", "0"), "Invalid value for '--rate'"),
+        (("dlt", "replay", "--all", "--since", "yesterday"), "--since 'yesterday': expected a time, as 2026-"),
+        (("dlt", "discard", "--header", "region"), "--header 'region': expected NAME=VALUE"),
         (("dlt", "show"), "Missing argument 'POSITION' (see jms-bridge dlt show --help)"),
     ],
 )

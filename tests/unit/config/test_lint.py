@@ -205,6 +205,7 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         (("journal.topic=t",), "5:20", "'t' is the journal"),
         (("routing.dead-letter-topic=t",), "5:20", "'t' is the dead-letter topic"),
         (("journal.topic=j", "routing.dead-letter-topic=j"), "7:27", "'j' is the journal"),
+        (("journal.state-topic=t",), "5:20", "'t' is the topic of the bridge's own state"),
         (("source.s.password=x",), "6:19", "a password without a user name"),
         (("source.s.tls.verify=false",), "6:1", "'source.s.tls.verify' has no effect without TLS"),
         (("source.s.url=stomp+ssl://h:1", "source.s.tls.ca=no.pem"), "7:17", "there is no file 'no.pem'"),

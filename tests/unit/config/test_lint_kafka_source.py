@@ -21,6 +21,11 @@ routes.r.out.topic=t
     [
         ("source.k.destinations=a(", "'a(' is no regular expression: missing ), unterminated subpattern at position 1"),
         ("source.k.destinations=jms-bridge.journal", "'jms-bridge.journal' is a topic of the bridge itself"),
+        ("source.k.destinations=jms-bridge.journal.state", "'jms-bridge.journal.state' is a topic of the bridge"),
+        (
+            "routing.dead-letter-topic=d\nsource.k.destinations=d.quarantine",
+            "'d.quarantine' is a topic of the bridge itself",
+        ),
         ("source.k.url=stomp://h:1", "'source.k.url' is for type stomp, amqp or nats, not kafka"),
         ("source.k.password=secret", "'source.k.password' is for type stomp, amqp or nats, not kafka"),
         ("source.k.selector=a = 1", "'source.k.selector' is for type stomp or amqp, not kafka"),

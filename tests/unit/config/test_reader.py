@@ -111,6 +111,17 @@ def test_the_first_byte_that_is_not_utf8_is_named_by_line_and_column(tmp_path: P
     assert str(fault) == f"{file}:2:9: error: the file is not UTF-8 from here on ({hint})"
 
 
+def test_a_file_that_is_too_large_is_a_fault_and_not_read_to_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "a.properties"
+    file.write_bytes(b"a=" + b"x" * 10_000_000)
+    for path in (file, Path("/dev/zero")):
+        document = read(path)
+        assert [str(fault) for fault in document.faults] == [
+            f"{path}: error: the file has more than 4 MiB (it is hardly a configuration)"
+        ]
+        assert not document.readable
+
+
 def test_a_bad_escape_is_a_fault_and_the_rest_is_read(tmp_path: Path) -> None:
     document = read_text("a=1\n  b=x\\\n  y\\u00g1\n# \\u in a comment is fine\nc=3")
     assert [(e.key, e.key_spot.line) for e in document.entries] == [("a", 1), ("c", 5)]

@@ -41,6 +41,7 @@ def test_references_work_in_any_value() -> None:
         ("ab${env:NONE}", 21, "the environment has no variable 'NONE'"),
         ("${file:none}", 19, "the file 'none' cannot be read: no such file or directory"),
         ("${file:binary}", 19, "the file 'binary' is not UTF-8 text"),
+        ("${file:/dev/zero}", 19, "the file '/dev/zero' has more than 1 MiB"),
         ("x${sys:PW}", 20, "'${' starts a reference of no known kind"),
     ],
 )
@@ -145,3 +146,12 @@ def test_a_key_that_sounds_like_a_secret_is_one(key: str, secret: bool) -> None:
 
 def test_a_secret_prints_as_itself_and_hides_in_a_repr() -> None:
     assert (f"{Secret(SECRET)}", repr(Secret(SECRET))) == (SECRET, f"'{MASK}'")
+
+
+def test_the_variables_that_secrets_come_from_are_known() -> None:
+    text = WITH_SOURCE + "source.s.password=a${env:PW}b${env:MORE}\nsource.s.client-id=${env:HOST}\n"
+    config = loads(
+        f"{text}kafka.sasl.password=${{env:KAFKA}}\nspark.my.token=$${{env:NO}}\n",
+        env=dict.fromkeys(("PW", "MORE", "HOST", "KAFKA"), "x"),
+    )
+    assert config.secret_variables == {"PW", "MORE", "KAFKA"}

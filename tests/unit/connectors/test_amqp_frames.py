@@ -88,7 +88,7 @@ def test_a_transfer_may_be_written_at_length() -> None:
     fields = (b"\x70\0\0\0\x05", b"\x40", b"\xb0\0\0\0\x01t", b"\x40", b"\x56\x01", b"\x42", b"\x40", b"\x45", b"\x41")
     content = b"".join((*fields, b"\x41"))
     written = b"\0\x53\x14\xd0" + (len(content) + 4).to_bytes(4) + (10).to_bytes(4) + content
-    assert performatives.read_transfer(written) == Transfer(5, None, None, True, False, True, b"")
+    assert performatives.read_transfer(written) == Transfer(5, None, None, True, False, True, b"", [])
 
 
 @given(st.binary(max_size=60))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.codecs.amqp.encoding import encode
+from engine.codecs.amqp.sections import VALUE, Sections, encode_sections
 from engine.codecs.amqp.values import Described, Map, Symbol, UInt, ULong
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, FrameParser, frame
@@ -69,6 +70,21 @@ class Client:
     def got(self) -> list[int]:
         """Delivery ids that came."""
         return [fields[1] for code, fields in self.heard() if code == Code.TRANSFER]
+
+    def declare(self) -> bytes:
+        """Begins a transaction; the id."""
+        answers = self._coordinator(Described(ULong(0x31), []))
+        return bytes(next(fields[4].value[0] for code, fields in answers if code == Code.DISPOSITION))
+
+    def discharge(self, transaction: bytes, *, fail: bool) -> None:
+        self._coordinator(Described(ULong(0x32), [transaction, fail]))
+
+    def _coordinator(self, request: Described) -> list[tuple[int, list[Any]]]:
+        target, source = Described(ULong(0x30), []), Terminus("here", "queue").source()
+        if 9 not in self.peer.sessions[0].links:
+            self.say(performatives.attach("c", 9, Role.SENDER, source, target))
+        head = performatives.transfer(9, 0, b"t", 0, more=False)
+        return self.say(head + encode_sections(Sections(body=VALUE, content=request)))
 
     def answer(self, first: int, state: Described, last: int | None = None) -> None:
         self.say(performatives.disposition(Role.RECEIVER, first, first if last is None else last, state))
@@ -231,3 +247,83 @@ def test_an_address_that_is_none_is_refused(sink: AmqpListenerSink) -> None:
     give(sink, 1, address="nowhere")
     ((outcome),) = known(sink)
     assert outcome.refusal == "'nowhere' is no address of a listener; expected queue/NAME or topic/NAME"
+
+
+def within(transaction: bytes, outcome: Described) -> Described:
+    return Described(ULong(0x34), [transaction, outcome])
+
+
+def test_an_answer_in_a_transaction_counts_when_that_is_committed(sink: AmqpListenerSink) -> None:
+    client = Client(sink)
+    client.attach()
+    give(sink, 1, 2, 3)
+    client.got()
+    transaction = client.declare()
+    client.answer(0, within(transaction, ACCEPTED), 1)
+    client.answer(2, within(transaction, REJECTED))
+    assert (known(sink), sink.given) == ([], 3)
+    client.discharge(transaction, fail=False)
+    assert known(sink) == [Outcome(1), Outcome(2), Outcome(3, "the client says: no (amqp:not-allowed)")]
+    assert sink.given == 0
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_what_was_taken_in_a_transaction_that_is_rolled_back_comes_again_in_order(
+    sink: AmqpListenerSink, leaves: bool
+) -> None:
+    client, other = Client(sink), Client(sink)
+    client.attach(credit=2)
+    give(sink, 1, 2, 3)
+    deliveries = client.got()
+    assert deliveries == [0, 1]
+    transaction = client.declare()
+    for delivery in deliveries:
+        client.answer(delivery, within(transaction, ACCEPTED))
+    other.attach(credit=10)
+    assert len(other.got()) <= 1
+    if leaves:
+        client.peer.gone()
+    else:
+        client.discharge(transaction, fail=True)
+    assert [(held.outgoing.number, held.failed) for held in sink._stock._held.values()] == [(1, 1), (2, 1), (3, 0)]
+    sink._stock.serve()
+    assert len(other.got()) == 2
+    assert (known(sink), sink.given) == ([], 3)
+
+
+def test_a_topics_message_comes_again_to_who_rolled_back_and_to_nobody_who_left(sink: AmqpListenerSink) -> None:
+    client = Client(sink)
+    client.attach("topic:a")
+    give(sink, 1, 2, address="topic/a")
+    client.got()
+    transaction = client.declare()
+    client.answer(0, within(transaction, ACCEPTED), 1)
+    client.discharge(transaction, fail=True)
+    sink._stock.serve()
+    assert client.got() == [2, 3]
+    transaction = client.declare()
+    client.answer(2, within(transaction, ACCEPTED), 3)
+    client.say(performatives.detach(0, closed=True))
+    client.discharge(transaction, fail=True)
+    assert sorted(each.number for each in known(sink)) == [1, 2]
+
+
+def test_messages_are_not_acquired_in_transactions(sink: AmqpListenerSink) -> None:
+    client = Client(sink)
+    client.attach(credit=0)
+    give(sink, 1)
+    fields = [*map(UInt, (0, 1000, 0, 1000, 0, 0, 5)), None, False, False, Map([(Symbol("txn-id"), client.declare())])]
+    ((code, why),) = client.say(encode(Described(ULong(Code.FLOW), fields)))
+    condition = condition_of(why[2])
+    assert code == Code.DETACH
+    assert condition is not None
+    assert condition.name == "amqp:not-implemented"
+
+
+def test_an_answer_in_a_transaction_that_is_not_there_ends_the_connection(sink: AmqpListenerSink) -> None:
+    client = Client(sink)
+    client.attach()
+    give(sink, 1)
+    client.answer(*client.got(), within(b"?", ACCEPTED))
+    assert client.peer.ended
+    assert known(sink) == []

@@ -77,11 +77,38 @@ def test_a_message_that_comes_again_stays_the_one_that_a_source_has_taken(bridge
     assert len(files(queue)) == 2
 
 
-@pytest.mark.parametrize("address", ["", "..", "queue/../x", "queue/a/b", "queue/topic-root", "topic/.x", "topic/a..b"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("", "..", "queue/../x", "queue/a/b", "/etc/passwd", "queue//etc", "queue/a\0b", "topic/.x", "topic/a..b"),
+        *("queue/topic-root", "queue/global-read-lock", "queue/dropboxmq", "queue/.hidden", "topic/a/b", "queue/a\n"),
+    ],
+)
 def test_an_address_that_is_no_folder_is_refused(bridge: Bridge, address: str) -> None:
     (refused,) = outcomes(bridge.sink(), numbered(1, address))
     assert refused.refusal == f"{address!r} is no dropbox; expected queue/NAME, topic/NAME or the NAME of a queue"
     assert list(bridge.boxes.root.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("queue/" + "é" * 200, "File name too long"),
+        ("topic/" + ".".join(["n" * 200] * 30), "File name too long"),
+        ("queue/file", "Not a directory"),
+        ("queue/loop", "Too many levels of symbolic links"),
+    ],
+)
+def test_an_address_that_can_never_be_a_folder_is_refused_and_holds_up_no_other(
+    bridge: Bridge, queue: Path, address: str, why: str
+) -> None:
+    (bridge.boxes.root / "file").touch()
+    (bridge.boxes.root / "loop").symlink_to("loop")
+    sink = bridge.sink()
+    (refused,) = outcomes(sink, numbered(1, address))
+    assert refused.refusal == f"{address[:100]!r} cannot be a dropbox: {why}"
+    assert outcomes(sink, numbered(1)) == [Outcome(0)]
+    assert bodies(queue) == [0]
 
 
 def test_a_full_disk_leaves_nothing_behind_and_all_comes_again(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.connectors.rejected import TOO_LARGE, dead_letter, unjournaled
-from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message, Record
+from engine.message import DESTINATION, ORIGIN, POSITION, REPLAYS, ROUTE, Message, Record
 from routes import config as configuration
 from routes.model import Config
 from routes.properties import Property
@@ -51,13 +51,14 @@ def test_headers_that_are_too_many_are_cut_too(tmp_path: Path) -> None:
 
 def test_that_of_a_sink_keeps_the_message_as_the_journal_had_it_and_says_why_and_where() -> None:
     routed = ((ORIGIN, b"b1"), (POSITION, b"journal:0:7"), (DESTINATION, b"queue/x"), (ROUTE, b"orders"))
-    record = Record(b"k", b"v", (("jms.region", b"emea"), *routed))
+    record = Record(b"k", b"v", (("jms.region", b"emea"), *routed, (REPLAYS, b"2")))
 
     letter = dead_letter(record, "it has no such address", "orders", "artemis")
 
     assert (letter.key, letter.value) == (b"k", b"v")
     assert letter.headers[:3] == (("jms.region", b"emea"), (ORIGIN, b"b1"), (POSITION, b"journal:0:7"))
     assert letter.header(DESTINATION) is None
+    assert letter.header(REPLAYS) == "2"
     assert letter.header("jmsbridge.reason") == "refused"
     assert letter.header(ROUTE) == "orders"
     assert letter.header("__connect.errors.stage") == "sink artemis"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from engine.errors import HardFailureError
-from engine.spark.generation import Generation, Generations, Start
+from engine.spark.generation import DamagedError, Generation, Generations, Place, Start
 
 START = Start(
     journal="journal",
@@ -72,25 +72,42 @@ def test_the_last_committed_interval_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 2}', '{"version": 1}'])
-def test_a_damaged_start_is_refused_with_two_ways_out(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_start_is_told(tmp_path: Path, damage: str) -> None:
     generations = Generations(tmp_path)
     (generations.create(START).folder / "start.json").write_text(damage)
-    with pytest.raises(HardFailureError, match=r"start.json is damaged.*Either restore .* or remove it"):
+    with pytest.raises(DamagedError, match=r"start.json is damaged"):
         generations.newest()
 
 
 def test_a_missing_start_is_refused(tmp_path: Path) -> None:
     generations = Generations(tmp_path)
     (generations.create(START).folder / "start.json").unlink()
-    with pytest.raises(HardFailureError, match=r"start.json is missing"):
+    with pytest.raises(DamagedError, match=r"start.json is missing"):
         generations.newest()
 
 
 def test_a_checkpoint_whose_generations_were_removed_is_refused(tmp_path: Path) -> None:
     generations = Generations(tmp_path)
     generations.create(START).folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(HardFailureError, match="has no generation any more"):
+    with pytest.raises(DamagedError, match="has no generation any more"):
         generations.newest()
+
+
+def test_the_place_of_a_generation_is_all_that_it_wrote_down(tmp_path: Path) -> None:
+    generation = Generations(tmp_path).create(START)
+    assert generation.place() == Place(START, None, None)
+    assert generation.commits() == -1
+    committed(generation, 0, 1)
+    generation.stop({0: 1})
+    assert generation.place() == Place(START, generation.committed(), {0: 1})
+    assert generation.commits() == 1
+
+
+def test_a_start_of_an_earlier_version_has_no_name(tmp_path: Path) -> None:
+    generation = Generations(tmp_path).create(START)
+    path = generation.folder / "start.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k not in ("run", "after")}))
+    assert Generations(tmp_path).newest() == generation
 
 
 @pytest.mark.parametrize(
@@ -121,7 +138,7 @@ def test_damage_to_sparks_own_files(tmp_path: Path, path: str, text: str | None,
         assert found is not None
         assert found.positions == {0: 20, 1: 3}
         return
-    with pytest.raises(HardFailureError, match=message):
+    with pytest.raises(DamagedError, match=message):
         generation.committed()
 
 
@@ -129,5 +146,5 @@ def test_a_damaged_stop_is_refused(tmp_path: Path) -> None:
     generation = Generations(tmp_path).create(START)
     generation.stop({0: 1})
     (generation.folder / "stop.json").write_text("{}")
-    with pytest.raises(HardFailureError, match=r"stop.json is damaged"):
+    with pytest.raises(DamagedError, match=r"stop.json is damaged"):
         generation.stopped()

@@ -15,6 +15,9 @@ import org.apache.kafka.clients.producer.RecordMetadata;
  * <p>Spark looks at the result of a send when the same task writes again or its interval ends, which on a quiet route
  * is minutes late, and gives no way to wait for what is under way. As an interceptor of the sink's producers this class
  * sees both at once. State is static for the reason given at {@link Tally}.
+ *
+ * <p>It is also the last one to look at the clock. A process that stood still and goes on, when another router does its
+ * work by then, hands nothing more to a producer.
  */
 public final class Sends implements ProducerInterceptor<byte[], byte[]> {
   private static final LongAdder SENT = new LongAdder();
@@ -23,9 +26,33 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
   private static final AtomicReference<String> FAILURE = new AtomicReference<>();
 
   private static volatile long[] base = new long[3];
+  private static volatile Long end = null;
+
+  /** Thrown where a record comes too late. Producers swallow exceptions of an interceptor, but no errors. */
+  public static final class TooLateError extends Error {
+    private static final long serialVersionUID = 1L;
+
+    TooLateError() {
+      super("this router does not lead any more, as far as it knows: nothing is sent");
+    }
+  }
+
+  /** From the first call on, nothing is sent after that moment of {@link System#nanoTime}. */
+  public static void until(long nanoTime) {
+    end = nanoTime;
+  }
+
+  /** As it is in the beginning. For tests, whose routers share one JVM. */
+  public static void always() {
+    end = null;
+  }
 
   @Override
   public ProducerRecord<byte[], byte[]> onSend(ProducerRecord<byte[], byte[]> record) {
+    Long last = end;
+    if (last != null && System.nanoTime() - last > 0) {
+      throw new TooLateError();
+    }
     SENT.increment();
     return record;
   }

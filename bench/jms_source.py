@@ -1,15 +1,18 @@
-"""How fast a STOMP source moves a full queue of Artemis into Kafka, beside a plain JMS application that does the same.
+"""How fast sources move a full queue of Artemis into Kafka, beside plain JMS applications.
 
 The application (`peer/jms/JmsPeer.java`) is what one would write by hand with Artemis' own client: it acknowledges 500
 messages at a time after Kafka has confirmed them, and writes bodies and ids only, where the source writes all headers.
-Both run in both ways: with one acknowledgement for all 500 (`acknowledge=cumulative`), and with one for each message,
-which is the source's default, so that none that it did not see is acknowledged. All start on a full queue of their own;
-in each round one after the other. The rate is that of the broker's append times after the share of the warm-up, so that
-nobody is charged for its start.
+The STOMP source does it in both ways: with one acknowledgement for all 500 (`acknowledge=cumulative`), and with one for
+each message, which is its default, so that none that it did not see is acknowledged. Two workers of an AMQP source
+stand beside a consumer that only takes and acknowledges.
+
+All start on a full queue of their own; in each round one after the other. The rate is that of the broker's append times
+after the share of the warm-up, so that nobody is charged for its start; the bare consumer tells its own.
 """
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 TARGET_RATIO = 0.9
+AMQP_TARGET_RATIO = 0.5
 _BODY_BYTES = 400
 _BATCH = 500
 _HEAP_MEGABYTES = 1024
@@ -46,6 +50,8 @@ _PATIENCE_SECONDS = 240.0
 _SOURCE = "jms"
 _PEER = "jms application"
 _SOURCE_NAME = "stomp source"
+_CONSUMER = "bare jms consumer"
+_AMQP = "amqp source, two workers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,7 @@ def measure(kafka: Broker, options: Options) -> Report:
         f"{_SOURCE_NAME}, cumulative": _source_cumulative,
         f"{_PEER}, individual": _application_one_by_one,
         f"{_SOURCE_NAME}, individual": _source,
+        _AMQP: _source_amqp,
     }
     passes = []
     with _artemis(options) as artemis:
@@ -90,16 +97,20 @@ def measure(kafka: Broker, options: Options) -> Report:
             print(f"to warm the brokers: {_line(_pass(name, command, kafka, artemis, options))}", flush=True)
         for _ in range(options.rounds):
             for name, command in contestants.items():
-                if options.peer or name.startswith(_SOURCE_NAME):
+                if options.peer or not name.startswith(_PEER):
                     passes.append(_pass(name, command, kafka, artemis, options))
                     print(_line(passes[-1]), flush=True)
+            if options.peer:
+                passes.append(_drained(kafka, artemis, options))
+                print(_line(passes[-1]), flush=True)
     return _report(passes)
 
 
 @contextmanager
 def _artemis(options: Options) -> Iterator[EmbeddedArtemis]:
     folder = options.folder / f"artemis-{uuid.uuid4().hex[:8]}"
-    artemis = EmbeddedArtemis(folder, *free_ports(3), programs.JARS, heap_megabytes=_HEAP_MEGABYTES)
+    core, stomp, amqp = free_ports(3)
+    artemis = EmbeddedArtemis(folder, core, stomp, amqp, programs.JARS, heap_megabytes=_HEAP_MEGABYTES)
     try:
         artemis.start()
         yield artemis
@@ -132,6 +143,16 @@ def _pass(
     )
 
 
+def _drained(kafka: Broker, artemis: EmbeddedArtemis, options: Options) -> Pass:
+    place = _Place(kafka, artemis, options, f"bench-{uuid.uuid4().hex[:8]}")
+    _run("load", place, messages=place.messages, bytes=_BODY_BYTES)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = float(_run("drain", place, messages=place.messages, warm=options.source_warm_up, batch=_BATCH))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Pass(_CONSUMER, options.source_messages / seconds, seconds, cpu_seconds / place.messages * 1e6)
+
+
 def _application(place: _Place) -> list[str]:
     kafka = {"bootstrap": place.kafka.bootstrap, "topic": place.name}
     return _java("consume", place, messages=place.messages, batch=_BATCH, **kafka)
@@ -141,7 +162,7 @@ def _application_one_by_one(place: _Place) -> list[str]:
     return [*_application(place), "each=true"]
 
 
-def _source(place: _Place, acknowledge: str = "individual") -> list[str]:
+def _source(place: _Place, **more: str) -> list[str]:
     folder = place.options.folder / place.name
     folder.mkdir()
     own = {
@@ -152,7 +173,7 @@ def _source(place: _Place, acknowledge: str = "individual") -> list[str]:
         f"source.{_SOURCE}.type": "stomp",
         f"source.{_SOURCE}.url": place.artemis.stomp_url,
         f"source.{_SOURCE}.destinations": f"queue:{place.name}",
-        f"source.{_SOURCE}.acknowledge": acknowledge,
+        **{f"source.{_SOURCE}.{key}": value for key, value in more.items()},
         **place.options.settings,
     }
     outputs = [f"{place.name}.out"] * 5
@@ -163,6 +184,10 @@ def _source(place: _Place, acknowledge: str = "individual") -> list[str]:
 
 def _source_cumulative(place: _Place) -> list[str]:
     return _source(place, acknowledge="cumulative")
+
+
+def _source_amqp(place: _Place) -> list[str]:
+    return _source(place, type="amqp", url=place.artemis.amqp_url, workers="2")
 
 
 def _java(command: str, place: _Place, **arguments: object) -> list[str]:
@@ -220,6 +245,10 @@ def _report(passes: list[Pass]) -> Report:
         ratio = median(own.rate / other.rate for own, other in pairs)
         row.append(f"{ratio:.2f}")
         checks.append(Check(f"stomp source, {how}: rate to the application's", ratio, TARGET_RATIO, at_least=True))
-    title = f"STOMP source into Kafka, persistent text messages of {_BODY_BYTES} bytes"
+    if _CONSUMER in by_name:
+        pairs = zip(by_name[_AMQP], by_name[_CONSUMER], strict=True)
+        ratio = median(own.rate / other.rate for own, other in pairs)
+        checks.append(Check(f"{_AMQP}: rate to a {_CONSUMER}'s", ratio, AMQP_TARGET_RATIO, at_least=True))
+    title = f"Artemis into Kafka, persistent text messages of {_BODY_BYTES} bytes"
     made = table(title, ["", "messages/s min / median / max", "CPU-s per million", "to the application"], rows)
-    return Report("stomp-source", [made], checks, [asdict(each) for each in passes])
+    return Report("jms-source", [made], checks, [asdict(each) for each in passes])

@@ -1,0 +1,164 @@
+"""Dead letters, what became of them, and their audit, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from engine.cli.output import printable, show_bytes, show_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from engine.dead_letters.audit import Entry
+    from engine.dead_letters.histogram import Histogram
+    from engine.dead_letters.letter import DeadLetter
+    from engine.dead_letters.replay import Replayed
+
+__all__ = [
+    "audit_table",
+    "counting",
+    "entry_json",
+    "histogram_json",
+    "histogram_table",
+    "letter_json",
+    "letter_table",
+    "progress",
+    "replayed_json",
+    "replayed_text",
+]
+
+_KEY_BYTES = 60
+_WITH_COPY = ("replayed", "already replayed", "quarantined", "already quarantined")
+"""Outcomes whose detail is where the copy is."""
+
+
+def letter_table(letters: Sequence[DeadLetter]) -> Table:
+    """A line for each dead letter."""
+    table = _table("position", "time", "route", "reason", "key")
+    table.add_column("bytes", justify="right")
+    for letter in letters:
+        record = letter.located.record
+        at = letter.position
+        table.add_row(
+            f"{at.partition}:{at.offset}",
+            printable(letter.time),
+            printable(letter.route) or "-",
+            printable(letter.reason),
+            printable(show_bytes(record.key, limit=_KEY_BYTES)),
+            str(len(record.value or b"")),
+        )
+    return table
+
+
+def letter_json(letter: DeadLetter) -> dict[str, Any]:
+    """The members that every JSON form of a dead letter begins with."""
+    at = letter.position
+    key = letter.located.record.key
+    return {
+        "position": str(at),
+        "time": letter.time,
+        "route": letter.route or None,
+        "reason": letter.reason,
+        "detail": letter.detail,
+        "journal": letter.journal_position,
+        "key": None if key is None else key.decode("utf-8", "replace"),
+        "bytes": len(letter.located.record.value or b""),
+    }
+
+
+def replayed_text(replayed: Replayed) -> str:
+    """What became of a dead letter, in a line."""
+    joint = " to" if replayed.outcome in _WITH_COPY else ":"
+    rest = f"{joint} {replayed.detail}" if replayed.detail else ""
+    return printable(f"{replayed.position}  {replayed.outcome}{rest}")
+
+
+def replayed_json(replayed: Replayed) -> str:
+    """The same for programs."""
+    row = {"position": str(replayed.position), "outcome": replayed.outcome, "detail": replayed.detail}
+    return json.dumps(row, ensure_ascii=False)
+
+
+def histogram_table(histogram: Histogram) -> Table:
+    """How many of each reason and route, and what would become of them."""
+    table = _table("reason", "route")
+    table.add_column("count", justify="right")
+    for name in ("oldest", "newest", "outcome"):
+        table.add_column(name)
+    for group, row in histogram.rows:
+        times = (show_time(row.oldest_ms), show_time(row.newest_ms))
+        table.add_row(
+            printable(group.reason) or "-", printable(group.route) or "-", str(row.count), *times, group.outcome
+        )
+    return table
+
+
+def histogram_json(histogram: Histogram) -> Iterator[str]:
+    """The same for programs, a line for each row."""
+    for group, row in histogram.rows:
+        yield json.dumps(
+            {
+                "reason": group.reason,
+                "route": group.route or None,
+                "outcome": group.outcome,
+                "count": row.count,
+                "oldest": show_time(row.oldest_ms),
+                "newest": show_time(row.newest_ms),
+            },
+            ensure_ascii=False,
+        )
+
+
+def audit_table(entries: Sequence[Entry]) -> Table:
+    """A line for each entry of the audit."""
+    table = _table("dead letter", "time", "action", "by", "reason", "route", "to", "command")
+    for entry in entries:
+        by = "@".join(filter(None, (entry.actor.user, entry.actor.host)))
+        row = (by, entry.reason, entry.route, entry.copy, entry.actor.command)
+        table.add_row(
+            printable(str(entry.position)),
+            printable(entry.time),
+            entry.action,
+            *(printable(text) or "-" for text in row),
+        )
+    return table
+
+
+def entry_json(entry: Entry) -> str:
+    """An entry for programs: as it stands in the topic, with its position."""
+    return json.dumps({"position": str(entry.position), **json.loads(entry.to_json())}, ensure_ascii=False)
+
+
+def counting() -> AbstractContextManager[object]:
+    """A remark on stderr while dead letters are counted, if that is a terminal."""
+    terminal = Console(stderr=True)
+    return terminal.status("counting dead letters") if terminal.is_terminal else nullcontext()
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[], None]]:
+    """A bar on stderr, if that is a terminal, moved on by each call."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    bar = Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        # Lines for the same terminal go above the bar; what goes into a pipe is left alone.
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    with bar:
+        task = bar.add_task("dead letters", total=total)
+        yield lambda: bar.advance(task)
+
+
+def _table(*names: str) -> Table:
+    return Table(*names, box=None, pad_edge=False, header_style="bold")

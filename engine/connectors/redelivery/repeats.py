@@ -1,0 +1,138 @@
+"""For one connection of a source: which deliveries the journal has already, and how far nothing is in doubt any more.
+
+What an earlier connection or another worker journalled without its acknowledgement arriving comes again. It stands in
+the tail of the journal, which is read when a connection is made, and read on when a delivery says that somebody else
+had it before.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+from confluent_kafka import KafkaException
+
+from engine.connectors.redelivery.clean import CleanEnds
+from engine.connectors.redelivery.known import Known
+from engine.connectors.redelivery.order import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import ListOffsetsResultInfo
+
+    from engine.connectors.base import Redelivery
+    from engine.connectors.redelivery.bookmarks import Bookmarks
+    from engine.connectors.redelivery.patience import Patience
+    from engine.connectors.redelivery.tail import Tail
+    from engine.message import Message, Record
+
+__all__ = ["Repeats"]
+
+_PERIOD_SECONDS = 5.0
+_LOOK_SECONDS = 0.2
+_log = structlog.get_logger(__name__)
+
+
+class Repeats:
+    """For one thread. Waiting for Kafka raises what `Patience.answers` does."""
+
+    def __init__(self, bookmarks: Bookmarks, tail: Tail, patience: Patience, redelivery: Redelivery) -> None:
+        self._bookmarks = bookmarks
+        self._tail = tail
+        self._patience = patience
+        self._known = Known()
+        # A single worker has nobody to take over from while it is connected.
+        self._order = Order() if bookmarks.workers > 1 and not redelivery.is_marked else None
+        self._read_to: dict[int, int] = {}
+        self._read_at = 0.0
+        self._firsts: dict[int, int] = {}
+        self._clean = CleanEnds(redelivery.doubt_seconds)
+        self._asked: dict[int, Future[ListOffsetsResultInfo]] = {}
+        self._look_at = 0.0
+        self._ask_at = time.monotonic() + redelivery.returns_seconds
+
+    def begin(self) -> None:
+        """Reads the tail as it is now that the connection is there."""
+        self._bookmarks.find(self._patience)
+        ends = self._bookmarks.ends(self._patience)
+        starts = self._bookmarks.starts(self._patience) if any(ends.values()) else None
+        self._read(starts or {}, ends)
+        if starts is None:
+            # So that nobody has to read again what is before the first record of this source.
+            starts = {partition: self._firsts.get(partition, end) for partition, end in ends.items()}
+        self._bookmarks.keep_first(starts)
+
+    def suspects(self, message: Message) -> bool:
+        """Whether to ask `knows`. To be called once for each message, in their order."""
+        headers = message.headers
+        return (
+            headers.get("JMSMessageID") in self._known.ids
+            or headers.get("JMSRedelivered") == "true"
+            or (self._order is not None and self._order.is_late(headers))
+        )
+
+    def is_unsure(self, message: Message) -> bool:
+        """Whether another worker may have journalled it since the last look."""
+        headers = message.headers
+        return headers.get("JMSRedelivered") == "true" or (self._order is not None and self._order.is_late(headers))
+
+    def knows(self, message: Message) -> bool:
+        """Whether the journal has it, as far as was read; told once for each record."""
+        return message.headers.get("JMSMessageID") in self._known.ids and self._known.take(message.to_record())
+
+    def look(self) -> None:
+        """Reads on.
+
+        What has come by now, and somebody else had before, is known then if that one has journalled it.
+        """
+        ends = self._bookmarks.ends(self._patience)
+        starts = self._read_to
+        if time.monotonic() - self._read_at > _PERIOD_SECONDS:
+            clean = self._bookmarks.starts(self._patience) or {}
+            starts = {partition: max(at, starts.get(partition, 0)) for partition, at in clean.items()} or starts
+        self._read(starts, ends)
+
+    def tend(self, received: int, acknowledged: int) -> None:
+        """Brings the position forward. To be called often, with the counts of this connection."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + _LOOK_SECONDS
+        self._mark(received, now)
+        self._clean.acknowledged(acknowledged, now)
+        if (due := self._clean.due(now)) is not None:
+            self._bookmarks.keep(due)
+            if all(due.get(partition, 0) >= end for partition, end in self._read_to.items()):
+                # All that could come again has come.
+                self._known.clear()
+        self._bookmarks.tend()
+
+    def finish(self) -> None:
+        """Everything is acknowledged, and the broker has taken it: nothing is in doubt."""
+        self._bookmarks.keep_end()
+
+    def _mark(self, received: int, now: float) -> None:
+        if self._asked:
+            if not all(future.done() for future in self._asked.values()):
+                return
+            asked, self._asked = self._asked, {}
+            try:
+                ends = {partition: future.result().offset for partition, future in asked.items()}
+            except KafkaException as error:
+                _log.debug("the end of the journal is not known", why=error.args[0].str())
+                return
+            self._clean.mark(ends, received)
+        elif now >= self._ask_at and self._clean.wants_ends:
+            self._ask_at = now + _PERIOD_SECONDS
+            self._asked = self._bookmarks.ask_ends()
+
+    def _read(self, starts: Mapping[int, int], ends: dict[int, int]) -> None:
+        self._tail.read(starts, ends, self._take, self._patience)
+        self._read_to, self._read_at = ends, time.monotonic()
+
+    def _take(self, partition: int, offset: int, message_id: str, record: Record) -> None:
+        self._firsts.setdefault(partition, offset)
+        self._known.add(message_id, record)

@@ -1,0 +1,248 @@
+"""The way of one connection's deliveries: from the broker through the journal to their acknowledgement.
+
+Reading goes on while records are on their way to Kafka; acknowledgements follow in the order of reading, each only
+after the journal has confirmed its message and all before it. Nothing here is unbounded: not the records on their way
+(`engine.journal`), not the deliveries waiting for their turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.connectors.base import Committing, NotConnectedError, Transactional
+from engine.connectors.rejected import TOO_LARGE, UNREADABLE, unjournaled
+from engine.errors import SoftFailureError
+from engine.journal import JournalError, JournalTooLargeError
+from routes.errors import BridgeError
+from routes.model import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.connectors.base import Delivery, Source
+    from engine.connectors.redelivery.repeats import Repeats
+    from engine.journal import Journal
+    from engine.message import Message
+    from engine.telemetry.meters import SourceMetrics
+    from routes.model import Config
+
+__all__ = ["Flow"]
+
+_MOST_OUTSTANDING = 20_000
+_ACKNOWLEDGE_AT = 500
+_BATCH = 32
+_IDLE_SECONDS = 0.2
+_BRIEFLY_SECONDS = 0.001
+_SOON_SECONDS = 0.01
+_FLUSH_SECONDS = 10.0
+_TELL_SECONDS = 5.0
+_MOST_LOOKED_AT = 1000
+_MOST_LOOKED_AT_BYTES = 8 * 1024 * 1024
+_log = structlog.get_logger(__name__)
+
+
+class Flow:
+    """For one thread."""
+
+    def __init__(
+        self, config: Config, source: Source, journal: Journal, repeats: Repeats | None, metrics: SourceMetrics
+    ) -> None:
+        self._config = config
+        self._source = source
+        self._journal = journal
+        self._repeats = repeats
+        self._metrics = metrics
+        self._waiting: deque[_Waiting] = deque()
+        self._in_transactions = isinstance(source, Transactional)
+        # A transaction ends when its source has nothing to hand over, or says so by handing over nothing.
+        self._acknowledge_at = _MOST_OUTSTANDING if self._in_transactions else _ACKNOWLEDGE_AT
+        self._received = 0
+        self._received_before = 0
+        """Until the last `count`, on this connection."""
+        self._acknowledged = 0
+        """On this connection."""
+        self._duplicates = 0
+        """Not told yet."""
+        self._tell_at = 0.0
+        self.confirmed = 0
+        """Of the waiting ones."""
+        self.journaled = 0
+        """Since the last `count`."""
+        self.failure: Exception | None = None
+        """Why one of them will never be confirmed."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that was taken is acknowledged."""
+        return not self._waiting and self.failure is None
+
+    def step(self) -> bool:
+        """Reads what is there, or waits for some; whether anything was acknowledged."""
+        for _ in range(_BATCH):
+            if len(self._waiting) >= _MOST_OUTSTANDING:
+                self._source.tend()
+                self._journal.poll(_SOON_SECONDS)
+                return self._acknowledge()
+            delivery = self._source.receive(_BRIEFLY_SECONDS) or self._pause()
+            if delivery is None:
+                return self._acknowledge()
+            self._received += 1
+            if self._repeats is not None and self._repeats.suspects(delivery.message):
+                self._examine(self._repeats, delivery)
+            else:
+                self._take(delivery)
+        return (self.failure is not None or self.confirmed >= self._acknowledge_at) and self._acknowledge()
+
+    def _pause(self) -> Delivery | None:
+        """Nothing has come for a moment: what was read goes to Kafka at once. Gives what comes next."""
+        self._journal.hurry()
+        if self._waiting and self._in_transactions:
+            return None
+        delivery = self._source.receive(_SOON_SECONDS if self._waiting else _IDLE_SECONDS)
+        self._journal.poll()
+        return delivery
+
+    def _examine(self, repeats: Repeats, delivery: Delivery) -> None:
+        """Takes a delivery that the journal may have already."""
+        if self._leave_out(repeats, delivery):
+            return
+        if not repeats.is_unsure(delivery.message):
+            self._take(delivery)
+            return
+        # Another worker may have journalled it meanwhile. One look serves all that have come by now.
+        batch = [delivery, *self._collect()]
+        repeats.look()
+        for each in batch:
+            if not (repeats.suspects(each.message) and self._leave_out(repeats, each)):
+                self._take(each)
+
+    def _collect(self) -> Iterator[Delivery]:
+        """What has come already, some of it."""
+        bytes_ = 0
+        for _ in range(_MOST_LOOKED_AT):
+            delivery = self._source.receive(0) if bytes_ < _MOST_LOOKED_AT_BYTES else None
+            if delivery is None:
+                return
+            self._received += 1
+            bytes_ += len(delivery.message.body)
+            yield delivery
+
+    def _leave_out(self, repeats: Repeats, delivery: Delivery) -> bool:
+        """Whether the journal has it: then it only needs to be acknowledged, in its turn."""
+        if delivery.fault is not None or delivery.size is not None or not repeats.knows(delivery.message):
+            return False
+        waiting = _Waiting(self, delivery.token)
+        self._waiting.append(waiting)
+        waiting.settled(None)
+        self._metrics.duplicate()
+        self._duplicates += 1
+        return True
+
+    def settle(self) -> None:
+        """Waits until the journal has all that was read, and acknowledges it."""
+        self._journal.flush(_FLUSH_SECONDS)
+        self._acknowledge()
+
+    def settle_quietly(self) -> None:
+        """The same on the way out after a failure, which says more than another one would."""
+        try:
+            self.settle()
+        except (NotConnectedError, JournalError, BridgeError) as error:
+            _log.warning("some messages will come again", why=str(error))
+
+    def count(self) -> None:
+        """Brings the metrics up to date; not done for each message, since it would take longer than its parsing."""
+        received, self._received = self._received, 0
+        self._received_before += received
+        journaled, self.journaled = self.journaled, 0
+        committed = self._source.committed() if isinstance(self._source, Committing) else 0
+        self._metrics.received(received + committed)
+        self._metrics.journaled(journaled + committed)
+        self._metrics.acknowledged(committed)
+
+    def _take(self, delivery: Delivery) -> None:
+        waiting = _Waiting(self, delivery.token)
+        self._waiting.append(waiting)
+        try:
+            if delivery.fault is not None:
+                taken = self._reject(delivery.message, UNREADABLE, delivery.fault, None, waiting)
+            elif delivery.size is not None:
+                raise JournalTooLargeError(delivery.size, self._config.journal.max_message_bytes)
+            else:
+                taken = self._journal.append(delivery.message, waiting.journaled)
+        except JournalTooLargeError as error:
+            why = f"too large for the journal: {error}"
+            taken = self._reject(delivery.message, TOO_LARGE, why, error.size, waiting)
+        if not taken:
+            # Asked to stop while waiting for room: it stays with the broker.
+            self._waiting.pop()
+
+    def _reject(self, message: Message, reason: str, why: str, size: int | None, waiting: _Waiting) -> bool:
+        who = message.headers.get("JMSMessageID", "without id")
+        where = message.headers.get("JMSDestination", self._source.address)
+        policy, topic = self._config.routing.on_soft_failure, self._config.routing.dead_letter_topic
+        if policy is Policy.STOP:
+            self._waiting.pop()
+            remedy = "raise journal.max-message-bytes, or " if reason == TOO_LARGE else ""
+            msg = (
+                f"message {who} from {where} cannot be taken in: {why}; it stays with the broker. Either {remedy}set "
+                "routing.on-soft-failure to dead-letter or skip"
+            )
+            raise SoftFailureError(msg)
+        self._metrics.rejected(reason)
+        _log.warning("not taken in", message=who, destination=where, why=why, policy=policy.value)
+        if policy is Policy.DEAD_LETTER and topic is not None:
+            return self._journal.write(topic, unjournaled(message, reason, why, size, self._config), waiting.settled)
+        waiting.settled(None)
+        return True
+
+    def _acknowledge(self) -> bool:
+        """Acknowledges the first deliveries, up to one that is not confirmed; those of a transaction all at once."""
+        if self._waiting and self._in_transactions and not self._journal.flush(_FLUSH_SECONDS):
+            raise JournalError(f"Kafka has not confirmed a transaction for {_FLUSH_SECONDS:.0f} s")
+        tokens = []
+        while self._waiting and self._waiting[0].confirmed:
+            tokens.append(self._waiting.popleft().token)
+        if tokens:
+            self.confirmed -= len(tokens)
+            self._source.acknowledge(tokens)
+            self._metrics.acknowledged(len(tokens))
+            self._acknowledged += len(tokens)
+        self.count()
+        if self._repeats is not None:
+            self._repeats.tend(self._received_before, self._acknowledged)
+        if self._duplicates and not tokens and time.monotonic() > self._tell_at:
+            _log.info("came again and is in the journal already", messages=self._duplicates)
+            self._duplicates, self._tell_at = 0, time.monotonic() + _TELL_SECONDS
+        if self.failure:
+            raise self.failure
+        return bool(tokens)
+
+
+class _Waiting:
+    """A delivery that is not acknowledged yet."""
+
+    __slots__ = ("_flow", "confirmed", "token")
+
+    def __init__(self, flow: Flow, token: object) -> None:
+        self._flow = flow
+        self.token = token
+        self.confirmed = False
+
+    def journaled(self, error: Exception | None) -> None:
+        """What the journal calls for it."""
+        if error is None:
+            self._flow.journaled += 1
+        self.settled(error)
+
+    def settled(self, error: Exception | None) -> None:
+        """The same where it did not go into the journal but was dealt with otherwise."""
+        if error is None:
+            self.confirmed = True
+            self._flow.confirmed += 1
+        elif self._flow.failure is None:
+            self._flow.failure = error

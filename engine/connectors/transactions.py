@@ -1,0 +1,139 @@
+"""A journal whose records become visible together, or not at all; with the positions of topics they were read from.
+
+Kafka's own transactions (KIP-98, KIP-447): who dies in the middle leaves nothing behind, and the next one reads from
+where the last whole transaction ended.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from engine.errors import HardFailureError
+from engine.journal import Journal, JournalError
+from engine.kafka import telling_the_end
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from threading import Event
+
+    from confluent_kafka import TopicPartition
+
+    from engine.journal import Done
+    from engine.message import Record
+    from routes.model import Config
+
+__all__ = ["InDoubtError", "TransactionalJournal"]
+
+_OPEN_MS = 10_000
+"""An open transaction holds up whoever reads behind it: what a machine that died has begun ends after this time."""
+_ANSWER_SECONDS = 30.0
+_REFUSED = {
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE and DESCRIBE on the transactional id",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group",
+    KafkaError._AUTHENTICATION: "check kafka.sasl.*",
+}
+
+
+class InDoubtError(JournalError):
+    """Kafka was asked to commit and has not said whether it did."""
+
+
+class TransactionalJournal(Journal):
+    """One transaction after the other; each begins with the first message that is appended."""
+
+    def __init__(self, config: Config, owner: str, stop: Event, while_full: Callable[[], None] = lambda: None) -> None:
+        """`owner` is the same for a worker that is started again, which ends what it had begun before.
+
+        Raises:
+            JournalError: Kafka has not answered.
+            HardFailureError: Kafka refuses the bridge.
+        """
+        identity = f"{config.bridge_id}.{owner}.{socket.gethostname()}"
+        settings = {"transactional.id": identity, "transaction.timeout.ms": str(_OPEN_MS)}
+        super().__init__(config, stop, while_full, settings)
+        self._identity = identity
+        self._begun = False
+        self._failure: Exception | None = None
+        """Why one of the records will never be there, and so none of them."""
+        self._ask(self._producer.init_transactions, _ANSWER_SECONDS)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to commit."""
+        return self._begun
+
+    def move(self, positions: Sequence[TopicPartition], group: Any) -> None:
+        """Moves a consumer group's positions with the transaction that is open; raises as `commit` does."""
+        self._ask(self._producer.send_offsets_to_transaction, list(positions), group, _ANSWER_SECONDS)
+
+    def commit(self) -> None:
+        """Makes all visible that was appended; returns when Kafka has done so.
+
+        Raises:
+            InDoubtError: it may have done so, or not; this journal is of no more use.
+            JournalError: it has not, and never will; this journal is of no more use.
+            HardFailureError: Kafka refuses the bridge.
+        """
+        if not self._begun:
+            return
+        if not self.flush(_ANSWER_SECONDS):
+            raise JournalError(f"Kafka at {self._servers} has not taken a transaction for {_ANSWER_SECONDS:.0f} s")
+        if self._failure:
+            raise self._failure
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while self._begun:
+            try:
+                self._told(self._producer.commit_transaction, max(deadline - time.monotonic(), 0))
+            except KafkaException as error:
+                found = error.args[0]
+                if found.retriable() and time.monotonic() < deadline:
+                    continue
+                if found.txn_requires_abort() or found.code() in _REFUSED:
+                    raise self._unfit(found) from error
+                msg = f"Kafka at {self._servers} has not said whether a transaction is committed: {found.str()}"
+                raise InDoubtError(msg) from error
+            self._begun = False
+
+    def close(self) -> None:
+        """Drops the transaction that is open."""
+        if self._begun:
+            self._begun = False
+            try:
+                self._told(self._producer.abort_transaction, _ANSWER_SECONDS)
+            except KafkaException:
+                # Then nothing more of it can be committed either: Kafka ends it in time.
+                self._producer.purge()
+        super().close()
+
+    def _write(self, topic: str, record: Record, done: Done) -> bool:
+        if not self._begun:
+            self._ask(self._producer.begin_transaction)
+            self._begun = True
+        return super()._write(topic, record, done)
+
+    def _delivered(self, done: Done, error: KafkaError | None, message: object) -> None:
+        if error is not None and self._failure is None:
+            self._failure = self._translated(error, message.topic())  # type: ignore[attr-defined]
+        super()._delivered(done, error, message)
+
+    def _ask(self, what: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._told(what, *arguments)
+        except KafkaException as error:
+            raise self._unfit(error.args[0]) from error
+
+    def _call(self, what: Callable[..., int], *arguments: object) -> int:
+        return super()._call(self._told, what, *arguments)
+
+    def _told(self, what: Callable[..., Any], *arguments: object) -> Any:
+        with telling_the_end(self._producer, _ANSWER_SECONDS):
+            return what(*arguments)
+
+    def _unfit(self, error: KafkaError) -> Exception:
+        if remedy := _REFUSED.get(error.code()):
+            return HardFailureError(f"Kafka at {self._servers} refuses transactional id '{self._identity}': {remedy}")
+        return JournalError(f"a transaction at {self._servers}: {error.str()}")

@@ -1,0 +1,110 @@
+"""The newest dead letters that some filters take: read backwards from the end, in bounded time and memory.
+
+For people who look. What is to be settled is read again, by its position (`replay`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.dead_letters.letter import DeadLetter
+from engine.peek import Reader
+
+if TYPE_CHECKING:
+    from engine.dead_letters.filters import Filters
+    from engine.peek import Position
+    from routes.model import Config
+
+__all__ = ["Found", "Summary", "search"]
+
+_STEP = 200
+"""So many offsets of each partition are read at first; then four times as many, and so on."""
+_MOST_STEP = 20_000
+_MOST_TEXT = 300
+_KEY_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A dead letter without what may be large."""
+
+    position: Position
+    time_ms: int
+    """When it failed, in milliseconds since 1970."""
+    reason: str
+    route: str
+    """Empty for none."""
+    detail: str
+    """The reason in a sentence, cut."""
+    key: bytes | None
+    """Cut."""
+    bytes: int
+    """Of its body."""
+    replays: int
+
+    @staticmethod
+    def of(letter: DeadLetter) -> Summary:
+        """Of one that was read."""
+        record = letter.located.record
+        return Summary(
+            letter.position,
+            letter.time_ms,
+            letter.reason[:_MOST_TEXT],
+            letter.route[:_MOST_TEXT],
+            letter.detail[:_MOST_TEXT],
+            record.key and record.key[:_KEY_BYTES],
+            len(record.value or b""),
+            letter.replays,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search came to."""
+
+    letters: tuple[Summary, ...]
+    """The newest first."""
+    looked_at: int
+    """How many dead letters were read."""
+    is_complete: bool
+    """Whether all there are were read; else there may be more, older ones."""
+
+
+def search(config: Config, topic: str, filters: Filters, count: int, seconds: float) -> Found:
+    """At least `count` of them, if there are as many and they are found within `seconds`; then older ones are left.
+
+    Raises:
+        UsageError: the topic does not exist.
+        HardFailureError: Kafka does not let this user read it.
+        UnreachableError: Kafka does not answer.
+    """
+    until = time.monotonic() + seconds
+    found: list[Summary] = []
+    looked_at, step = 0, _STEP
+    with Reader(config, topic, seconds) as reader:
+        bounds = reader.bounds()
+        ends = {partition: high for partition, (_, high) in bounds.items()}
+        while True:
+            starts = {
+                partition: max(bounds[partition][0], end - step)
+                for partition, end in ends.items()
+                if end > bounds[partition][0]
+            }
+            for located in reader.read(starts, ends):
+                looked_at += 1
+                letter = DeadLetter(located)
+                if filters.takes(letter):
+                    found.append(Summary.of(letter))
+                if time.monotonic() > until:
+                    return Found(_newest(found), looked_at, is_complete=False)
+            ends |= starts
+            is_complete = all(ends[partition] <= low for partition, (low, _) in bounds.items())
+            if is_complete or len(found) >= count:
+                return Found(_newest(found), looked_at, is_complete=is_complete)
+            step = min(step * 4, _MOST_STEP)
+
+
+def _newest(found: list[Summary]) -> tuple[Summary, ...]:
+    return tuple(sorted(found, key=lambda letter: (letter.time_ms, letter.position), reverse=True))

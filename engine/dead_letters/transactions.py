@@ -1,0 +1,172 @@
+"""Settles dead letters in Kafka transactions: the copy of a message and its audit entry are both there or neither.
+
+The transactional id is made from `bridge.id`: of two commands at once the later one goes on, the earlier one is told
+so. What is settled, and whether it may be, is decided in `replay`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from engine.dead_letters.audit import Action, Actor, Entry, now
+from engine.dead_letters.letter import original, topic_of
+from engine.errors import HardFailureError, UnreachableError, UsageError
+from engine.kafka import SILENT, librdkafka, telling_the_end
+from engine.topics import ensure_quarantine_topic
+from routes.targets import audit_topic, quarantine_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from confluent_kafka import Message as KafkaMessage
+
+    from engine.dead_letters.letter import DeadLetter
+    from engine.message import Record
+    from engine.peek import Position
+    from routes.model import Config
+
+__all__ = ["Move", "Transactions"]
+
+_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What is to become of one dead letter."""
+
+    letter: DeadLetter
+    action: Action
+
+
+class Transactions:
+    """Settles dead letters, many in one transaction.
+
+    Raises:
+        UsageError: another command took over.
+        HardFailureError: Kafka does not let this user write.
+        UnreachableError: Kafka does not answer.
+    """
+
+    def __init__(self, config: Config, actor: Actor, topic_id: str) -> None:
+        """Ends whatever an earlier command left open. `topic_id` is Kafka's id of the topic that the letters are in."""
+        self._config = config
+        self._actor = actor
+        self._topic_id = topic_id
+        self._dead_letters = topic_of(config)
+        self._has_quarantine = False
+        self._failed: list[KafkaError] = []
+        settings = {**librdkafka(config, "producer"), "transactional.id": f"{config.bridge_id}.replay"}
+        self._producer = Producer(settings, logger=SILENT)
+        with self._translated():
+            self._producer.init_transactions(_SECONDS)
+
+    def settle(self, moves: Sequence[Move]) -> dict[Position, Entry]:
+        """All of them or, with an error, none; their entries in the audit."""
+        if not moves:
+            return {}
+        if not self._has_quarantine and any(move.action is Action.QUARANTINED for move in moves):
+            ensure_quarantine_topic(self._config, self._dead_letters)
+            self._has_quarantine = True
+        with self._translated():
+            self._producer.begin_transaction()
+            try:
+                entries = self._write(moves)
+                with telling_the_end(self._producer, _SECONDS):
+                    self._producer.commit_transaction(_SECONDS)
+            except BaseException:
+                self._abort()
+                raise
+        return entries
+
+    def _write(self, moves: Sequence[Move]) -> dict[Position, Entry]:
+        copies: dict[Position, str] = {}
+        for move in moves:
+            if move.action is Action.REPLAYED:
+                self._copy(
+                    self._config.journal.topic, original(move.letter, self._config.bridge_id), move.letter, copies
+                )
+            elif move.action is Action.QUARANTINED:
+                self._copy(quarantine_topic(self._dead_letters), move.letter.located.record, move.letter, copies)
+        self._flush()
+        entries = {move.letter.position: self._entry(move) for move in moves}
+        for position, copy in copies.items():
+            entries[position] = replace(entries[position], copy=copy)
+        for position, entry in entries.items():
+            self._producer.produce(audit_topic(self._dead_letters), key=str(position), value=entry.to_json())
+        self._flush()
+        return entries
+
+    def _entry(self, move: Move) -> Entry:
+        letter = move.letter
+        return Entry(
+            letter.position,
+            move.action,
+            now(),
+            reason=letter.reason,
+            route=letter.route,
+            journal=letter.journal_position,
+            replays=letter.replays + (move.action is Action.REPLAYED),
+            actor=self._actor,
+            topic_id=self._topic_id,
+        )
+
+    def _copy(self, topic: str, record: Record, letter: DeadLetter, copies: dict[Position, str]) -> None:
+        def delivered(error: KafkaError | None, message: KafkaMessage) -> None:
+            if error is not None:
+                self._failed.append(error)
+            copies[letter.position] = f"{topic}:{message.partition()}:{message.offset()}"
+
+        self._producer.produce(
+            topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=delivered
+        )
+
+    def _flush(self) -> None:
+        with telling_the_end(self._producer, _SECONDS):
+            left = self._producer.flush(_SECONDS)
+        if self._failed:
+            raise KafkaException(self._failed[0])
+        if left:
+            msg = f"Kafka at {self._config.bootstrap_servers} took no records for {_SECONDS:.0f} s; nothing is settled"
+            raise UnreachableError(msg)
+
+    def _abort(self) -> None:
+        try:
+            self._producer.abort_transaction(_SECONDS)
+        except KafkaException:
+            # Fenced or unreachable: the broker aborts the transaction itself, and the first error says more.
+            return
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            raise self._translate(self._fatal_error() if cause.code() == KafkaError._FATAL else cause) from error
+
+    def _fatal_error(self) -> KafkaError:
+        """What has ended the producer for good: it tells when it is asked for anything about its transaction."""
+        try:
+            self._producer.commit_transaction(_SECONDS)
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            return cause
+        return KafkaError(KafkaError._FATAL)
+
+    def _translate(self, error: KafkaError) -> Exception:
+        servers = self._config.bootstrap_servers
+        if error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED):
+            return UsageError(
+                f"another replay for bridge '{self._config.bridge_id}' took over; go on there or start again"
+            )
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return HardFailureError(
+                f"a dead letter is larger than '{self._config.journal.topic}' takes; raise its max.message.bytes"
+            )
+        if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            return UnreachableError(f"Kafka at {servers} does not answer ({error.str()}); is it running?")
+        return HardFailureError(f"Kafka at {servers} refuses the replay: {error.str()}")

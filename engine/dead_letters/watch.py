@@ -1,0 +1,333 @@
+"""Watches the dead letters: how many are open, why, since when; and whether their topic can be reached at all.
+
+Runs in a thread of the supervisor while the bridge leads. The figures come from the topics themselves, so that they
+are true after any restart: everything is read once, and from then on what comes. Dead letters are read to their end
+before the audit that says which of them are settled.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, Self
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec
+
+from engine.dead_letters.audit import parse
+from engine.dead_letters.backlog import MOST, Backlog, Census, Latest
+from engine.dead_letters.filters import NO_ROUTE
+from engine.dead_letters.letter import DeadLetter
+from engine.kafka import librdkafka
+from engine.peek import Located
+from engine.telemetry.metrics import DEAD_LETTER_REASONS
+from engine.topics.problems import is_missing, problem_of_error, problems_of_access
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from confluent_kafka import Message as KafkaMessage
+    from confluent_kafka.admin import TopicDescription
+
+    from engine.peek import Position
+    from routes.model import Config
+
+__all__ = ["Watch"]
+
+_LOOK_SECONDS = 1.0
+_CATCH_UP_SECONDS = 0.1
+_ANSWER_SECONDS = 5.0
+_SILENCE_SECONDS = 8.0
+"""Without an answer for so long, the topic counts as out of reach."""
+_READ_SECONDS = 1.5
+"""How long is read before the figures are published and the topics looked at again."""
+_QUIET_SECONDS = 0.1
+_JOIN_SECONDS = 8.0
+_QUEUED_KIB = 8 * 1024
+_MOST_ROUTES = 1000
+_MOST_TEXT = 500
+_USERS = "dead letters"
+_SPEC: Any = OffsetSpec
+
+_log = structlog.get_logger(__name__)
+
+_Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class Watch:
+    """Looks about every second, in a thread: `with Watch(…) as watch:`."""
+
+    def __init__(
+        self, config: Callable[[], Config], is_wanted: Callable[[], bool], clean: Callable[[str], str] = str
+    ) -> None:
+        """It looks while `is_wanted`, at the dead letters of the configuration in force, if that has some.
+
+        `clean` takes secrets out of what it says.
+        """
+        self._config_in_force = config
+        self._config = config()
+        self._is_wanted = is_wanted
+        self._clean = clean
+        self._look: _Look | None = None
+        self._census: Census | None = None
+        self._answered = float("-inf")
+        self._trouble = ""
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="dead letters", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(_JOIN_SECONDS)
+
+    def census(self) -> Census | None:
+        """How the dead letters stand, as of a moment ago; None while it is not wanted. Safe from any thread."""
+        return self._census
+
+    def is_open(self, position: Position) -> bool | None:
+        """Whether a dead letter is neither replayed nor discarded; None if it is not known. Safe from any thread."""
+        look = self._look
+        return None if look is None else look.is_open(position)
+
+    def _run(self) -> None:
+        while not self._stop.wait(_CATCH_UP_SECONDS if self._is_behind else _LOOK_SECONDS):
+            self._follow()
+            if self._is_wanted() and (topic := self._config.routing.dead_letter_topic):
+                self._look_once(topic)
+            else:
+                self._census = None
+                self._close()
+        self._close()
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether there is more to read before anything can be told."""
+        census = self._census
+        return census is not None and census.reachable and census.open is None and not census.trouble
+
+    def _follow(self) -> None:
+        """Takes note of another configuration; what was counted in other topics does not count any more."""
+        before, self._config = self._config, self._config_in_force()
+        if self._config.routing.dead_letter_topic != before.routing.dead_letter_topic:
+            self._census = None
+            self._close()
+
+    def _look_once(self, topic: str) -> None:
+        try:
+            self._look = self._look or _Look(self._config, topic)
+            census = self._look.now()
+        except KafkaException as error:
+            why = f"Kafka at {self._config.bootstrap_servers} does not answer ({error.args[0].str()})"
+            census = Census(topic, trouble=why)
+        except Exception as error:
+            census = Census(topic, trouble=f"{type(error).__name__}: {error}")
+            if census.trouble != self._trouble:
+                _log.exception("the dead letters cannot be watched")
+        census = replace(census, trouble=self._clean(census.trouble))
+        self._tell(census)
+        if census.reachable:
+            self._answered = time.monotonic()
+        elif self._census is not None and time.monotonic() - self._answered < _SILENCE_SECONDS:
+            return  # A moment's silence; what was counted still holds.
+        self._census = census
+
+    def _tell(self, census: Census) -> None:
+        if census.trouble != self._trouble:
+            self._trouble = census.trouble
+            # A topic that was never there yet is the router's to create, or to complain of.
+            if census.trouble and (census.reachable or self._answered > 0):
+                _log.warning("the dead letters cannot be counted", topic=census.topic, why=census.trouble)
+
+    def _close(self) -> None:
+        if self._look:
+            self._look.close()
+            self._look = None
+        self._answered = float("-inf")
+
+
+class _Look:
+    """The clients and what they have read so far. For one thread; raises KafkaException without an answer."""
+
+    def __init__(self, config: Config, topic: str) -> None:
+        self._config = config
+        self._topic, self._audit, self._quarantine = config.routing.dead_letter_topics
+        self._lock = Lock()
+        """Around the backlogs, which pages ask from their threads."""
+        self._admin = AdminClient({**librdkafka(config, "admin"), "log_level": "0"})
+        self._consumer: Consumer | None = None
+        self._ids: dict[str, str] = {}
+        """Kafka's ids of the topics that are there."""
+        self._begin()
+
+    def now(self) -> Census:
+        """Reads on, and says how the dead letters stand."""
+        names = [self._topic, self._audit, self._quarantine]
+        found = self._admin.describe_topics(
+            TopicCollection(names), include_authorized_operations=True, request_timeout=_ANSWER_SECONDS
+        )
+        topics = {name: _answer(future) for name, future in found.items()}
+        if problems := problems_of_access(self._topic, _USERS, topics[self._topic], (AclOperation.WRITE,)):
+            return Census(self._topic, trouble=str(problems[0]))
+        there = {name: each for name, each in topics.items() if not isinstance(each, KafkaError)}
+        ids = {name: str(each.topic_id) for name, each in there.items()}
+        if any(ids.get(name) != known for name, known in self._ids.items()):
+            self._begin()  # Deleted, or created again: what was counted is not there any more.
+        self._ids = ids
+        self._is_complete = self._read_all(there)
+        return self._census(self._trouble(topics))
+
+    def is_open(self, position: Position) -> bool | None:
+        """See `Watch.is_open`."""
+        with self._lock:
+            backlog = self._backlogs.get(position.topic)
+            # Before the audit was read to its end, all look open.
+            if backlog is None or not self._is_complete:
+                return None
+            return backlog.is_open(position.partition, position.offset)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        if self._consumer:
+            self._consumer.close()
+            self._consumer = None
+
+    def _begin(self) -> None:
+        self.close()
+        self._ids = {}
+        self._is_complete = False
+        self._backlogs = {name: Backlog(DEAD_LETTER_REASONS) for name in (self._topic, self._quarantine)}
+        self._latest: dict[str, Latest] = {}
+        self._assigned: set[_Place] = set()
+        self._ended: set[_Place] = set()
+        """Read to the end once."""
+        self._refused: dict[str, str] = {}
+        """Topics that this user may not read, each with a sentence."""
+        self._consumer = Consumer(
+            {
+                **librdkafka(self._config, "consumer"),
+                "group.id": "jms-bridge-watch",  # librdkafka asks for one; without a subscription it is never used
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "queued.max.messages.kbytes": _QUEUED_KIB,
+                "log_level": 0,
+            }
+        )
+
+    def _trouble(self, topics: Mapping[str, TopicDescription | KafkaError]) -> str:
+        for name, each in topics.items():
+            if isinstance(each, KafkaError) and not is_missing(each):
+                return str(problem_of_error(name, _USERS, each))
+        return next(iter(self._refused.values()), "")
+
+    def _read_all(self, there: Mapping[str, TopicDescription]) -> bool:
+        """Reads what has come, for a moment; whether all topics were read to their end by now."""
+        letters = [place for name in self._backlogs for place in _places(there.get(name))]
+        firsts = self._offsets(letters, _SPEC.earliest())
+        ends = self._offsets([place for place in letters if place not in self._assigned], _SPEC.latest())
+        starts = {}
+        for (topic, partition), end in ends.items():
+            most = MOST // len(there[topic].partitions)
+            starts[topic, partition] = start = max(firsts[topic, partition], end - most)
+            self._backlogs[topic].begin(partition, start, most)
+        self._assign(starts)
+        self._read()
+        with self._lock:
+            for (topic, partition), first in firsts.items():
+                self._backlogs[topic].forget_before(partition, first)
+        if not self._ended.issuperset(letters):
+            return False
+        audit = _places(there.get(self._audit))
+        self._assign(self._offsets([place for place in audit if place not in self._assigned], _SPEC.earliest()))
+        self._read()
+        return self._ended.issuperset(audit)
+
+    def _assign(self, starts: Mapping[_Place, int]) -> None:
+        if starts and self._consumer:
+            self._consumer.incremental_assign([TopicPartition(*place, offset) for place, offset in starts.items()])
+            self._assigned.update(starts)
+
+    def _read(self) -> None:
+        """To the end, or for a moment."""
+        until = time.monotonic() + _READ_SECONDS
+        while self._consumer and self._assigned and time.monotonic() < until:
+            message = self._consumer.poll(_QUIET_SECONDS)
+            if message is None:
+                return
+            error, topic = message.error(), str(message.topic())
+            if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # Its group is never used.
+            if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                self._refused[topic] = f"not authorised to read topic '{topic}'; grant READ on it"
+                continue
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            self._refused.pop(topic, None)
+            if error is None:
+                with self._lock:
+                    self._take(message)
+            else:
+                self._ended.add((topic, message.partition() or 0))
+
+    def _take(self, message: KafkaMessage) -> None:
+        found = Located.of(message)
+        at = found.position
+        if at.topic != self._audit:
+            letter = DeadLetter(found)
+            self._backlogs[at.topic].add(at.partition, at.offset, letter.reason, letter.time_ms)
+            if at.topic == self._topic:
+                self._note(letter)
+            return
+        entry = parse(found)
+        if entry is None or (backlog := self._backlogs.get(entry.position.topic)) is None:
+            return
+        if entry.topic_id in ("", self._ids.get(entry.position.topic)):
+            backlog.close(entry.position.partition, entry.position.offset)
+
+    def _note(self, letter: DeadLetter) -> None:
+        route, time_ms, at = letter.route or NO_ROUTE, letter.time_ms, letter.position
+        known = self._latest.get(route)
+        # Whoever writes into the topic chooses what stands there.
+        if (len(self._latest) < _MOST_ROUTES) if known is None else (known.time_ms <= time_ms):
+            place = f"{at.partition}:{at.offset}"
+            self._latest[route] = Latest(time_ms, letter.reason[:_MOST_TEXT], letter.detail[:_MOST_TEXT], place)
+
+    def _census(self, trouble: str) -> Census:
+        if trouble or not self._is_complete:
+            return Census(self._topic, reachable=True, trouble=trouble)
+        letters, quarantine = self._backlogs[self._topic], self._backlogs[self._quarantine]
+        return Census(
+            self._topic,
+            reachable=True,
+            open=letters.open,
+            oldest=letters.oldest,
+            quarantined=sum(quarantine.open.values()),
+            latest=dict(self._latest),
+        )
+
+    def _offsets(self, places: list[_Place], spec: OffsetSpec) -> dict[_Place, int]:
+        if not places:
+            return {}
+        asked = {TopicPartition(*place): spec for place in places}
+        futures = self._admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS)
+        return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+
+
+def _answer(future: Any) -> TopicDescription | KafkaError:
+    try:
+        found: TopicDescription = future.result()
+    except KafkaException as error:
+        cause: KafkaError = error.args[0]
+        if cause.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT):
+            raise
+        return cause
+    return found
+
+
+def _places(topic: TopicDescription | None) -> list[_Place]:
+    return [] if topic is None else [(topic.name, partition.id) for partition in topic.partitions]

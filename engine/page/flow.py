@@ -1,0 +1,224 @@
+"""The topology with its figures: sources, journal, routes and destinations, and what flows between them.
+
+Values only; `picture` says where each is drawn.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.page.view import Tone, worst
+from engine.telemetry.metrics import DELIVERED, FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, ROUTED, SINK_LAG
+from engine.telemetry.status import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.page.samples import Traffic
+    from engine.page.view import View
+    from engine.telemetry.status import Status
+    from routes.model import Config, Route
+
+__all__ = ["Edge", "Flow", "Node", "anchor", "flow", "route_tone"]
+
+ROUTER = "router"
+JOURNAL = "journal"
+DEAD_LETTERS = "dead letters"
+FAILED_LATELY_SECONDS = 300.0
+"""So long a failure colours its route."""
+_SLOW_SECONDS = 10.0
+_STUCK_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One box of the picture."""
+
+    key: str
+    title: str
+    tone: Tone
+    told: str
+    """How it is, in a word or two."""
+    kind: str
+    """What it is."""
+    rate: float | None = None
+    """Messages a second through it."""
+    lag: float | None = None
+    """Messages that wait there."""
+    detail: str = ""
+    """What it says of itself."""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What flows from one node to another."""
+
+    start: str
+    end: str
+    tone: Tone
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The whole picture, by columns."""
+
+    sources: tuple[Node, ...]
+    journal: Node
+    routes: tuple[Node, ...]
+    destinations: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def flow(view: View) -> Flow:
+    """The topology in force with the figures of this moment."""
+    config, traffic = view.config(), view.samples.traffic
+    statuses = {status.component: status for status in view.board.all()}
+    sources = _sources(config, traffic, statuses.values())
+    journal = _journal(traffic, statuses.get(ROUTER))
+    routes = _routes(config, view, traffic)
+    rates = {node.key: node.rate for node in routes}
+    destinations = _destinations(config, traffic, statuses.values(), rates)
+    if config.routing.dead_letter_topic:
+        destinations = (*destinations, _dead_letters(config, view))
+    edges = [Edge(node.key, JOURNAL, _calm(node), node.rate) for node in sources]
+    failed = traffic.rates(FAILED, "route")
+    for route, node in zip(_shown(config, traffic), routes, strict=True):
+        edges.append(Edge(JOURNAL, node.key, _calm(node), node.rate))
+        edges.append(Edge(node.key, _destination(route), _calm(node), node.rate))
+        if config.routing.dead_letter_topic and (rate := failed.get(route.name)):
+            edges.append(Edge(node.key, DEAD_LETTERS, Tone.WARN, rate))
+    return Flow(sources, journal, routes, destinations, tuple(edges))
+
+
+def route_tone(view: View, route: str) -> tuple[Tone, str]:
+    """How a route is, and that in a word."""
+    failed_at = view.samples.failed_at.get(route)
+    if failed_at is not None and time.time() - failed_at < FAILED_LATELY_SECONDS:
+        return Tone.WARN, "failing"
+    rate = view.samples.traffic.rates(ROUTED, "route").get(route)
+    return (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
+
+
+def _calm(node: Node) -> Tone:
+    """A line is as its node, but idle where nothing flows."""
+    return node.tone if node.rate or node.tone in (Tone.BAD, Tone.WARN) else Tone.IDLE
+
+
+def _sources(config: Config, traffic: Traffic, statuses: Iterable[Status]) -> tuple[Node, ...]:
+    rates = traffic.rates(JOURNALED, "source")
+    said = tuple(statuses)
+    nodes = []
+    for source in config.sources:
+        tone, told, detail = _told(f"source:{source.name}", said)
+        rate = rates.get(source.name)
+        key = f"source:{source.name}"
+        nodes.append(Node(key, source.name, tone, told, str(source.type), rate, None, detail, f"#{anchor(key)}"))
+    replies = {name: rate for name, rate in rates.items() if name.endswith(".replies") and rate}
+    nodes += [Node(f"source:{name}", name, Tone.GOOD, "ready", "replies", rate) for name, rate in replies.items()]
+    return tuple(nodes)
+
+
+def _journal(traffic: Traffic, router: Status | None) -> Node:
+    seconds, records = traffic.now.total(LAG_SECONDS), traffic.now.total(LAG_RECORDS)
+    tone, told = (Tone.IDLE, "elsewhere") if router is None else (Tone.of(router.state), str(router.state))
+    if router and router.state is State.READY:
+        if seconds is not None and seconds > _SLOW_SECONDS:
+            tone, told = (Tone.BAD, "stuck") if seconds > _STUCK_SECONDS else (Tone.WARN, "behind")
+        else:
+            told = "up to date" if not records else "routing"
+    detail = router.detail if router else "the router runs apart from this bridge"
+    return Node(
+        JOURNAL, "Journal", tone, told, "router", traffic.rate(JOURNALED), records, detail, f"#{anchor(ROUTER)}"
+    )
+
+
+def _shown(config: Config, traffic: Traffic) -> list[Route]:
+    """The user's routes, and those the bridge added through which something flows."""
+    rates = traffic.rates(ROUTED, "route")
+    return [route for route in config.routes if not route.added or rates.get(route.name)]
+
+
+def _routes(config: Config, view: View, traffic: Traffic) -> tuple[Node, ...]:
+    rates = traffic.rates(ROUTED, "route")
+    failures = traffic.now.by(FAILED, "route")
+    nodes = []
+    for route in _shown(config, traffic):
+        tone, told = route_tone(view, route.name)
+        failed = failures.get(route.name)
+        nodes.append(
+            Node(
+                f"route:{route.name}",
+                route.name,
+                tone,
+                f"{failed:,.0f} failed" if failed else told,
+                "route",
+                rates.get(route.name),
+                None,
+                route.include.text,
+                f"/routes#{anchor(route.name)}",
+            )
+        )
+    return tuple(nodes)
+
+
+def _destinations(
+    config: Config, traffic: Traffic, statuses: Iterable[Status], rates: dict[str, float | None]
+) -> tuple[Node, ...]:
+    said = tuple(statuses)
+    shown = _shown(config, traffic)
+    delivered = traffic.rates(DELIVERED, "sink")
+    waiting = traffic.now.by(SINK_LAG, "component")
+    nodes: dict[str, Node] = {}
+    for route in shown:
+        key = _destination(route)
+        if route.target.sink is None and key not in nodes:
+            sums = [rates.get(f"route:{each.name}") for each in shown if _destination(each) == key]
+            known = [rate for rate in sums if rate is not None]
+            rate = sum(known) if known else None
+            tone, told = (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
+            nodes[key] = Node(key, str(route.target.address), tone, told, "Kafka topic", rate)
+    for sink in config.sinks:
+        key = f"sink:{sink.name}"
+        tone, told, detail = _told(key, said)
+        lags = [value for name, value in waiting.items() if name.partition("/")[0] == key]
+        lag = sum(lags) if lags else None
+        nodes[key] = Node(
+            key, sink.name, tone, told, str(sink.type), delivered.get(sink.name), lag, detail, f"#{anchor(key)}"
+        )
+    return tuple(nodes.values())
+
+
+def _destination(route: Route) -> str:
+    return f"sink:{route.target.sink}" if route.target.sink else f"topic:{route.target.address}"
+
+
+def _dead_letters(config: Config, view: View) -> Node:
+    census = view.census()
+    title, topic = "Dead letters", str(config.routing.dead_letter_topic)
+    if census is None:
+        return Node(DEAD_LETTERS, title, Tone.IDLE, "not known here", topic, href="/dead-letters")
+    if not census.reachable:
+        detail = census.trouble
+        return Node(DEAD_LETTERS, title, Tone.BAD, "out of reach", topic, detail=detail, href="/dead-letters")
+    depth = census.depth
+    told = "being counted" if depth is None else f"{depth:,} open" if depth else "none open"
+    tone = Tone.WARN if depth else Tone.IDLE if depth is None else Tone.GOOD
+    return Node(DEAD_LETTERS, title, tone, told, topic, detail=census.trouble, href="/dead-letters")
+
+
+def _told(component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:
+    """How the workers of a source or sink are: the one that is worst off speaks for them."""
+    found = worst(status for status in statuses if re.fullmatch(re.escape(component) + "(/[0-9]+)?", status.component))
+    if found is None:
+        return Tone.IDLE, "elsewhere", "it runs apart from this bridge"
+    return Tone.of(found.state), str(found.state), found.error or found.detail
+
+
+def anchor(name: str) -> str:
+    """What a page calls the place of something: any name fits into an address."""
+    return "part-" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f"_{ord(match[0]):x}", name)

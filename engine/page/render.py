@@ -1,0 +1,165 @@
+"""Makes pages of templates: what is shown of numbers, times and bytes, and the headers every page has.
+
+Whatever comes from messages passes through Jinja's escaping, and control characters are shown as what they are. No page
+may run or load anything but the project's own files.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+from importlib import metadata
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from engine.page.forms import signature
+from engine.page.view import Tone
+from engine.telemetry.http_login import LOGIN
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from engine.page.view import View
+
+__all__ = ["HEADERS", "REFRESH_SECONDS", "as_text", "render"]
+
+REFRESH_SECONDS = 5
+"""How often a page that is live looks for news."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+_THOUSAND = 1000.0
+_UNKNOWN = "\N{EN DASH}"
+
+
+def render(request: Request, view: View, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page; one that is live gives a script that asks for news only what changes."""
+    page = _templates.get_template(template)
+    shared = {
+        "bridge": view.config().bridge_id,
+        "version": _VERSION,
+        "path": request.url.path,
+        "login": request.scope.get(LOGIN, ""),
+        "seal": signature(view.seal, request),
+        "refresh": REFRESH_SECONDS,
+        "now": time.time(),
+        "standby": view.standing.why_not if view.standing and not view.standing.leads else "",
+    }
+    return HTMLResponse(page.render({**shared, **values}), status, HEADERS)
+
+
+def as_text(value: bytes | None) -> str | None:
+    """Bytes as text; None where they are none."""
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _number(value: float | None) -> str:
+    """`1,234`; a dash where nothing is known, as everywhere here."""
+    return _UNKNOWN if value is None or isnan(value) else f"{value:,.0f}"
+
+
+def _rate(value: float | None) -> str:
+    if value is None:
+        return _UNKNOWN
+    if value == 0:
+        return "0/s"
+    if value < 0.1:
+        return "< 0.1/s"
+    if value < 10:
+        return f"{value:.1f}/s"
+    return f"{value:,.0f}/s" if value < 100_000 else f"{value / _THOUSAND:,.0f}k/s"
+
+
+def _duration(seconds: float | None) -> str:
+    """`3 min 5 s`, of which people want the first two."""
+    if seconds is None or isnan(seconds):
+        return _UNKNOWN
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    left, parts = round(seconds), []
+    for unit, size in _UNITS:
+        if left >= size:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(parts[:2])
+
+
+def _bytes(count: int) -> str:
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+
+
+def _iso(milliseconds: float) -> str:
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)  # Whoever wrote it may write any number.
+    return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
+
+
+def _ago(milliseconds: float | None) -> Markup:
+    """How long ago a time was, the time itself in the title."""
+    if milliseconds is None or milliseconds < 0:
+        return Markup("&ndash;")
+    seconds = max(time.time() - milliseconds / 1000, 0.0)
+    told = "just now" if seconds < 1 else f"{_duration(seconds)} ago"
+    return Markup('<time title="{0}" datetime="{0}">{1}</time>').format(_iso(milliseconds), told)
+
+
+def _printable(text: str) -> str:
+    r"""Control characters, and those that turn the direction of writing, as `\x1b`."""
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def _value(value: bytes | None, limit: int = 4096) -> Markup:
+    """Bytes for people: text where they are text, else hexadecimal; cut, and said so."""
+    if value is None:
+        return Markup('<span class="muted">(none)</span>')
+    text = as_text(value)
+    shown = _printable(text[:limit]) if text is not None else value[: limit // 2].hex(" ")
+    cut = len(text) > limit if text is not None else len(value) > limit // 2
+    kind = "" if text is not None else Markup('<span class="badge">hex</span> ')
+    rest = Markup(' <span class="muted">… {} in all</span>').format(_bytes(len(value))) if cut else ""
+    return Markup("{}{}{}").format(kind, shown, rest)
+
+
+_VERSION = metadata.version("jms-bridge")
+_templates = Environment(
+    loader=PackageLoader("engine.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_templates.globals["tones"] = Tone
+_templates.filters |= {
+    "number": _number,
+    "rate": _rate,
+    "duration": _duration,
+    "bytes": _bytes,
+    "ago": _ago,
+    "iso": _iso,
+    "printable": _printable,
+    "value": _value,
+}

@@ -1,0 +1,118 @@
+"""A message tried against the routes in force, as `jms-bridge explain` does it; nothing is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import UsageError
+from engine.explain import Ending, explain
+from engine.explain.words import result, rows
+from engine.message import BodyType, Message
+from engine.page import forms
+from engine.page.forms import Form
+from engine.page.render import render
+from engine.page.view import Tone
+from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from engine.explain import Explanation
+    from engine.page.view import View
+    from routes.predicate import Trace
+
+__all__ = ["tryout"]
+
+_TONES = {
+    Ending.PUBLISHED: Tone.GOOD,
+    Ending.COUNTED: Tone.IDLE,
+    Ending.SKIP: Tone.WARN,
+    Ending.DEAD_LETTER: Tone.WARN,
+    Ending.STOP: Tone.BAD,
+}
+
+
+def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
+    """The page: a form, and what would become of the message in it."""
+
+    async def page(request: Request) -> Response:
+        form, fault, told = Form({}), "", None
+        if request.method == "POST":
+            try:
+                form = await forms.read(request)
+                told = _told(explain(_message(form).to_record(), view.config()))
+            except UsageError as error:
+                fault = str(error)
+        values = {
+            "address": form.text("address"),
+            "properties": form.text("properties"),
+            "body": form.text("body"),
+            "kind": form.text("kind") or BodyType.TEXT,
+            "kinds": list(BodyType),
+            "types": list(JmsType),
+            "fields": list(HEADER_FIELDS),
+        }
+        status = 400 if fault else 200
+        return render(request, view, "try.html", status=status, fault=fault, told=told, **values)
+
+    return page
+
+
+def _message(form: Form) -> Message:
+    """The message in the form; UsageError names the line that says nothing."""
+    fields = {"JMSMessageID": "ID:example", "JMSDeliveryMode": "PERSISTENT"}
+    if address := form.text("address").strip():
+        fields["JMSDestination"] = address
+    properties: dict[str, Property] = {}
+    for number, line in enumerate(form.text("properties").splitlines(), start=1):
+        if not line.strip():
+            continue
+        name, found, value = line.partition("=")
+        name, _, kind = name.strip().partition(":")
+        full = SEED_NAMES.get(name, name)
+        if not found or not name:
+            msg = f"line {number} of the headers: {line!r} is none; expected NAME=VALUE or NAME:TYPE=VALUE"
+            raise UsageError(msg)
+        if kind and kind not in JmsType.__members__.values():
+            msg = f"line {number} of the headers: there is no type '{kind}'; expected one of {', '.join(JmsType)}"
+            raise UsageError(msg)
+        if full in HEADER_FIELDS:
+            fields[full] = value
+        else:
+            properties[name] = Property(value, JmsType(kind) if kind else None)
+    kind = form.text("kind") or BodyType.TEXT
+    if kind not in BodyType.__members__.values():
+        msg = f"there is no kind of body '{kind}'; expected one of {', '.join(BodyType)}"
+        raise UsageError(msg)
+    return Message(form.text("body").encode("utf-8", "replace"), BodyType(kind), fields, properties)
+
+
+def _told(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "tone": _TONES[explanation.ending],
+        "result": result(explanation).removesuffix(", with headers"),
+        "steps": [
+            {
+                "name": step.route.name,
+                "wanted": step.wanted,
+                "rows": [*_rows("include", step.include), *_rows("exclude", step.exclude)],
+            }
+            for step in explanation.steps
+            # What takes replies back is no route of the user's, unless the message is such a reply.
+            if step.wanted or not step.route.added
+        ],
+        "key": explanation.key,
+        "key_name": explanation.key_name,
+        "failures": explanation.failures,
+        "headers": explanation.headers,
+    }
+
+
+def _rows(label: str, trace: Trace | None) -> Iterator[tuple[str, int, str, str]]:
+    """A predicate, its parts and their values, the first with its label."""
+    if trace is not None:
+        for number, (depth, text, value) in enumerate(rows(trace)):
+            yield "" if number else label, depth, text, value

@@ -1,0 +1,10 @@
+"""Tests of routes in a file, for `jms-bridge test`: a message, and what is expected to become of it. Needs no server.
+
+`cases` reads the file, with `document` for what is YAML in it; `check` asks `engine.explain` about each message and
+compares.
+"""
+
+from engine.route_tests.cases import DEFAULT_FILE, Case, Expected, read_cases
+from engine.route_tests.check import Difference, Result, check
+
+__all__ = ["DEFAULT_FILE", "Case", "Difference", "Expected", "Result", "check", "read_cases"]

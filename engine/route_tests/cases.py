@@ -1,0 +1,278 @@
+"""Test cases of routes, read from a YAML file; docs/routing.md describes it.
+
+All faults of a file are found at once, each with its place.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import struct
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from engine.message import BodyType, Message
+from engine.route_tests.document import Document, Place
+from engine.telemetry.metrics import FAILURE_REASONS, UNROUTED_REASONS
+from routes.errors import ConfigurationError
+from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from yaml.nodes import Node
+
+    from engine.message import Record
+
+__all__ = ["DEFAULT_FILE", "HEADER", "NONE", "PUBLISHED", "Case", "Expected", "read_cases"]
+
+DEFAULT_FILE = "routes.test.yaml"
+"""Beside the properties file."""
+NONE, PUBLISHED = "none", "published"
+"""What becomes of a message, without a reason."""
+HEADER = "header "
+"""In front of a header's name: what is expected of it."""
+
+_CASE = ("name", "message", "expect")
+_BODIES = ("body", "body_json", "body_base64", "body_file")
+_MESSAGE = ("address", "headers", "properties", *_BODIES, "body_type")
+_OF_PUBLISHED = ("destination", "key", "headers")
+_ENDINGS = {
+    "dead-letter": (*FAILURE_REASONS, "unmatched"),
+    "skip": FAILURE_REASONS,
+    "stop": FAILURE_REASONS,
+    "unrouted": UNROUTED_REASONS,
+}
+"""What may become of a message beside being published, and the reasons for it."""
+_EXPECT = ("route", "topic", *_OF_PUBLISHED, *_ENDINGS)
+_MOST_BODY_BYTES = 64 * 1024 * 1024
+_INTEGERS = {JmsType.BYTE: ">b", JmsType.SHORT: ">h", JmsType.INT: ">i", JmsType.LONG: ">q"}
+_FLOATS = (JmsType.FLOAT, JmsType.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One thing that is expected of a message, and where that is written."""
+
+    what: str
+    """`result`, `route`, `topic`, `destination`, `key`, or `header NAME`."""
+    value: str | bytes | None
+    """Of a result: `none`, `published`, or `ENDING: REASON`. None: there is to be no such key or header."""
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One message, and what is expected to become of it."""
+
+    name: str
+    file: str
+    line: int
+    record: Record
+    """The message as the journal has it."""
+    expected: tuple[Expected, ...]
+
+
+def read_cases(path: Path) -> tuple[Case, ...]:
+    """The cases in a file, in its order; ConfigurationError holds all its faults."""
+    document = Document(path)
+    cases = _Reader(document).cases() if document.root is not None else ()
+    if document.faults:
+        raise ConfigurationError(document.faults)
+    return cases
+
+
+class _Reader:
+    """Makes cases of the nodes of a document, and notes faults there."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def cases(self) -> tuple[Case, ...]:
+        root = self._document.root
+        assert root is not None, "there is nothing to read otherwise"
+        members = self._document.members(root, "the file", ("tests",))
+        if "tests" not in members:
+            if not self._document.faults:
+                self._document.fault(root, "there are no tests", "start with 'tests:'")
+            return ()
+        nodes = self._document.items(members["tests"], "'tests'")
+        cases = [case for number, node in enumerate(nodes, 1) if (case := self._case(node, number))]
+        names: dict[str, int] = {}
+        for case, node in zip(cases, nodes, strict=False):
+            if (first := names.setdefault(case.name, case.line)) != case.line:
+                self._document.fault(node, f"the test in line {first} is also called '{case.name}'", "rename one")
+        return tuple(cases)
+
+    def _case(self, node: Node, number: int) -> Case | None:
+        before = len(self._document.faults)
+        members = self._document.members(node, "a test", _CASE)
+        if len(self._document.faults) > before:
+            return None
+        for needed in ("message", "expect"):
+            if needed not in members:
+                self._document.fault(node, f"the test has no '{needed}'")
+                return None
+        name = self._document.text(members["name"], "'name'") if "name" in members else None
+        line = self._document.place(node).line
+        record = self._message(members["message"]).to_record()
+        expected = self._expected(members["expect"])
+        return Case(name or f"test {number}", str(self._document.path), line, record, expected)
+
+    def _message(self, node: Node) -> Message:
+        members = self._document.members(node, "'message'", _MESSAGE)
+        headers = {"JMSMessageID": "ID:example", "JMSDeliveryMode": "PERSISTENT"}
+        if "headers" in members:
+            headers |= self._headers(members["headers"])
+        if "address" in members and (address := self._document.text(members["address"], "'address'")):
+            headers["JMSDestination"] = address
+        properties = self._properties(members["properties"]) if "properties" in members else {}
+        body, kind = self._body(node, members)
+        return Message(body, kind, headers, properties)
+
+    def _headers(self, node: Node) -> dict[str, str]:
+        found = {}
+        for name, value in self._document.members(node, "'headers'").items():
+            full = SEED_NAMES.get(name, name)
+            if full not in HEADER_FIELDS:
+                near = get_close_matches(full, HEADER_FIELDS, n=1)
+                hint = f"did you mean '{near[0]}'?" if near else "what is no JMS field belongs to 'properties'"
+                self._document.fault(value, f"'{name}' is not a JMS field", hint)
+            elif (text := self._document.text(value, f"'{name}'")) is not None:
+                found[full] = text
+        return found
+
+    def _properties(self, node: Node) -> dict[str, Property]:
+        found = {}
+        for name, value in self._document.members(node, "'properties'").items():
+            if (read := self._property(value, f"'{name}'")) is not None:
+                found[name] = read
+        return found
+
+    def _property(self, node: Node, what: str) -> Property | None:
+        """Text has no declared type, as on a wire without types; None for null."""
+        if not self._document.is_mapping(node):
+            value = self._document.scalar(node, what)
+            return None if value is None else Property(value) if isinstance(value, str) else Property.of(value)
+        members = self._document.members(node, what, ("type", "value"))
+        if len(members) < 2:
+            self._document.fault(node, f"{what} needs a type and a value", "as in {type: int, value: 5}")
+            return None
+        kind = self._choice(members["type"], f"the type of {what}", tuple(JmsType))
+        text = self._document.text(members["value"], f"the value of {what}")
+        if kind is None or text is None:
+            return None
+        if not _fits(text, JmsType(kind)):
+            self._document.fault(members["value"], f"'{text}' is no {kind}")
+        return Property(text, JmsType(kind))
+
+    def _body(self, node: Node, members: dict[str, Node]) -> tuple[bytes, BodyType]:
+        given = [name for name in _BODIES if name in members]
+        if len(given) > 1:
+            self._document.fault(members[given[1]], f"a message has one body, and there is '{given[0]}' already")
+        body = self._content(given[0], members[given[0]]) if given else b""
+        kind = BodyType.BYTES if given == ["body_base64"] else BodyType.TEXT
+        if given == ["body_file"]:
+            kind = BodyType.of(body)
+        if "body_type" in members:
+            named = self._choice(members["body_type"], "'body_type'", tuple(BodyType))
+            kind = BodyType(named) if named else kind
+        return body, kind
+
+    def _content(self, name: str, node: Node) -> bytes:
+        if name == "body_json":
+            return json.dumps(self._document.tree(node, "'body_json'"), ensure_ascii=False).encode()
+        text = self._document.text(node, f"'{name}'") or ""
+        if name == "body":
+            return text.encode()
+        return self._base64(node, text) if name == "body_base64" else self._file(node, text)
+
+    def _base64(self, node: Node, text: str) -> bytes:
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except (binascii.Error, ValueError):
+            self._document.fault(node, "this is not base64")
+            return b""
+
+    def _file(self, node: Node, name: str) -> bytes:
+        try:
+            with (self._document.path.parent / name).open("rb") as file:
+                body = file.read(_MOST_BODY_BYTES + 1)
+        except (OSError, ValueError) as error:
+            why = (getattr(error, "strerror", "") or str(error)).lower()
+            self._document.fault(node, f"the file '{name}' cannot be read: {why}", "paths start at the test file")
+            return b""
+        if len(body) > _MOST_BODY_BYTES:
+            self._document.fault(node, f"the file '{name}' has more than {_MOST_BODY_BYTES >> 20} MiB")
+            return b""
+        return body
+
+    def _expected(self, node: Node) -> tuple[Expected, ...]:
+        if self._document.is_scalar(node):
+            return (self._one("result", self._choice(node, "'expect'", (NONE,)), node),)
+        before = len(self._document.faults)
+        members = self._document.members(node, "'expect'", _EXPECT)
+        if not members and len(self._document.faults) == before:
+            self._document.fault(node, "the test expects nothing", f"name some of {', '.join(_EXPECT)}, or write none")
+        expected = [self._result(members, node)]
+        expected += [
+            self._one(name, self._document.text(members[name], f"'{name}'"), members[name])
+            for name in ("route", "topic", "destination", "key")
+            if name in members
+        ]
+        if "headers" in members:
+            headers = self._document.members(members["headers"], "'headers'")
+            expected += [self._one(HEADER + name, self._header(value, name), value) for name, value in headers.items()]
+        return tuple(expected)
+
+    def _result(self, members: dict[str, Node], node: Node) -> Expected:
+        endings = [name for name in _ENDINGS if name in members]
+        if not endings:
+            return self._one("result", PUBLISHED, node)
+        ending, *more = endings
+        if more:
+            self._document.fault(members[more[0]], f"a message ends in one way, and there is '{ending}' already")
+        for name in _OF_PUBLISHED:
+            if name in members:
+                self._document.fault(members[name], f"'{name}' is expected of published messages, not with '{ending}'")
+        reason = self._choice(members[ending], f"the reason of '{ending}'", _ENDINGS[ending])
+        return self._one("result", f"{ending}: {reason}", members[ending])
+
+    def _header(self, node: Node, name: str) -> str | bytes | None:
+        """A header's text, `{base64: …}` for what is none, or null where it must be missing."""
+        if not self._document.is_mapping(node):
+            return self._document.text(node, f"'{name}'")
+        members = self._document.members(node, f"'{name}'", ("base64",))
+        if "base64" not in members:
+            return None
+        return self._base64(members["base64"], self._document.text(members["base64"], "'base64'") or "")
+
+    def _choice(self, node: Node, what: str, known: Collection[str]) -> str | None:
+        """One of several words; None with a fault for any other."""
+        text = self._document.text(node, what)
+        if text in known:
+            return text
+        near = get_close_matches(text or "", known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"expected {' or '.join(known)}"
+        self._document.fault(node, f"{what} is '{text or ''}'", hint)
+        return None
+
+    def _one(self, what: str, value: str | bytes | None, node: Node) -> Expected:
+        return Expected(what, value, self._document.place(node))
+
+
+def _fits(text: str, kind: JmsType) -> bool:
+    """Whether a text is a value of a type, as the journal writes it."""
+    try:
+        if kind in _INTEGERS:
+            struct.pack(_INTEGERS[kind], int(text))
+        elif kind in _FLOATS:
+            float(text)
+        elif kind is JmsType.BYTES:
+            base64.b64decode(text, validate=True)
+    except (ValueError, struct.error):
+        return False
+    return kind is not JmsType.BOOLEAN or text in ("true", "false")

@@ -1,0 +1,111 @@
+"""What becomes of the message of a test case, beside what is expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.explain import Ending, explain
+from engine.route_tests.cases import HEADER, NONE, PUBLISHED
+
+if TYPE_CHECKING:
+    from engine.explain import Explanation
+    from engine.route_tests.cases import Case, Expected
+    from routes.model import Config
+
+__all__ = ["Difference", "Result", "check"]
+
+_KAFKA = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One expectation that is not met."""
+
+    expected: Expected
+    wanted: str | bytes | None
+    """What is expected, in the spelling of what is found."""
+    found: str | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a test ended."""
+
+    case: Case
+    explanation: Explanation
+    differences: tuple[Difference, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all that was expected is so."""
+        return not self.differences
+
+
+def check(case: Case, config: Config) -> Result:
+    """Routes the message as the router would (`engine.explain`) and compares."""
+    explanation = explain(case.record, config)
+    differences = []
+    for expected in case.expected:
+        wanted, found = _wanted(expected, config), _found(expected.what, explanation)
+        if found != wanted and not (wanted == NONE and expected.what == "result" and _goes_nowhere(explanation)):
+            differences.append(Difference(expected, wanted, found))
+    if any(difference.expected.what == "result" for difference in differences):
+        # What is not published has no destination, key or headers to speak of.
+        differences = [each for each in differences if each.expected.what in ("result", "route")]
+    return Result(case, explanation, tuple(differences))
+
+
+def _result(explanation: Explanation) -> str:
+    match explanation.ending:
+        case Ending.PUBLISHED:
+            return PUBLISHED
+        case Ending.COUNTED:
+            return f"unrouted: {explanation.reason}"
+        case ending:
+            return f"{ending}: {explanation.reason}"
+
+
+def _goes_nowhere(explanation: Explanation) -> bool:
+    return explanation.ending in (Ending.COUNTED, Ending.SKIP)
+
+
+def _found(what: str, explanation: Explanation) -> str | bytes | None:
+    route = explanation.route
+    match what:
+        case "result":
+            return _result(explanation)
+        case "route":
+            return route.name if route else None
+        case "topic":
+            return explanation.topic
+        case "destination":
+            sink = route.target.sink if route else None
+            return f"{sink}:{explanation.destination}" if sink else f"{_KAFKA}:{explanation.topic}"
+        case "key":
+            return explanation.key
+    value = next((value for name, value in explanation.headers if name == what.removeprefix(HEADER)), None)
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _wanted(expected: Expected, config: Config) -> str | bytes | None:
+    """What is expected in the spelling of what is found."""
+    if expected.what != "destination" or not isinstance(expected.value, str):
+        return _as_text(expected.value)
+    scheme, given, address = expected.value.partition(":")
+    if not given:
+        return f"{_KAFKA}:{scheme}"
+    if any(sink.name == scheme for sink in config.sinks):
+        return expected.value
+    of_type = [sink.name for sink in config.sinks if sink.type == scheme]
+    return f"{of_type[0]}:{address}" if len(of_type) == 1 else expected.value
+
+
+def _as_text(value: str | bytes | None) -> str | bytes | None:
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value

@@ -1,0 +1,226 @@
+"""The router's place as noted in Kafka, for a router on another machine, or one whose checkpoint is gone.
+
+In the bridge's state topic there are two records for each router, of which compaction keeps the last: where its newest
+generation began, and how far it was a few seconds ago or when it stopped. They are less precise than the checkpoint,
+and as good: what was published since is found in the outputs (`engine.spark.recovery`).
+
+    key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
+    key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
+
+All is written in transactions under one transactional id: whoever opens the notebook ends the writing of all before.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from engine.errors import HardFailureError
+from engine.kafka import librdkafka
+from engine.spark.generation import Committed, Place, Start, offsets
+from engine.spark.positions import KafkaUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.spark.generation import Generation
+    from engine.spark.positions import Offsets
+    from routes.model import Config
+
+__all__ = ["Entry", "Notebook", "entry_of"]
+
+_VERSION = 1
+_START, _PLACE = "start", "place"
+_ANSWER_SECONDS = 10.0
+_NOTE_SECONDS = 2.0
+_REFUSED = {
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE and DESCRIBE on the transactional id",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant READ and WRITE on the topic",
+    KafkaError.MSG_SIZE_TOO_LARGE: "its max.message.bytes is too small for the routes; raise it",
+    KafkaError._AUTHENTICATION: "check kafka.sasl.*",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the notebook says."""
+
+    host: str
+    path: str
+    """The checkpoint folder, absolute."""
+    place: Place
+    time_ms: int
+    """When it was noted."""
+
+
+class Notebook:
+    """Of one router. For one thread; `open` comes first."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._topic = config.journal.state_topic
+        self._identity = f"{config.bridge_id}.router"
+        self._producer: Producer | None = None
+        self._run = ""
+        self._waiting: dict[str, bytes] = {}
+        """Records to be written, by key."""
+        self._written: dict[str, bytes] = {}
+        """Those of the transaction that is open."""
+        self._is_to_abort = False
+
+    def open(self) -> None:
+        """From now on, no router that opened it before can write.
+
+        Raises:
+            KafkaUnavailableError: Kafka has not answered.
+            HardFailureError: Kafka refuses the bridge.
+        """
+        settings: dict[str, Any] = {
+            **librdkafka(self._config, "producer"),
+            "transactional.id": self._identity,
+            "error_cb": _unheard,
+            "log_level": 0,
+        }
+        self._producer = Producer(settings)
+        self._waiting, self._written, self._is_to_abort = {}, {}, False
+        self._call(self._producer.init_transactions, _ANSWER_SECONDS)
+
+    def read(self) -> Entry | None:
+        """What it says; None if there is nothing about this bridge and journal. Raises as `open` does."""
+        settings: dict[str, Any] = {
+            **librdkafka(self._config, "consumer"),
+            # Reads without a group, but the client wants a name.
+            "group.id": "unused",
+            "enable.partition.eof": True,
+            "error_cb": _unheard,
+            "log_level": 0,
+        }
+        consumer = Consumer(settings)
+        try:
+            consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+            return entry_of(*self._latest(consumer), self._topic)
+        except KafkaException as error:
+            raise self._translated(error.args[0]) from error
+        finally:
+            consumer.close()
+
+    def begin(self, generation: Generation) -> None:
+        """Notes that a generation begins; on return Kafka has it. Raises as `open` does."""
+        self._run = generation.start.run
+        where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
+        self._waiting[_START] = _encoded({**asdict(generation.start), **where})
+        self.write()
+
+    def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
+        """How far the generation is; `write` sees to it."""
+        self._waiting[_PLACE] = _encoded(
+            {"run": self._run, "committed": asdict(committed) if committed else None, "stopped": stopped}
+        )
+
+    def write(self, timeout_seconds: float = _NOTE_SECONDS) -> None:
+        """Writes what is not written yet.
+
+        Raises:
+            KafkaUnavailableError: Kafka has not answered; to be called again.
+            HardFailureError: Kafka refuses the bridge.
+            RuntimeError: another router has opened the notebook.
+        """
+        producer = self._producer
+        if producer is None or not (self._waiting or self._written):
+            return
+        if self._is_to_abort:
+            self._call(producer.abort_transaction, timeout_seconds)
+            self._is_to_abort = False
+        if not self._written:
+            self._call(producer.begin_transaction)
+            self._written, self._waiting = self._waiting, {}
+            for name, value in self._written.items():
+                self._call(producer.produce, self._topic, value, self._key(name))
+        self._call(producer.commit_transaction, timeout_seconds)
+        self._written = {}
+
+    def _latest(self, consumer: Consumer) -> tuple[bytes | None, bytes | None]:
+        """The last record of each kind."""
+        keys = self._key(_START), self._key(_PLACE)
+        found: dict[bytes, bytes] = {}
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while (message := consumer.poll(max(deadline - time.monotonic(), 0))) is not None:
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                start, place = (found.get(key) for key in keys)
+                return start, place
+            if error is not None:
+                raise self._translated(error)
+            key, value = message.key(), message.value()
+            if key in keys and value is not None:
+                found[key] = value
+            deadline = time.monotonic() + _ANSWER_SECONDS
+        msg = f"Kafka gives no answer about topic {self._topic!r}"
+        raise KafkaUnavailableError(msg)
+
+    def _key(self, name: str) -> bytes:
+        return f"{self._config.bridge_id} {self._config.journal.topic} {name}".encode()
+
+    def _call(self, what: Any, *arguments: Any) -> None:
+        try:
+            what(*arguments)
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            if cause.txn_requires_abort():
+                self._waiting, self._written = {**self._written, **self._waiting}, {}
+                self._is_to_abort = True
+            raise self._translated(cause) from error
+
+    def _translated(self, error: KafkaError) -> Exception:
+        if remedy := _REFUSED.get(error.code()):
+            where = f"Kafka at {self._config.bootstrap_servers} refuses topic '{self._topic}'"
+            return HardFailureError(f"{where} and transactional id '{self._identity}': {remedy}")
+        if error.fatal():
+            return RuntimeError(f"another router of bridge.id={self._config.bridge_id} has taken over: {error.str()}")
+        return KafkaUnavailableError(f"Kafka gives no answer about topic {self._topic!r}: {error.str()}")
+
+
+def entry_of(start: bytes | None, place: bytes | None, topic: str) -> Entry | None:
+    """The entry that two records make; None without the first. A place of another run does not count.
+
+    HardFailureError if the bridge has not written them like this.
+    """
+    if start is None:
+        return None
+    try:
+        fields = _decoded(start)
+        begun, time_ms = Start.of(fields), int(fields["time_ms"])
+        committed = stopped = None
+        if place is not None and (found := _decoded(place))["run"] == begun.run:
+            time_ms = int(found["time_ms"])
+            stopped = None if found["stopped"] is None else offsets(found["stopped"])
+            if (last := found["committed"]) is not None:
+                committed = Committed(offsets(last["positions"]), int(last["time_ms"]))
+        return Entry(fields["host"], fields["path"], Place(begun, committed, stopped), time_ms)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = (
+            f"the router's place, noted in topic {topic!r}, cannot be read: {error!r}. It is that of another version "
+            "of the bridge, or something else wrote it: run that version, or name another journal.state-topic"
+        )
+        raise HardFailureError(msg) from error
+
+
+def _encoded(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps({"version": _VERSION, "time_ms": round(time.time() * 1000), **fields}).encode()
+
+
+def _decoded(value: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(value)
+    if fields["version"] != _VERSION:
+        msg = f"version {fields['version']!r}"
+        raise ValueError(msg)
+    return fields
+
+
+def _unheard(_: KafkaError) -> None:
+    """What it would say is in the errors of the calls."""

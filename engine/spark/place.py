@@ -1,0 +1,81 @@
+"""Where the last run of the router was: in its checkpoint, or in Kafka where that knows better.
+
+The checkpoint is more precise, and used if it is that of the last run. If the last run was elsewhere, what it has noted
+in Kafka counts. A checkpoint that should be here, and is gone or damaged, is refused: that is for a person to see, and
+two ways lead on.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.errors import HardFailureError
+from engine.spark.generation import DamagedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.spark.generation import Generation, Generations, Place
+    from engine.spark.notebook import Entry
+
+__all__ = ["last_place"]
+
+_log = structlog.get_logger(__name__)
+
+
+def last_place(generations: Generations, entry: Entry | None, journal_id: str) -> Place | None:
+    """Where the last run was; None if there was none.
+
+    `journal_id` is Kafka's id of the journal, empty if it has none: an entry about another one does not count.
+
+    Raises:
+        HardFailureError: the checkpoint is damaged, or gone.
+    """
+    if entry and journal_id and entry.place.start.journal_id not in ("", journal_id):
+        entry = None
+    try:
+        newest = generations.newest()
+        if newest is None and entry is not None and _is_of_here(entry, generations.root):
+            raise DamagedError(f"there is none in {generations.root} any more")
+        if newest is not None and (entry is None or _is_last(newest, entry)):
+            return newest.place()
+    except DamagedError as error:
+        if entry is None or _is_of_here(entry, generations.root):
+            raise HardFailureError(_refusal(error, generations.root, entry)) from error
+        _log.warning("the checkpoint of an earlier run is of no use, and not needed", why=str(error))
+    if entry is None:
+        return None
+    _log.info("takes over from what is noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
+    return entry.place
+
+
+def _is_last(newest: Generation, entry: Entry) -> bool:
+    """Whether it is the run that is noted, or one that died before it could be noted: then it has not published."""
+    return entry.place.start.run in (newest.start.run, newest.start.after)
+
+
+def _is_of_here(entry: Entry, root: Path) -> bool:
+    return (entry.host, entry.path) == (socket.gethostname(), str(root.absolute()))
+
+
+def _refusal(error: DamagedError, root: Path, entry: Entry | None) -> str:
+    way_out = (
+        "remove it: the router then begins at the first record the journal still holds, and publishes again what it "
+        "had published before"
+        if entry is None
+        else "set router.checkpoint to another folder: the router then goes on from where it was by its note in Kafka, "
+        f"which is {_age(entry)} old, without loss or duplicates"
+    )
+    return f"the router's checkpoint cannot be used: {error}. Either restore {root} from a copy, or {way_out}"
+
+
+def _age(entry: Entry) -> str:
+    seconds = max(time.time() - entry.time_ms / 1000, 0.0)
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

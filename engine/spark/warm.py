@@ -1,0 +1,84 @@
+"""Does once, for nothing, what a router does first that takes over: a standby has the time, and Spark is slow at first.
+
+Recovery and routing of a few records, which are thrown away, load the classes and compile what will be needed: on two
+cores that is ten seconds and more of a takeover. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+import structlog
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from engine.errors import HardFailureError
+from engine.kafka import librdkafka
+from engine.router import route
+from engine.spark.pipes import Pipes
+from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
+from engine.spark.published import find
+from engine.spark.recovery import outputs
+from engine.spark.topics import limits, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from engine.spark.positions import Topics
+    from routes.model import Config
+
+__all__ = ["warming"]
+
+_RECORDS = 10
+"""Of each partition."""
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def warming(spark: SparkSession, config: Config, tell: Callable[[str], None]) -> Iterator[None]:
+    """Warms while in here, in a thread; at the end it is cut short. `tell` is told what goes on, in one line."""
+    ended = Event()
+
+    def run() -> None:
+        tell("warming Spark up")
+        _warm(spark, config, ended)
+        tell("waiting to lead")
+
+    thread = Thread(target=run, name="warming", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        spark.sparkContext.cancelAllJobs()
+        thread.join()
+
+
+def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
+    """Takes some seconds. What goes wrong here does so again where it matters, and is told there."""
+    try:
+        config, pipes, kafka = resolved(config), Pipes(spark, config), KafkaOffsets(librdkafka(config, "admin"))
+        journal = config.journal.topic
+        if (topics := outputs(config)) and not ended.is_set():
+            find(pipes.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})
+        frame = pipes.range(*_last(kafka, [journal]), committed=True)
+        routed = route(frame, config, limits(config), F.lit(0))
+        if ended.is_set():
+            return
+        routed.frame.where("topic IS NOT NULL").write.format("noop").mode("overwrite").save()
+    except (KafkaUnavailableError, HardFailureError, PySparkException, Py4JJavaError) as error:
+        _log.debug("not warmed", why=str(error))
+
+
+def _last(kafka: KafkaOffsets, topics: list[str]) -> tuple[Topics, Topics]:
+    """The last records of each partition, of no open transaction: where they start and end."""
+    starts, ends = kafka.starts(topics), kafka.ends(topics, committed=True)
+    return {
+        topic: {each: max(starts[topic][each], end - _RECORDS) for each, end in offsets.items()}
+        for topic, offsets in ends.items()
+    }, ends

@@ -1,0 +1,76 @@
+"""The parts of a bridge: those that are kept running, and those that are on their way out."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from engine.supervision.keeper import Keeper
+from engine.supervision.parts import Stage
+from engine.telemetry.status import State, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from engine.supervision.child import Child
+    from engine.telemetry.meters import BridgeMetrics
+    from engine.telemetry.status import StatusBoard
+
+__all__ = ["PATIENCE_SECONDS", "Crew"]
+
+PATIENCE_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
+"""How long each stage may take to stop before it is killed."""
+
+
+class Crew:
+    """Who belongs to a bridge. For one thread; nothing here waits."""
+
+    def __init__(self, children: Iterable[Child], board: StatusBoard, metrics: BridgeMetrics) -> None:
+        self._board = board
+        self._metrics = metrics
+        self.keepers = [Keeper(child, board, metrics) for child in children]
+        """Of the parts that are kept running."""
+        self._leaving: dict[Keeper, float] = {}
+
+    def find(self, name: str) -> Keeper | None:
+        """Who keeps a part."""
+        return next((keeper for keeper in self.keepers if keeper.child.name == name), None)
+
+    @property
+    def leaving(self) -> list[str]:
+        """The parts that are on their way out."""
+        return [keeper.child.name for keeper in self._leaving]
+
+    def join(self, child: Child) -> None:
+        """One more part; it is started at the next opportunity."""
+        self._board.put(Status(child.name, State.STARTING))
+        self._metrics.joined(child.name)
+        self.keepers.append(Keeper(child, self._board, self._metrics))
+
+    def dismiss(self, names: Iterable[str]) -> None:
+        """These parts are to finish what they have begun and end, and are not started again."""
+        wanted = set(names)
+        for keeper in [keeper for keeper in self.keepers if keeper.child.name in wanted]:
+            self.keepers.remove(keeper)
+            self._leaving[keeper] = time.monotonic() + PATIENCE_SECONDS[keeper.child.part.stage]
+            keeper.finish()
+
+    def see_off(self, until: Callable[[Child], float], *, at_once: bool = False) -> list[str]:
+        """Looks after those that leave, until when they may work; the names of those that have left now."""
+        gone = []
+        for keeper, deadline in list(self._leaving.items()):
+            child = keeper.child
+            if not child.running or child.ended() is not None:
+                del self._leaving[keeper]
+                gone.append(child.name)
+            elif at_once or time.monotonic() > min(deadline, until(child)):
+                child.kill()
+            else:
+                keeper.may_work(until(child))
+        return gone
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Parts that have left and are nothing to speak of any more."""
+        for name in names:
+            self._board.forget(name)
+            self._metrics.left(name)

@@ -1,0 +1,286 @@
+"""Takes a changed configuration while the bridge runs: as a whole, or not at all.
+
+    asked for (SIGHUP, or the file has changed)
+      ─► read and checked, in a thread: faults, what needs a restart, topics       ─► refused: nothing has changed
+      ─► parts step over, one stage after the other: sources leave, the router takes its new routes, sinks leave,
+         new parts join                                                            ─► in force
+      ─► each part that works otherwise becomes ready once                         ─► proven
+           one of them ends with an error that no restart helps                    ─► the last proven one comes back
+
+The router changes between two generations (`engine.spark.recovery`), in its process; other parts that are concerned are
+started anew. Whatever dies in between is started again with the revision that is being taken.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from engine.errors import SoftFailureError
+from engine.supervision.parts import ROUTER, Stage, parts
+from engine.supervision.revision import Change, Revision, change
+from engine.telemetry.status import State
+from routes.config.snapshot import Snapshot
+from routes.errors import BridgeError, ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from engine.supervision.child import Child
+    from engine.supervision.crew import Crew
+    from engine.supervision.parts import Part
+    from engine.telemetry.meters import BridgeMetrics
+    from engine.telemetry.status import StatusBoard
+
+__all__ = ["Reload"]
+
+_LOOK_SECONDS = 1.0
+_log = structlog.get_logger(__name__)
+
+
+class Reload:
+    """The configurations of one bridge, one after the other. For one thread, but for `request`."""
+
+    def __init__(
+        self,
+        first: Revision,
+        only: str | None,
+        crew: Crew,
+        board: StatusBoard,
+        metrics: BridgeMetrics,
+        make: Callable[[Part, Revision], Child],
+        prepare: Callable[[Revision], None],
+    ) -> None:
+        """`prepare` makes ready what a revision needs, or raises a BridgeError; it is called in a thread."""
+        self._only = only
+        self._crew = crew
+        self._board = board
+        self._metrics = metrics
+        self._make = make
+        self._prepare = prepare
+        self._current = self._proven = first
+        self._numbers = first.number
+        self._asked = Event()
+        self._reading: _Reading | None = None
+        self._steps: Iterator[None] | None = None
+        self._touched: frozenset[str] = frozenset()
+        """Parts that work otherwise than by the last proven revision."""
+        self._unproven: frozenset[str] = frozenset()
+        """Those of them that have not been ready since."""
+        self._why_back = ""
+        """Why the newest revision is an old one again."""
+        self._file = _File(first.snapshot.path)
+        self._told: dict[str, Any] = {}
+        self._tell(success=True)
+
+    def request(self) -> None:
+        """The configuration is to be read again. From any thread."""
+        self._asked.set()
+
+    @property
+    def current(self) -> Revision:
+        """The configuration in force, or about to be. From any thread."""
+        return self._current
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """For `/ready`: which configuration is in force, and how the last reload went."""
+        return self._told
+
+    def step(self) -> None:
+        """Does what is due now; never waits."""
+        if self._current.config.reload.watch and self._file.has_changed():
+            self._asked.set()
+        if self._steps is not None:
+            self._go_on(self._steps)
+        elif self._reading is not None:
+            if self._reading.done:
+                self._take(self._reading)
+        elif self._asked.is_set():
+            self._asked.clear()
+            self._numbers += 1
+            self._reading = _Reading(self._current, self._numbers, self._only, self._prepare)
+        self._prove()
+
+    def undo(self, part: str, error: BridgeError) -> bool:
+        """Whether a part's end is laid to the newest revision, and the one before it brought back instead.
+
+        A message that fails and stops the bridge is no fault of a configuration.
+        """
+        if part not in self._unproven or isinstance(error, SoftFailureError):
+            return False
+        failed, proven = self._current.snapshot.hash, self._proven
+        _log.error("the configuration is given up, the one before it comes back", component=part, why=str(error))
+        self._numbers += 1
+        back = Revision(self._numbers, proven.snapshot, proven.config, proven.parts)
+        others = self._touched - {ROUTER}
+        again = tuple(each for each in proven.parts if each.name in others)
+        self._begin(back, Change(tuple(others), again, reroutes=ROUTER in self._touched))
+        self._proven, self._unproven = back, frozenset()
+        self._why_back = f"{failed} was given up: {part}: {error}"
+        return True
+
+    def _take(self, reading: _Reading) -> None:
+        self._reading = None
+        if reading.current is not self._current:
+            # Compared with one that has been given up since.
+            self._asked.set()
+        elif reading.error is not None:
+            self._refuse(reading.error)
+        elif reading.revision is None:
+            _log.info("configuration read again: nothing has changed", config_hash=self._current.snapshot.hash)
+            self._tell(success=True)
+        else:
+            self._begin(reading.revision, reading.change)
+            self._why_back = ""
+            self._unproven |= reading.change.touched
+
+    def _refuse(self, error: BridgeError) -> None:
+        faults = error.faults if isinstance(error, ConfigurationError) else ()
+        lines = [str(fault).partition("\n")[0] for fault in faults] or [str(error)]
+        for line in lines:
+            _log.error("configuration refused", why=line)
+        _log.error("the configuration before it stays in force", config_hash=self._current.snapshot.hash)
+        self._tell(success=False, why="; ".join(lines))
+
+    def _begin(self, revision: Revision, change: Change) -> None:
+        self._current = revision
+        self._touched |= change.touched
+        for keeper in self._crew.keepers:
+            keeper.child.give(revision)
+        self._steps = self._over(revision, change)
+
+    def _over(self, revision: Revision, change: Change) -> Iterator[None]:
+        """From one revision to the next; yields wherever something takes its time."""
+        yield from self._leave(change, Stage.SOURCE)
+        if change.reroutes:
+            yield from self._reroute(revision)
+        yield from self._leave(change, Stage.SINK)
+        while change.touched & set(self._crew.leaving):
+            yield
+        for part in change.join:
+            self._crew.join(self._make(part, revision))
+
+    def _leave(self, change: Change, stage: Stage) -> Iterator[None]:
+        going = {k.child.name for k in self._crew.keepers if k.child.part.stage is stage} & set(change.leave)
+        self._crew.dismiss(going)
+        while any(name in going for name in self._crew.leaving):
+            yield
+
+    def _reroute(self, revision: Revision) -> Iterator[None]:
+        """The router takes its new routes, or starts with them if it does not route yet."""
+        router = self._crew.find(ROUTER)
+        if router is None:
+            return
+        if router.child.running and not router.child.released:
+            self._crew.dismiss([ROUTER])
+            while ROUTER in self._crew.leaving:
+                yield
+            self._crew.join(self._make(router.child.part, revision))
+        else:
+            # One that is not running now starts with them by itself.
+            while router.child.running and not router.child.hand_over():
+                yield
+        while self._board.get(ROUTER).revision != revision.number:
+            yield
+
+    def _go_on(self, steps: Iterator[None]) -> None:
+        try:
+            next(steps)
+        except StopIteration:
+            self._steps = None
+            digest = self._current.snapshot.hash
+            _log.info("configuration in force", config_hash=digest, changed=sorted(self._touched))
+            self._tell(success=not self._why_back, why=self._why_back)
+
+    def _prove(self) -> None:
+        """Takes note of parts that have become ready since they work otherwise, and of those that are gone."""
+        if self._steps is not None:
+            return
+        for name in self._unproven:
+            status = self._board.get(name) if self._crew.find(name) else None
+            if status is None or (status.state is State.READY and status.revision > self._proven.number):
+                self._unproven -= {name}
+        if not self._unproven:
+            self._proven, self._touched = self._current, frozenset()
+
+    def _tell(self, *, success: bool, why: str = "") -> None:
+        now, digest = time.time(), self._current.snapshot.hash
+        self._metrics.configuration(digest, success=success, time_seconds=now)
+        told = {"success": success, "time": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")}
+        self._told = {"hash": digest, "reload": told | ({"why": why} if why else {})}
+
+
+class _Reading:
+    """A configuration that is read and checked, in a thread of its own."""
+
+    def __init__(self, current: Revision, number: int, only: str | None, prepare: Callable[[Revision], None]) -> None:
+        self.current = current
+        """What it was compared with."""
+        self._number = number
+        self._only = only
+        self._prepare = prepare
+        self.revision: Revision | None = None
+        """What was read; None if that is what is in force."""
+        self.change = Change()
+        self.error: BridgeError | None = None
+        self._thread = Thread(target=self._run, name="reload", daemon=True)
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether all else here says how it went."""
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            snapshot = Snapshot.take(self.current.snapshot.path)
+            if snapshot == self.current.snapshot:
+                return
+            linted = snapshot.lint()
+            if linted.config is None:
+                raise ConfigurationError(linted.errors)
+            for fault in linted.faults:
+                _log.warning("configuration", why=str(fault).partition("\n")[0])
+            revision = Revision(self._number, snapshot, linted.config, parts(linted.config, self._only))
+            self.change = change(self.current, revision)
+            self._prepare(revision)
+            self.revision = revision
+        except BridgeError as error:
+            self.error = error
+        except Exception as error:
+            _log.exception("the configuration could not be read by an unforeseen error")
+            self.error = BridgeError(f"{type(error).__name__}: {error}")
+
+
+class _File:
+    """Whether a file has changed, and then stayed as it is for a moment. Links are followed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known = self._last = self._look()
+        self._looked_at = time.monotonic()
+
+    def has_changed(self) -> bool:
+        """Whether it is another one than at the last change, or at the start."""
+        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
+            return False
+        self._looked_at = time.monotonic()
+        before, self._last = self._last, self._look()
+        if self._last != before or self._last in (None, self._known):
+            return False
+        self._known = self._last
+        return True
+
+    def _look(self) -> tuple[int, ...] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            # Replaced at this moment, perhaps: there will be one again.
+            return None
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

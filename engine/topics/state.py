@@ -1,0 +1,66 @@
+"""The topic of a bridge's own state: one partition for whoever leads, compacted to the latest note of each router."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AclOperation, NewTopic
+
+from engine.journal import FRAMING_BYTES
+from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
+from engine.topics.problems import Problem, is_missing, problem_of_error, problems_of_access, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from confluent_kafka.admin import TopicDescription
+
+    from routes.model import Config
+
+__all__ = ["ensure_state_topic"]
+
+_USERS = "journal.state-topic"
+_ROLL_MS = 600_000
+"""Only what is older is compacted: so much is read at a start, at most."""
+
+
+def ensure_state_topic(config: Config, timeout_seconds: float = 30.0) -> None:
+    """Create the topic, or check the existing one.
+
+    Raises:
+        HardFailureError: it cannot be created, read or written, or would not keep what the bridge notes.
+        UnreachableError: no broker answers in time.
+    """
+    cluster, topic = Cluster(config, timeout_seconds), config.journal.state_topic
+    found = cluster.describe([topic])[topic]
+    if is_missing(found):
+        cluster.create([_new(config)], {topic: _USERS})
+        found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
+    if isinstance(found, KafkaError):
+        raise refused(config.bootstrap_servers, [problem_of_error(topic, _USERS, found)])
+    problems = problems_of_access(topic, _USERS, found, (AclOperation.READ, AclOperation.WRITE))
+    problems += _unfit(topic, found, cluster.settings([topic]).get(topic, {}))
+    if problems:
+        raise refused(config.bootstrap_servers, problems)
+
+
+def _new(config: Config) -> NewTopic:
+    settings = {
+        "cleanup.policy": "compact",
+        "segment.ms": str(_ROLL_MS),
+        "min.cleanable.dirty.ratio": "0.1",
+        "max.message.bytes": str(config.journal.max_message_bytes + FRAMING_BYTES),
+    }
+    return NewTopic(config.journal.state_topic, 1, config.journal.replication, config=settings)
+
+
+def _unfit(topic: str, found: TopicDescription, actual: Mapping[str, str]) -> Iterator[Problem]:
+    """What would let two lead, or lose notes."""
+    another = "or name another journal.state-topic"
+    if (count := len(found.partitions)) != 1:
+        what = f"has {count} partitions, and who has its one partition leads"
+        yield Problem(topic, _USERS, what, f"delete it, {another}")
+    if "delete" in actual.get("cleanup.policy", "compact"):
+        remedy = f"set its cleanup.policy to compact, {another}"
+        yield Problem(topic, _USERS, "loses what is old, and the router's place with it", remedy)

@@ -1,0 +1,64 @@
+"""A worker of source `src` that dies between journal and acknowledgement: `python -m … CONFIG WORKER DONE DIES`.
+
+The first `DONE` acknowledgements go out, all others do not; with the one of number `DIES` it kills itself. By then the
+journal has at least so many.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry
+
+from engine import connectors
+from engine.connectors.source_loop import run_source
+from engine.telemetry.status import Reporter
+from routes import config as configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors import MakeSource
+    from engine.connectors.base import Source
+    from routes.model import Config, SourceConfig
+
+
+def dying(make: MakeSource, done: int, dies: int) -> MakeSource:
+    """Makes sources like `make`, which die."""
+
+    def made(config: Config, own: SourceConfig, worker: int) -> Source:
+        source: Any = make(config, own, worker)
+        acknowledge, asked = source.acknowledge, 0
+
+        def never(tokens: Sequence[object]) -> None:
+            nonlocal asked
+            left = max(done - asked, 0)
+            asked += len(tokens)
+            if left:
+                acknowledge(tokens[:left])
+            if asked >= dies:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        source.acknowledge = never
+        return source  # type: ignore[no-any-return]
+
+    return made
+
+
+def main() -> None:
+    """Runs until it dies."""
+    config = configuration.load(Path(sys.argv[1]))
+    worker, done, dies = (int(number) for number in sys.argv[2:])
+    registry: Any = connectors.SOURCES
+    for system in registry:
+        registry[system] = dying(registry[system], done, dies)
+    run_source(config, "src", worker, Reporter(None, "source:src", CollectorRegistry()), threading.Event())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,394 @@
+"""The status page in Chromium: by keyboard, on a phone, in the dark, with a real Kafka, and without one."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from engine.dead_letters.audit import Action, last
+from engine.dead_letters.watch import Watch
+from engine.embedded import EmbeddedKafka
+from engine.page.app import pages
+from engine.page.samples import Samples
+from engine.page.view import View
+from engine.telemetry.figures import Figures
+from engine.telemetry.http import HttpServer, application
+from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
+from engine.telemetry.status import State, Status, StatusBoard
+from routes.config.snapshot import Snapshot
+from routes.model import HttpConfig
+from tests.conftest import TopicFactory
+from tests.integration.bridge_process import Bridge as BridgeProcess
+from tests.integration.bridge_process import configuration
+from tests.integration.buried import CONFIGURATION, Bridge, message
+
+PROGRAMS = ("chromium", "chromedriver")
+PAGES = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings", "/settings?all=1")
+HOSTILE = "<img src=x onerror=document.title='run'>"
+DESK, PHONE = (1280, 900), (360, 740)
+
+CONTRASTS = """
+const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+const linear = (c) => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;
+const light = ([r, g, b]) => [r, g, b].map((c) => linear(c / 255))
+  .reduce((sum, c, n) => sum + c * [.2126, .7152, .0722][n], 0);
+const ground = (element) => {
+  for (let each = element; each; each = each.parentElement) {
+    const box = each.matches?.("g.node") ? each.querySelector("rect") : null;
+    const [r, g, b, a = 1] = parse(box ? getComputedStyle(box).fill : getComputedStyle(each).backgroundColor);
+    if (r !== undefined && a > .99) return [r, g, b];
+  }
+  return [255, 255, 255];
+};
+const found = [];
+for (const element of document.querySelectorAll("body *")) {
+  const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  if (!own || !element.getClientRects().length || element.closest("title, noscript, .skip, .unseen")) continue;
+  const style = getComputedStyle(element);
+  const ink = parse(element.closest("svg") ? style.fill : style.color).slice(0, 3);
+  const [a, b] = [light(ink), light(ground(element))];
+  const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+  if (contrast < 4.5) found.push(`${element.tagName}.${element.className.baseVal ?? element.className} ` +
+    `${contrast.toFixed(2)} ${element.textContent.trim().slice(0, 30)}`);
+}
+return found;
+"""
+"""What is harder to read than WCAG's AA allows."""
+
+
+class Browser:
+    """A Chromium without a window."""
+
+    def __init__(self, driver: webdriver.Chrome, shots: Path) -> None:
+        self.driver = driver
+        self._shots = shots
+
+    def looks(self, size: tuple[int, int] = DESK, *, dark: bool = False) -> None:
+        width, height = size
+        shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def open(self, url: str) -> None:
+        self.driver.get(url)
+        assert self.complaints() == []
+
+    def complaints(self) -> list[str]:
+        """What the page's policy forbade, what could not be loaded, and faults of scripts."""
+        return [str(line["message"]) for line in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
+
+    def run(self, script: str) -> Any:
+        return self.driver.execute_script(script)  # type: ignore[no-untyped-call]
+
+    def text(self) -> str:
+        # In one step: an element found before may be gone when the page has changed.
+        return str(self.run("return document.body?.innerText ?? ''"))
+
+    def press(self, *keys: str) -> None:
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
+
+    def tab_to(self, condition: str, *, most: int = 60) -> None:
+        """By keyboard only; `condition` is asked of the element with the focus, as `e`."""
+        for _ in range(most):
+            self.press(Keys.TAB)
+            if self.run(f"const e = document.activeElement; return Boolean({condition})"):
+                return
+        pytest.fail(f"the keyboard does not reach {condition}")
+
+    def wait(self, condition: Callable[[], bool], seconds: float = 30) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, self.text()
+            time.sleep(0.1)
+
+    def shoot(self, name: str) -> None:
+        """A picture of the whole page, for people, in the test's folder."""
+        height = self.run("return document.documentElement.scrollHeight")
+        width = self.run("return innerWidth")
+        shape = {"width": width, "height": min(height, 4000), "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+        self.driver.save_screenshot(str(self._shots / f"{name}.png"))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    paths = [shutil.which(name) for name in PROGRAMS]
+    if None in paths:
+        pytest.skip("there is no Chromium with its driver; `make setup` installs the Debian packages chromium and "
+                    "chromium-driver where it may")  # fmt: skip
+    folder = tmp_path_factory.mktemp("chromium")
+    options = Options()
+    options.binary_location = str(paths[0])
+    # As root, which tests in containers are, Chromium has no sandbox.
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(paths[1])))
+    yield Browser(driver, tmp_path_factory.mktemp("screenshots"))
+    driver.quit()
+
+
+class Served:
+    """A status page with a login, and the bridge behind it."""
+
+    def __init__(self, stack: ExitStack, file: Path) -> None:
+        snapshot = Snapshot.take(file)
+        self.config = snapshot.load()
+        parts = ("router", *(f"source:{source.name}" for source in self.config.sources))
+        self.board = StatusBoard(parts)
+        for part in parts:
+            self.board.put(Status(part, State.READY, "well"))
+        registry = CollectorRegistry()
+        self.figures = Figures()
+        registry.register(self.figures)
+        self.now = 0.0
+        self.samples = Samples(registry, lambda: self.now)
+        watch = stack.enter_context(Watch(lambda: self.config, lambda: True))
+        self.view = View(
+            self.board,
+            self.samples,
+            lambda: self.config,
+            lambda: snapshot,
+            census=watch.census,
+            is_open=watch.is_open,
+        )
+        access = HttpConfig("127.0.0.1", 0, username="anna", password="pass")
+        server = stack.enter_context(HttpServer(access, application(self.board, registry, pages=pages(self.view))))
+        self.url = server.url.replace("//", "//anna:pass@")
+        self.census = watch.census
+
+    def flow(self, steps: int = 4) -> None:
+        for _ in range(steps):
+            self.now += 5
+            self.figures.set(JOURNALED, self.now * 130, "s")
+            self.figures.set(ROUTED, self.now * 120, "orders", "orders")
+            self.figures.set(FAILED, self.now, "orders", "key-not-found", "dead-letter")
+            self.figures.set(LAG_RECORDS, 3, "0")
+            self.samples.take()
+
+
+@pytest.fixture
+def bridge(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Bridge:
+    file = tmp_path / "jms-bridge.properties"
+    names = {"journal": topic("journal"), "dead": topic("dead")}
+    file.write_text(CONFIGURATION.format(kafka=kafka.bootstrap, **names))
+    return Bridge(Snapshot.take(file).load(), kafka)
+
+
+@pytest.fixture
+def served(bridge: Bridge) -> Iterator[Served]:
+    with ExitStack() as stack:
+        yield Served(stack, bridge.config.path)
+
+
+@pytest.fixture
+def down(tmp_path: Path) -> Iterator[Served]:
+    """Its Kafka is not there."""
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text(CONFIGURATION.format(kafka="127.0.0.1:1", journal="journal", dead="dead"))
+    with ExitStack() as stack:
+        yield Served(stack, file)
+
+
+def test_dead_letters_are_chosen_confirmed_and_replayed_by_keyboard_alone(
+    browser: Browser, served: Served, bridge: Bridge
+) -> None:
+    bridge.bury(message(1), message(2), message(3))
+    browser.looks()
+    browser.wait(lambda: (census := served.census()) is not None and census.depth == 3)
+    browser.open(f"{served.url}/dead-letters")
+    browser.press(Keys.TAB)
+    assert browser.run("return document.activeElement.textContent") == "Skip to content"
+    browser.press(Keys.ENTER)
+    assert browser.run("return document.activeElement.id") == "main"
+    browser.tab_to("e.value === '0:1'")
+    assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+    browser.press(Keys.SPACE)
+    browser.driver.find_element(By.ID, "main").click()
+    browser.tab_to("e.value === 'replay'")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: "Replay 1 dead letter?" in browser.text())
+    assert bridge.journal() == []
+    browser.shoot("confirm")
+    browser.tab_to("e.textContent === 'Replay 1'")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: "Done" in browser.text())
+    assert [record.value for record in bridge.journal()] == [b"body 2"]
+    entry = last(bridge.config, 9)[0]
+    assert (entry.position.offset, entry.action) == (1, Action.REPLAYED)
+    assert (entry.actor.user, entry.actor.host, entry.actor.command) == ("anna", "127.0.0.1", "status page: replay")
+    browser.wait(lambda: (census := served.census()) is not None and census.depth == 2)
+    browser.open(f"{served.url}/dead-letters")
+    assert browser.text().count("settled") == 1
+    browser.open(f"{served.url}/dead-letters/audit")
+    assert "status page: replay" in browser.text()
+
+
+def test_all_on_a_page_are_discarded_and_nothing_is_replayed(browser: Browser, served: Served, bridge: Bridge) -> None:
+    bridge.bury(message(1), message(2))
+    browser.looks()
+    browser.open(f"{served.url}/dead-letters?reason=key-not-found&route=orders")
+    browser.driver.find_element(By.ID, "all").click()
+    browser.driver.find_element(By.CSS_SELECTOR, "button[value=discard]").click()
+    browser.wait(lambda: "Discard 2 dead letters?" in browser.text())
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Done" in browser.text())
+    assert bridge.journal() == []
+    assert {(entry.position.offset, entry.action) for entry in last(bridge.config, 9)} == {
+        (0, Action.DISCARDED),
+        (1, Action.DISCARDED),
+    }
+    browser.open(f"{served.url}/dead-letters/letter/0/0")
+    assert "discarded by anna on 127.0.0.1" in browser.text()
+
+
+def test_filters_find_the_newest_of_many_in_several_partitions(
+    browser: Browser, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
+) -> None:
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text(
+        CONFIGURATION.format(kafka=kafka.bootstrap, journal=topic("journal"), dead=topic("dead", partitions=2))
+    )
+    bridge = Bridge(Snapshot.take(file).load(), kafka)
+    for partition in (0, 1):
+        bridge.bury(*(message(n, JMSType="odd" if n == 3 else "even") for n in range(1500)), partition=partition)
+    browser.looks()
+    with ExitStack() as stack:
+        url = Served(stack, file).url
+        browser.open(f"{url}/dead-letters")
+        assert len(browser.driver.find_elements(By.NAME, "position")) == 50
+        assert "Older" in browser.text()
+        browser.open(f"{url}/dead-letters?where=JMSType%3D%27odd%27")
+        assert len(browser.driver.find_elements(By.NAME, "position")) == 2
+        assert "All 3,000 dead letters in the topic were looked at" in browser.text()
+        browser.open(f"{url}/dead-letters?since=1h")
+        assert "None of them is like that." in browser.text()
+
+
+def test_what_a_message_holds_is_shown_and_not_run(browser: Browser, served: Served, bridge: Bridge) -> None:
+    record = message(1, JMSCorrelationID=HOSTILE, JMSType=f"'\"{HOSTILE}\x07")
+    bridge.bury(replace(record, key=HOSTILE.encode(), value=HOSTILE.encode()))
+    browser.looks()
+    for path in ("/dead-letters", "/dead-letters/letter/0/0"):
+        browser.open(served.url + path)
+        assert HOSTILE in browser.text()
+        assert browser.driver.title != "run"
+    assert browser.driver.find_elements(By.CSS_SELECTOR, "main img") == []
+
+
+def test_the_overview_is_live_and_keeps_the_focus(browser: Browser, served: Served) -> None:
+    served.flow()
+    browser.looks()
+    browser.open(f"{served.url}/")
+    assert "120/s" in browser.text()
+    browser.run("window.same = true; document.querySelector('.flow a[href^=\"/routes\"]').focus()")
+    served.board.put(Status("source:s", State.DEGRADED, "the broker has gone"))
+    served.figures.set(JOURNALED, 0, "s")
+    browser.wait(lambda: "source:s is not ready" in browser.text())
+    assert browser.run("return window.same")
+    assert browser.run("return document.activeElement.getAttribute('href')").startswith("/routes")
+    assert browser.complaints() == []
+
+
+def test_a_bridge_that_is_gone_is_seen_to_be_gone(browser: Browser, bridge: Bridge) -> None:
+    browser.looks()
+    with ExitStack() as stack:
+        served = Served(stack, bridge.config.path)
+        browser.open(f"{served.url}/")
+    browser.wait(lambda: browser.run("return document.body.classList.contains('lost')"))
+    browser.complaints()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_every_page_fits_and_can_be_read(
+    browser: Browser, served: Served, bridge: Bridge, size: tuple[int, int], dark: bool
+) -> None:
+    bridge.bury(*(message(n, JMSType="x" * 200) for n in range(3)))
+    served.flow()
+    served.board.put(Status("source:s", State.DEGRADED, "stomp://127.0.0.1:1 refuses; " + "y" * 120))
+    browser.wait(lambda: (census := served.census()) is not None and census.depth == 3)
+    for path in (*PAGES, "/dead-letters/letter/0/1", "/dead-letters?since=x"):
+        browser.looks(size, dark=dark)
+        browser.driver.get(served.url + path)
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), path
+        assert browser.run(CONTRASTS) == [], path
+        name = path.strip("/").replace("/", "-").replace("?", "-") or "overview"
+        browser.shoot(f"{name}-{'dark' if dark else 'light'}-{'phone' if size == PHONE else 'desk'}")
+    browser.complaints()
+
+
+def test_a_message_is_tried_on_a_phone(browser: Browser, down: Served) -> None:
+    browser.looks(PHONE)
+    browser.open(f"{down.url}/try")
+    for field, text in (
+        ("address", "queue:orders"),
+        ("properties", "CorrelationId=42\namount:int=5"),
+        ("body", "hello"),
+    ):
+        browser.driver.find_element(By.ID, field).send_keys(text)
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "published to kafka:orders by route 'orders', key 42" in browser.text())
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+    browser.shoot("tried-phone")
+
+
+def test_with_the_broker_down_every_page_is_there_within_three_seconds(browser: Browser, down: Served) -> None:
+    down.board.put(Status("router", State.DEGRADED, "Kafka at 127.0.0.1:1 does not answer"))
+    browser.looks()
+    for path in PAGES:
+        began = time.monotonic()
+        browser.driver.get(down.url + path)
+        assert time.monotonic() - began < 3.5, path
+        assert browser.driver.find_elements(By.TAG_NAME, "h1"), path
+    browser.driver.get(f"{down.url}/dead-letters")
+    assert "Kafka at 127.0.0.1:1 d" in browser.text()
+    browser.shoot("down-dead-letters")
+    browser.driver.get(f"{down.url}/")
+    assert "Kafka at 127.0.0.1:1 does not answer" in browser.text()
+    browser.complaints()
+
+
+def test_with_nothing_configured_the_pages_say_how_to_begin(browser: Browser, down: Served) -> None:
+    routing = replace(down.config.routing, dead_letter_topic=None)
+    down.config = replace(down.config, routes=(), sources=(), routing=routing)
+    browser.looks()
+    for path, told in (
+        ("/", "Nothing is configured yet."),
+        ("/routes", "There are no routes."),
+        ("/dead-letters", "There is no dead-letter topic."),
+    ):
+        browser.driver.get(down.url + path)
+        assert told in browser.text()
+        browser.shoot(f"nothing{path.replace('/', '-')}")
+    browser.complaints()
+
+
+def test_a_running_bridge_shows_its_messages(browser: Browser, tmp_path: Path) -> None:
+    bridge = BridgeProcess(configuration(tmp_path))
+    browser.looks()
+    try:
+        bridge.start()
+        bridge.wait_ready()
+        bridge.send(range(20))
+        browser.driver.get(f"{bridge.url}/")
+        browser.wait(lambda: "All parts are ready" in browser.text())
+        browser.driver.get(f"{bridge.url}/routes")
+        routed = "return document.querySelector('td[data-label=Routed]')?.innerText"
+        browser.wait(lambda: browser.run(routed) == "20")
+    finally:
+        bridge.end()

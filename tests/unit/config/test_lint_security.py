@@ -1,0 +1,66 @@
+"""What lint says of what others on the network could read or reach, and of files that are no configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from routes.config import lint_text
+from routes.errors import Level
+
+START = """\
+bridge.id=b
+source.s.type=stomp
+source.s.destinations=queue:q
+routes.r.in.include=msg.address==q
+routes.r.out.topic=t
+"""
+"""A configuration without a fault, five lines long."""
+
+
+def faults(*lines: str) -> list[str]:
+    """What is wrong with START and these lines after it."""
+    return [str(fault) for fault in lint_text(START + "\n".join(lines)).faults]
+
+
+@pytest.mark.parametrize(
+    ("lines", "warned"),
+    [
+        (("kafka.sasl.username=u", "kafka.sasl.password=p4ssword"), ["kafka.sasl.username", "kafka.sasl.password"]),
+        (("kafka.security.protocol=SSL", "kafka.sasl.password=p4ssword"), ["kafka.sasl.password"]),
+        (("kafka.ssl.ca.location=ca.pem",), ["kafka.ssl.ca.location"]),
+        (("kafka.security.protocol=SSL", "kafka.ssl.ca.location=ca.pem"), []),
+    ],
+)
+def test_a_login_or_certificates_that_nothing_uses_are_a_warning(
+    tmp_path: Path, lines: tuple[str, ...], warned: list[str]
+) -> None:
+    (tmp_path / "ca.pem").touch()
+    faults = lint_text(START + "\n".join(lines), tmp_path).faults
+    assert [(found.key, found.level) for found in faults] == [(key, Level.WARNING) for key in warned]
+    assert all("has no effect with kafka.security.protocol=" in found.message for found in faults)
+
+
+def test_of_very_many_unknown_keys_only_the_first_are_looked_up() -> None:
+    found = faults(*[f"kafak.k{number}=v" for number in range(3000)], "rotues.r.name=a")
+    assert len(found) == 3001
+    assert "did you mean" not in found[-1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (("source.l.listen=amqp://127.0.0.1:1", "source.l.username=u"), ["no password lets in who knows it"]),
+        (("source.l.listen=amqp://bridge.example:1",), ["there is no TLS", "nobody has to log in"]),
+        (
+            ("source.l.listen=amqp://bridge.example:1", "source.l.username=u", "source.l.password=p"),
+            ["there is no TLS"],
+        ),
+        (("source.l.listen=amqp://[::1]:1",), []),
+    ],
+)
+def test_a_listener_for_other_machines_wants_a_login_and_tls(lines: tuple[str, ...], says: list[str]) -> None:
+    found = faults("source.l.type=amqp", "source.l.destinations=queue:a", *lines)
+    assert len(found) == len(says)
+    assert all(text in fault for text, fault in zip(says, found, strict=True))

@@ -1,0 +1,191 @@
+"""What a connection of a source knows of its journal, with a journal that is a list."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine.connectors.base import Redelivery
+from engine.connectors.redelivery import repeats
+from engine.connectors.redelivery.repeats import Repeats
+from engine.message import Message, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Journal:
+    """One partition, the positions of a source in it, and the time."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Record]] = []
+        self.position: dict[int, int] | None = None
+        self.read_from: list[int] = []
+        self.now = 0.0
+        self.workers = 1
+        self.answers = True
+
+    def write(self, *messages: Message) -> None:
+        self.records += [(message.headers["JMSMessageID"], message.to_record()) for message in messages]
+
+    # As `Bookmarks`:
+    def find(self, patience: object) -> None: ...
+    def tend(self) -> None: ...
+
+    def ask_ends(self) -> dict[int, Any]:
+        asked: Future[Any] = Future()
+        if self.answers:
+            asked.set_result(SimpleNamespace(offset=len(self.records)))
+        return {0: asked}
+
+    def ends(self, patience: object) -> dict[int, int]:
+        return {0: len(self.records)}
+
+    def starts(self, patience: object) -> dict[int, int] | None:
+        return self.position
+
+    def keep(self, positions: Mapping[int, int]) -> None:
+        self.position = dict(positions)
+
+    def keep_first(self, positions: Mapping[int, int]) -> None:
+        self.position = self.position or dict(positions)
+
+    # As `Tail`:
+    def read(
+        self,
+        starts: Mapping[int, int],
+        ends: Mapping[int, int],
+        take: Callable[[int, int, str, Record], None],
+        patience: object,
+    ) -> None:
+        self.read_from.append(starts.get(0, 0))
+        for offset in range(starts.get(0, 0), ends[0]):
+            take(0, offset, *self.records[offset])
+
+
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
+    made = Journal()
+    monkeypatch.setattr(repeats, "time", SimpleNamespace(monotonic=lambda: made.now))
+    return made
+
+
+def connected(journal: Any, *, is_marked: bool = True) -> Repeats:
+    redelivery = Redelivery(returns_seconds=60, doubt_seconds=30, is_marked=is_marked)
+    made = Repeats(journal, journal, SimpleNamespace(), redelivery)  # type: ignore[arg-type]
+    made.begin()
+    return made
+
+
+def message(number: int, *, again: bool = False) -> Message:
+    fields = {"JMSMessageID": f"ID:{number}", "JMSTimestamp": str(1000 + number)}
+    return Message(headers=fields | ({"JMSRedelivered": "true"} if again else {}))
+
+
+def test_what_the_journal_had_when_the_connection_was_made_is_known(journal: Journal) -> None:
+    journal.write(message(1))
+    source = connected(journal)
+
+    assert source.suspects(message(1))
+    assert source.knows(message(1))
+    assert not source.suspects(message(2))
+
+
+def test_what_another_worker_journals_later_is_known_after_a_look(journal: Journal) -> None:
+    source = connected(journal)
+    journal.write(message(1))
+    assert not source.suspects(message(1))
+
+    assert source.suspects(message(1, again=True))
+    assert source.is_unsure(message(1, again=True))
+    source.look()
+
+    assert source.knows(message(1, again=True))
+
+
+def test_a_message_that_comes_late_is_looked_for_where_the_system_does_not_mark_it(journal: Journal) -> None:
+    journal.workers = 2
+    source = connected(journal, is_marked=False)
+
+    assert not any(source.suspects(message(number)) for number in (1, 3, 3))
+    assert source.suspects(message(2))
+    assert source.is_unsure(message(2))
+    assert not connected(journal).suspects(message(2))
+
+
+def test_the_first_position_is_the_first_record_of_the_source(journal: Journal) -> None:
+    connected(journal)
+    assert journal.position == {0: 0}
+
+    journal.position = None
+    journal.write(message(1), message(2))
+    connected(journal)
+    assert journal.position == {0: 0}
+
+
+def run(source: Repeats, journal: Journal, seconds: float, received: int, acknowledged: int) -> None:
+    end = journal.now + seconds
+    while journal.now < end:
+        journal.now += 0.5
+        source.tend(received, acknowledged)
+
+
+def test_the_position_follows_when_everything_is_acknowledged_and_surely_so(journal: Journal) -> None:
+    journal.write(message(1))
+    source = connected(journal)
+    journal.write(message(2))
+
+    run(source, journal, 88, received=1, acknowledged=1)
+    assert journal.position == {0: 0}
+    assert source.suspects(message(1))
+    run(source, journal, 10, received=1, acknowledged=1)
+
+    assert journal.position == {0: 2}
+    # It could only have come again in the time after the connection was made.
+    assert not source.suspects(message(1))
+    assert journal.read_from == [0]
+
+
+def test_the_position_stays_while_something_is_not_acknowledged(journal: Journal) -> None:
+    source = connected(journal)
+    journal.write(message(1), message(2))
+
+    run(source, journal, 1000, received=2, acknowledged=1)
+    assert journal.position == {0: 0}
+    run(source, journal, 40, received=2, acknowledged=2)
+
+    assert journal.position == {0: 2}
+
+
+def test_a_kafka_that_does_not_answer_holds_up_nothing_but_the_position(journal: Journal) -> None:
+    source = connected(journal)
+    journal.write(message(1))
+    journal.answers = False
+
+    run(source, journal, 200, received=1, acknowledged=1)
+
+    assert journal.position == {0: 0}
+
+
+def test_a_look_begins_where_the_last_one_ended_or_where_nothing_is_in_doubt(journal: Journal) -> None:
+    source = connected(journal)
+    journal.write(*(message(number) for number in range(10)))
+    source.look()
+    journal.write(*(message(number) for number in range(10, 20)))
+    source.look()
+    assert journal.read_from == [0, 0, 10]
+
+    journal.now += 60
+    journal.position = {0: 15}
+    journal.write(message(20))
+    source.look()
+
+    assert journal.read_from[-1] == 20
+    journal.write(*(message(number) for number in range(21, 40)))
+    journal.now += 60
+    journal.position = {0: 38}
+    source.look()
+    assert journal.read_from[-1] == 38

@@ -1,0 +1,63 @@
+"""What a dead letter says, and the original in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.dead_letters.letter import DeadLetter, milliseconds, original
+from engine.message import Message
+from engine.peek import Located, Position
+from tests.unit.dead_letters.letters import letter
+
+
+def test_the_first_replay_adds_its_number_and_nothing_else_to_the_message() -> None:
+    dead = letter()
+    record = original(dead, "b1")
+    assert record.headers[-1] == ("jmsbridge.replays", b"1")
+    assert Message.from_record(record) == replace(Message.from_record(dead.located.record), origins=("other",))
+    assert not {name for name, _ in record.headers} & {"jmsbridge.reason", "jmsbridge.time", "jmsbridge.position"}
+    assert [value for name, value in record.headers if name == "jmsbridge.origin"] == [b"other"]
+
+
+def test_each_further_replay_counts_on_in_the_one_header() -> None:
+    record = original(letter(("jmsbridge.replays", b"2")), "b1")
+    assert [value for name, value in record.headers if name == "jmsbridge.replays"] == [b"3"]
+
+
+@pytest.mark.parametrize("text", [b"", b"-1", b"1.5", b"9" * 5000, "٣".encode(), b"\xff", None])
+def test_a_number_of_replays_that_is_none_counts_as_0(text: bytes | None) -> None:
+    assert letter(("jmsbridge.replays", text)).replays == 0
+
+
+def test_the_bridges_own_headers_are_the_last_of_their_name() -> None:
+    dead = letter(("jmsbridge.reason", b"unmatched"), ("jmsbridge.reason", None))
+    assert dead.reason == "unmatched"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-21T06:00:00.123Z", 1_795_240_800_123),
+        ("2026-11-21T07:00:00.123+01:00", 1_795_240_800_123),
+        ("2026-11-21T06:00:00", 1_795_240_800_000),
+        ("2026-11-21", 1_795_219_200_000),
+        ("0001-01-01T00:00:00+23:59", -62_135_683_140_000),
+        ("yesterday", None),
+        ("", None),
+        ("2h", None),
+    ],
+)
+def test_times_are_read_as_iso_8601_in_utc(text: str, expected: int | None) -> None:
+    assert milliseconds(text) == expected
+
+
+def test_a_dead_letter_without_a_time_is_as_old_as_its_record() -> None:
+    assert letter(time="").time_ms == 1_000
+    assert letter().time_ms == 1_795_240_800_123
+
+
+def test_a_record_that_is_no_dead_letter_says_nothing() -> None:
+    empty = DeadLetter(Located(Position("dead", 0, 0), -1, original(letter(), "b1")))
+    assert (empty.reason, empty.route, empty.detail, empty.time, empty.truncated) == ("", "", "", "", "")

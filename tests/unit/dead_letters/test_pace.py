@@ -1,0 +1,48 @@
+"""So many messages a second, evenly."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.dead_letters.pace import Pace
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(("rate", "batch"), [(None, 200), (0.5, 1), (5, 1), (50, 5), (1000, 100), (100_000, 200)])
+def test_batches_are_small_enough_to_be_even(rate: float | None, batch: int) -> None:
+    assert Pace(rate).batch == batch
+
+
+@pytest.mark.parametrize("rate", [0.5, 5, 50, 1000, 100_000])
+def test_messages_take_as_long_as_their_rate_says(rate: float) -> None:
+    clock = Clock()
+    pace = Pace(rate, clock)
+    sent = 0
+    while clock.now < 110:
+        clock.now += pace.wait_seconds
+        pace.sent(pace.batch)
+        sent += pace.batch
+    assert sent == pytest.approx(10 * rate, abs=2 * pace.batch + 1)
+
+
+def test_what_was_late_is_not_made_up_for() -> None:
+    clock = Clock()
+    pace = Pace(10, clock)
+    pace.sent(1)
+    clock.now += 60
+    assert pace.wait_seconds == 0
+    pace.sent(1)
+    assert pace.wait_seconds == pytest.approx(0.1)
+
+
+def test_without_a_rate_nothing_waits() -> None:
+    pace = Pace(None, Clock())
+    pace.sent(1_000_000)
+    assert pace.wait_seconds == 0

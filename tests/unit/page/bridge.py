@@ -1,0 +1,92 @@
+"""A bridge that only has figures, and its status page."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+from starlette.testclient import TestClient
+
+from engine.page.app import pages
+from engine.page.samples import INTERVAL_SECONDS, Samples
+from engine.page.view import View
+from engine.telemetry.figures import Figures
+from engine.telemetry.http import application
+from engine.telemetry.http_login import HttpLogin
+from engine.telemetry.status import State, Status, StatusBoard
+from routes.config.snapshot import Snapshot
+from routes.model import HttpConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.dead_letters.backlog import Census
+
+__all__ = ["CONFIGURATION", "LOGIN", "Page"]
+
+CONFIGURATION = """\
+bridge.id=b1
+kafka.bootstrap.servers=127.0.0.1:1
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:1
+source.jms.username=me
+source.jms.password=geheim
+source.jms.destinations=queue:orders
+sink.nats.type=nats
+sink.nats.url=nats://127.0.0.1:1
+routes.orders.in.include=msg.address==orders AND region = 'emea'
+routes.orders.out.topic=orders
+routes.orders.conv.key=msg.header.CorrelationId
+routes.events.in.include=msg.address LIKE 'events.%'
+routes.events.in.exclude=msg.header.Type==test
+routes.events.out.topic=nats:events
+routing.dead-letter-topic=dead
+routing.on-soft-failure=dead-letter
+"""
+LOGIN = {"Authorization": "Basic " + b64encode(b"anna:pass").decode()}
+_PARTS = ("router", "source:jms", "sink:nats")
+
+
+class Page:
+    """The page of a bridge; `client` asks it."""
+
+    def __init__(self, folder: Path, text: str = CONFIGURATION, *, login: bool = False) -> None:
+        file = folder / "jms-bridge.properties"
+        file.write_text(text)
+        self.snapshot = Snapshot.take(file)
+        self.config = self.snapshot.load()
+        self.board = StatusBoard(_PARTS)
+        for name in _PARTS:
+            self.board.put(Status(name, State.READY, "well"))
+        self.registry = CollectorRegistry()
+        self.figures = Figures()
+        self.registry.register(self.figures)
+        self.now = 0.0
+        self.samples = Samples(self.registry, lambda: self.now)
+        self.census: Census | None = None
+        self.reload: Mapping[str, object] = {}
+        view = View(
+            self.board,
+            self.samples,
+            lambda: self.config,
+            lambda: self.snapshot,
+            lambda: self.reload,
+            None,
+            lambda: self.census,
+        )
+        access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)
+        app = HttpLogin(application(self.board, self.registry, pages=pages(view)), access, frozenset())
+        self.client = TestClient(app, "http://127.0.0.1")
+
+    def sample(self) -> None:
+        """Some seconds later."""
+        self.now += INTERVAL_SECONDS
+        self.samples.take()
+
+    def text(self, path: str) -> str:
+        """A page that is there."""
+        answer = self.client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.text

@@ -1,0 +1,238 @@
+"""The pages of a bridge that only has figures: what they show, and that nothing in them is run."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.dead_letters.backlog import Census, Latest
+from engine.telemetry.metrics import DELIVERED, FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, ROUTED
+from engine.telemetry.status import State, Status
+from tests.unit.page.bridge import LOGIN, Page
+
+EVERY = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
+HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    return Page(tmp_path)
+
+
+def flow(page: Page) -> None:
+    for number in range(4):
+        page.figures.set(JOURNALED, number * 600, "jms")
+        page.figures.set(ROUTED, number * 500, "orders", "orders")
+        page.figures.set(ROUTED, number * 100, "events", "jms-bridge.sink.nats")
+        page.figures.set(DELIVERED, number * 100, "nats")
+        page.figures.set(FAILED, number * 2, "orders", "key-not-found", "dead-letter")
+        page.figures.set(LAG_RECORDS, 17, "0")
+        page.figures.set(LAG_SECONDS, 0.5)
+        page.sample()
+
+
+def test_the_overview_shows_every_part_of_the_topology_with_its_rate(page: Page) -> None:
+    flow(page)
+    shown = page.text("/")
+    assert "All parts are ready" in shown
+    found = dict(re.findall(r'<text class="name"[^>]*>([^<]*)</text>.*?<text class="rate"[^>]*>([^<]*)<', shown, re.S))
+    assert found == {"jms": "120/s", "Journal": "17 wait", "orders": "100/s", "events": "20/s", "nats": "20/s",
+                     "Dead letters": ""}  # fmt: skip
+
+
+def test_what_fails_is_told_with_a_sign_and_a_word(page: Page) -> None:
+    flow(page)
+    page.board.put(Status("source:jms", State.DEGRADED, "stomp://127.0.0.1:1 refuses"))
+    page.board.put(Status("sink:nats", State.DOWN, "gone"))
+    shown = page.text("/")
+    assert "source:jms, sink:nats are not ready" in shown
+    assert re.search(r'class="node warn"><title>jms \(stomp\): degraded. stomp://127.0.0.1:1 refuses', shown)
+    assert re.search(r'class="node bad"><title>nats \(nats\): down. gone', shown)
+    assert re.search(r'class="node warn"><title>orders \(route\): 6 failed', shown)
+
+
+def test_a_journal_that_falls_behind_is_seen(page: Page) -> None:
+    for seconds, told in ((0.0, "routing"), (30.0, "behind"), (90.0, "stuck")):
+        page.figures.set(LAG_SECONDS, seconds)
+        page.figures.set(LAG_RECORDS, 5, "0")
+        page.sample()
+        assert f"Journal (router): {told}" in page.text("/")
+
+
+def test_open_dead_letters_are_on_the_overview(page: Page) -> None:
+    page.census = Census("dead", reachable=True, open={"unmatched": 3}, oldest=time.time() - 7300, quarantined=2)
+    shown = page.text("/")
+    assert "3 open" in shown
+    assert "oldest 2 h 1 min, 2 in quarantine" in shown
+    page.census = Census("dead", trouble="Kafka at 127.0.0.1:1 does not answer")
+    assert "The dead-letter topic cannot be reached" in page.text("/")
+
+
+def test_routes_have_their_counts_and_the_last_error(page: Page) -> None:
+    flow(page)
+    latest = Latest(int(time.time() * 1000) - 65_000, "key-not-found", "there is no value", "0:41")
+    page.census = Census("dead", reachable=True, latest={"orders": latest})
+    shown = page.text("/routes")
+    assert "1,500" in shown
+    assert "6 key-not-found" in shown
+    assert "1 min 5 s ago" in shown
+    assert 'href="/dead-letters/letter/0/41"' in shown
+    assert "msg.address LIKE &#39;events.%&#39;" in shown
+    assert "msg.header.Type==test" in shown
+
+
+def test_hundreds_of_routes_leave_a_picture_that_can_be_read(tmp_path: Path) -> None:
+    more = "".join(f"routes.r{n}.in.include=msg.address==a{n}\nroutes.r{n}.out.topic=t{n}\n" for n in range(300))
+    page = Page(tmp_path, f"bridge.id=b\nsource.s.type=stomp\nsource.s.destinations=queue:q\n{more}")
+    page.figures.set(ROUTED, 0, "r299", "t299")
+    page.sample()
+    page.figures.set(ROUTED, 100, "r299", "t299")
+    page.sample()
+    shown = page.text("/")
+    assert "and 284 more" in shown
+    assert ">r299</text>" in shown
+    assert page.text("/routes").count("<tr id=") == 300
+
+
+def test_settings_show_what_the_file_sets_and_no_secret(page: Page) -> None:
+    shown = page.text("/settings")
+    assert "source.jms.password" in shown
+    assert "geheim" not in shown + page.text("/settings?all=1")
+    assert "line 6" in shown
+    assert "journal.partitions" not in shown
+    assert "journal.partitions" in page.text("/settings?all=1")
+    page.reload = {"reload": {"success": False, "time": "2026-11-22T05:00:00+00:00", "why": "line 3: unknown key"}}
+    assert "line 3: unknown key" in page.text("/settings")
+
+
+def tried(page: Page, **fields: str) -> tuple[int, str]:
+    answer = page.client.post("/try", data=fields)
+    return answer.status_code, re.sub(r"<[^>]+>", "", answer.text)
+
+
+def test_a_message_is_tried_against_the_routes(page: Page) -> None:
+    code, text = tried(page, address="queue:orders", properties="region=emea\nCorrelationId=42", body="x", kind="text")
+    assert code == 200
+    assert "published to kafka:orders by route &#39;orders&#39;, key 42" in text
+    assert "orders takes it" in text
+
+
+def test_a_message_that_fails_says_why(page: Page) -> None:
+    _, text = tried(page, address="queue:orders", properties="region=emea", kind="text")
+    assert "dead letter in kafka:dead: key-not-found" in text
+    assert "there is no value under &#39;JMSCorrelationID&#39;" in text
+    _, text = tried(page, address="queue:elsewhere", kind="text")
+    assert "no route takes it" in text
+    assert text.count("does not take it") == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"properties": "region"}, "line 1 of the headers: &#39;region&#39; is none"),
+        ({"properties": "a=1\nb:integer=2"}, "line 2 of the headers: there is no type &#39;integer&#39;"),
+        ({"kind": "nothing"}, "there is no kind of body &#39;nothing&#39;"),
+        ({"body": "x" * 1024 * 1024}, "this form holds more than 1024 KiB"),
+    ],
+)
+def test_a_form_that_makes_no_message_is_refused_in_words(page: Page, fields: dict[str, str], told: str) -> None:
+    code, text = tried(page, **fields)
+    assert code == 400
+    assert told in text
+
+
+def test_what_no_form_holds_is_refused(page: Page) -> None:
+    assert page.client.post("/try", content=b"\xff\xfe\x00").status_code == 400
+    assert page.client.post("/try", content="&".join(["a=1"] * 5000)).status_code == 400
+
+
+def test_nothing_that_was_typed_or_said_is_run(page: Page) -> None:
+    page.board.put(Status("source:jms", State.DEGRADED, HOSTILE))
+    latest = Latest(1, HOSTILE, HOSTILE, "0:1")
+    page.census = Census("dead", trouble=HOSTILE, latest={"orders": latest})
+    page.reload = {"reload": {"success": False, "time": "now", "why": HOSTILE}}
+    answers = [page.client.get(path) for path in ("/", "/routes", "/settings")]
+    fields = {"address": HOSTILE, "properties": f"region={HOSTILE}", "body": HOSTILE}
+    answers += [page.client.post("/try", data=fields), page.client.get("/dead-letters", params={"since": HOSTILE})]
+    for answer in answers:
+        assert "alert(1)" in answer.text
+        assert "<script>alert" not in answer.text
+        assert "\x1b" not in re.sub(r'value="[^"]*"|<textarea.*?</textarea>', "", answer.text, flags=re.S)
+
+
+def test_with_nothing_configured_every_page_says_what_to_do(tmp_path: Path) -> None:
+    page = Page(tmp_path, "bridge.id=b1\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\n")
+    page.config = replace(page.config, routes=(), sources=())
+    assert "Nothing is configured yet." in page.text("/")
+    assert "There are no routes." in page.text("/routes")
+    assert "There is no dead-letter topic." in page.text("/dead-letters")
+    assert "No route was tried." in tried(page, address="queue:q", kind="text")[1]
+
+
+def test_with_kafka_down_dead_letters_say_so_within_three_seconds(page: Page) -> None:
+    for path in ("/dead-letters", "/dead-letters/letter/0/1", "/dead-letters/audit"):
+        began = time.monotonic()
+        answer = page.client.get(path)
+        assert time.monotonic() - began < 3.0
+        assert answer.status_code == 503
+        assert "Kafka at 127.0.0.1:1 d" in answer.text
+    assert page.client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("since=yesterday", "expected a time"),
+        ("where=a+%3D%3D+%26", "where:6: error:"),
+        ("until=-1h", "expected a time"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_named(page: Page, query: str, told: str) -> None:
+    answer = page.client.get(f"/dead-letters?{query}")
+    assert answer.status_code == 400
+    assert told in answer.text
+
+
+@pytest.mark.parametrize("path", [*EVERY, "/static/page.css", "/static/page.js"])
+def test_every_page_forbids_what_it_does_not_need(page: Page, path: str) -> None:
+    headers = page.client.get(path).headers
+    policy = dict(each.strip().split(" ", 1) for each in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["form-action"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert (headers["x-frame-options"], headers["cache-control"]) == ("DENY", "no-store")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_no_page_needs_what_the_policy_forbids(page: Page, path: str) -> None:
+    text = page.client.get(path).text
+    assert not re.search(r"<style|<script(?! src=\"/static/)| style=| on[a-z]+=|javascript:", text)
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', text)
+    assert re.search(r'<html lang="en">', text)
+    assert len(re.findall(r"<h1[ >]", text)) == len(re.findall(r"<main[ >]", text)) == 1
+    assert all(f'id="{name}"' in text for name in re.findall(r'<label for="([^"]+)"', text))
+
+
+@pytest.mark.parametrize("path", [*EVERY, "/static/page.css"])
+def test_everything_is_behind_the_login(tmp_path: Path, path: str) -> None:
+    page = Page(tmp_path, login=True)
+    assert page.client.get(path).status_code == 401
+    assert page.client.get(path, headers=LOGIN).status_code != 401
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [("127.0.0.1:8480", 200), ("localhost", 200), ("[::1]:1", 200), ("evil.example", 421), ("", 421), ("[", 421)],
+)
+def test_without_a_login_no_other_name_leads_to_the_page(page: Page, host: str, code: int) -> None:
+    assert page.client.get("/", headers={"Host": host}).status_code == code
+
+
+def test_with_a_login_any_name_does(tmp_path: Path) -> None:
+    page = Page(tmp_path, login=True)
+    assert page.client.get("/", headers={**LOGIN, "Host": "bridge.example"}).status_code == 200

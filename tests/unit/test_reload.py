@@ -1,0 +1,228 @@
+"""A bridge of stand-ins that takes changed configurations."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from engine.errors import HardFailureError
+from engine.supervision.child import Child
+from engine.supervision.crew import Crew
+from engine.supervision.parts import Part, parts
+from engine.supervision.reload import Reload
+from engine.supervision.revision import Revision
+from engine.supervision.supervisor import Supervisor
+from engine.telemetry.meters import BridgeMetrics
+from engine.telemetry.status import State, StatusBoard
+from routes.config.snapshot import Snapshot
+
+SCRIPT = Path(__file__).with_name("parts_for_tests.py")
+SECONDS = 20
+BASE = """\
+bridge.id=b1
+kafka.bootstrap.servers=127.0.0.1:1
+source.s.type=stomp
+source.s.url=stomp://127.0.0.1:1
+source.s.destinations=queue:reloadable
+routes.a.in.include=msg.address==orders
+routes.a.out.topic=a
+"""
+TWO = "source.t.type=stomp\nsource.t.url=stomp://127.0.0.1:1\nsource.t.destinations=queue:{}\n"
+
+
+class Elsewhere:
+    """An election that another bridge has won."""
+
+    until, leads, failure, why_not = 0.0, False, None, "another bridge leads"
+
+    def start(self) -> None: ...
+    def resign(self) -> None: ...
+
+
+class Bridge:
+    """Its sources do what their destination is called."""
+
+    def __init__(self, folder: Path, election: Elsewhere | None = None) -> None:
+        self.folder = folder
+        self.file = folder / "b.properties"
+        self.file.write_text(BASE)
+        snapshot = Snapshot.take(self.file)
+        config = snapshot.load()
+        first = Revision(1, snapshot, config, parts(config))
+        names = [part.name for part in first.parts]
+        self.board, self.registry = StatusBoard(names), CollectorRegistry()
+        self.refusal: HardFailureError | None = None
+        metrics = BridgeMetrics(self.registry, names, "1", "4")
+        self.crew = Crew([self.make(part, first) for part in first.parts], self.board, metrics)
+        self.reload = Reload(first, None, self.crew, self.board, metrics, self.make, self.prepare)
+        self.supervisor = Supervisor(self.crew, self.board, metrics, self, election, self.reload)  # type: ignore[arg-type]
+        self.outcome: object = None
+        self.thread = Thread(target=self.run)
+
+    def make(self, part: Part, revision: Revision) -> Child:
+        destinations = {f"source:{source.name}": source.destinations[0] for source in revision.config.sources}
+        behaviour = destinations.get(part.name, ":reloadable").partition(":")[2]
+        command = [sys.executable, str(SCRIPT), behaviour, str(self.folder / part.name)]
+        return Child(part, command, self.board, None, revision)
+
+    def prepare(self, _: Revision) -> None:
+        if self.refusal:
+            raise self.refusal
+
+    def run(self) -> None:
+        try:
+            self.outcome = self.supervisor.run()
+        except BaseException as error:
+            self.outcome = error
+
+    def begin(self) -> None: ...
+    def show(self, statuses: object) -> None: ...
+    def standing(self, why: str) -> None: ...
+    def stopping(self) -> None: ...
+    def end(self) -> None: ...
+
+    def ask(self, text: str) -> None:
+        self.file.write_text(text)
+        self.supervisor.reload()
+
+    def wait_told(self, said: str) -> None:
+        wait(lambda: said in str(self.reload.state))
+
+    def wait_taken(self) -> None:
+        """What is in the file is in force, and all parts are ready."""
+        wait(lambda: self.reload.state["hash"] == Snapshot.take(self.file).hash)
+        wait(lambda: all(told.state is State.READY for told in self.board.all()))
+
+    def details(self) -> dict[str, str]:
+        return {status.component: status.detail for status in self.board.all()}
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, labels)
+
+
+@pytest.fixture
+def bridge(tmp_path: Path) -> Iterator[Bridge]:
+    running = Bridge(tmp_path)
+    running.thread.start()
+    wait(lambda: all(told.state is State.READY for told in running.board.all()))
+    yield running
+    running.supervisor.stop()
+    running.thread.join(SECONDS)
+    assert not running.thread.is_alive()
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_router_takes_new_routes_in_its_process_and_others_are_left_alone(bridge: Bridge) -> None:
+    before = bridge.details()
+    bridge.ask(BASE.replace("topic=a", "topic=b"))
+    wait(lambda: bridge.details()["router"] != before["router"])
+    after = bridge.details()
+    assert before["router"].split() == [after["router"].split()[0], "a"]
+    assert after["router"].split()[1] == "b"
+    assert after["source:s"] == before["source:s"]
+    bridge.wait_taken()
+    assert bridge.reload.state["reload"]["success"] is True
+
+
+def test_a_source_that_changes_begins_anew_alone_and_one_that_is_new_joins(bridge: Bridge) -> None:
+    before = bridge.details()
+    bridge.ask(f"{BASE}source.s.username=me\nsource.s.password=x\n{TWO.format('reloadable')}")
+    bridge.wait_taken()
+    after = bridge.details()
+    assert after["router"] == before["router"]
+    assert after["source:s"] != before["source:s"]
+    wait(lambda: bridge.metric("jmsbridge_component_up", component="source:t") == 1)
+    bridge.ask(BASE)
+    bridge.wait_taken()
+    wait(lambda: list(bridge.details()) == ["router", "source:s"])
+    wait(lambda: bridge.metric("jmsbridge_component_up", component="source:t") is None)
+
+
+def test_faults_are_refused_as_a_whole_and_told_with_their_places(bridge: Bridge) -> None:
+    before, in_force = bridge.details(), bridge.reload.state["hash"]
+    bridge.ask(BASE.replace("out.topic", "out.topik"))
+    bridge.wait_told("b.properties:7:1: error: unknown key 'routes.a.out.topik'")
+    assert bridge.reload.state["hash"] == in_force
+    assert bridge.metric("jmsbridge_config_last_reload_success") == 0
+    assert bridge.metric("jmsbridge_config_info", config_hash=in_force) == 1
+    bridge.refusal = HardFailureError("topic 'b' does not exist; create it")
+    bridge.ask(BASE.replace("topic=a", "topic=b"))
+    bridge.wait_told("topic 'b' does not exist")
+    assert bridge.details() == before
+    bridge.refusal = None
+    bridge.ask(BASE)
+    wait(lambda: bridge.metric("jmsbridge_config_last_reload_success") == 1)
+
+
+def test_a_part_that_dies_while_the_file_is_half_written_starts_with_what_is_in_force(bridge: Bridge) -> None:
+    bridge.file.write_text("brid")
+    pid = bridge.details()["source:s"].split()[0]
+    os.kill(int(pid), signal.SIGKILL)
+    wait(lambda: bridge.board.get("source:s").state is State.READY and bridge.details()["source:s"].split()[0] != pid)
+    assert bridge.details()["source:s"].split()[1] == "a"
+
+
+@pytest.mark.parametrize("behaviour", ["refuses"])
+def test_a_new_part_that_cannot_work_brings_the_old_configuration_back(bridge: Bridge, behaviour: str) -> None:
+    in_force = bridge.reload.state["hash"]
+    bridge.ask(BASE.replace("topic=a", "topic=b") + TWO.format(behaviour))
+    bridge.wait_told("was given up: source:t: topic 'orders' does not exist; create it")
+    wait(lambda: list(bridge.details()) == ["router", "source:s"])
+    wait(lambda: bridge.details()["router"].split()[1] == "a")
+    assert bridge.reload.state["hash"] == in_force
+    assert bridge.reload.state["reload"]["success"] is False
+    assert bridge.thread.is_alive()
+    bridge.ask(BASE + TWO.format("reloadable"))
+    bridge.wait_taken()
+
+
+def test_a_watched_file_is_read_when_it_has_changed_and_rests(bridge: Bridge) -> None:
+    bridge.file.write_text(BASE.replace("topic=a", "topic=b"))
+    time.sleep(2.5)
+    assert bridge.details()["router"].split()[1] == "a"
+    bridge.ask(f"{BASE}reload.watch=true\n")
+    bridge.wait_taken()
+    other = bridge.folder / "other"
+    other.write_text(BASE.replace("topic=a", "topic=b"))
+    other.replace(bridge.file)
+    wait(lambda: bridge.details()["router"].split()[1] == "b")
+
+
+def test_a_bridge_that_stands_by_takes_over_with_what_it_was_given_last(tmp_path: Path) -> None:
+    bridge = Bridge(tmp_path, Elsewhere())
+    bridge.thread.start()
+    try:
+        wait(lambda: all(detail.endswith(" a") for detail in bridge.details().values()))
+        bridge.ask(BASE.replace("topic=a", "topic=b") + TWO.format("reloadable"))
+        wait(lambda: bridge.reload.state["hash"] == Snapshot.take(bridge.file).hash)
+        wait(
+            lambda: (
+                {name: detail.split()[1] for name, detail in bridge.details().items() if detail}
+                == {"router": "b", "source:s": "a", "source:t": "b"}
+            )
+        )
+        assert bridge.metric("jmsbridge_component_restarts_total", component="router") == 0
+    finally:
+        bridge.supervisor.stop()
+        bridge.thread.join(SECONDS)
+    assert bridge.outcome == 0
+
+
+def test_a_bridge_that_is_stopped_in_the_middle_ends_in_order(bridge: Bridge) -> None:
+    bridge.ask(f"{BASE}source.s.username=me\nsource.s.password=x\n{TWO.format('reloadable')}")
+    wait(lambda: bool(bridge.crew.leaving) or "source:t" in bridge.details())
+    bridge.supervisor.stop()
+    bridge.thread.join(SECONDS)
+    assert bridge.outcome == 0

@@ -1,0 +1,106 @@
+"""What a changed configuration means for the parts of a running bridge."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.supervision.parts import parts
+from engine.supervision.revision import Change, RefusedError, Revision, change
+from routes.config.snapshot import Snapshot
+
+BASE = """\
+bridge.id=b1
+kafka.bootstrap.servers=127.0.0.1:1
+source.s.type=stomp
+source.s.url=stomp://127.0.0.1:1
+source.s.destinations=queue:orders
+source.s.workers=2
+source.t.type=nats
+source.t.url=nats://127.0.0.1:1
+source.t.destinations=orders
+sink.n.type=nats
+sink.n.url=nats://127.0.0.1:1
+routes.a.in.include=msg.address==orders
+routes.a.out.topic=a
+routes.b.in.include=msg.address==b
+routes.b.out.topic=n:b
+"""
+
+
+def revision(text: str, number: int = 1, only: str | None = None) -> Revision:
+    snapshot = Snapshot(Path("b.properties"), text, {})
+    config = snapshot.load({})
+    return Revision(number, snapshot, config, parts(config, only))
+
+
+def changed(old: str, new: str) -> Change:
+    return change(revision(old), revision(new, 2))
+
+
+def names(found: Change) -> tuple[set[str], set[str], bool]:
+    return set(found.leave), {part.name for part in found.join}, found.reroutes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "leave", "join", "reroutes"),
+    [
+        ("bridge.id=b1", "# again\nbridge.id : b1", "", "", False),
+        ("msg.address==orders", "(msg.address = 'orders')", "", "", False),
+        ("topic=a", "topic=a2", "", "", True),
+        ("routes.a", "routes.c", "", "", True),
+        ("bridge.id", "routing.headers=short\nbridge.id", "", "", True),
+        ("bridge.id", "reload.watch=true\nbridge.id", "", "", False),
+        ("queue:orders", "queue:other", "source:s source:s/2", "source:s source:s/2", False),
+        (
+            "source.s.workers=2\n",
+            "source.s.username=me\nsource.s.password=x\n",
+            "source:s source:s/2",
+            "source:s",
+            False,
+        ),
+        ("source.s.workers=2", "source.s.workers=3", "source:s source:s/2", "source:s source:s/2 source:s/3", False),
+        ("source.t.destinations=orders", "source.t.destinations=x", "source:t", "source:t", False),
+        ("sink.n.type=nats", "sink.n.type=nats\nsink.n.username=me\nsink.n.password=x", "sink:n", "sink:n", True),
+        ("topic=n:b\n", "topic=n:b\nroutes.b.on-soft-failure=skip\n", "sink:n", "sink:n", True),
+        ("topic=a\n", "topic=a\nroutes.a.on-soft-failure=skip\n", "", "", True),
+    ],
+)
+def test_only_parts_that_work_otherwise_are_touched(old: str, new: str, leave: str, join: str, reroutes: bool) -> None:
+    assert names(changed(BASE, BASE.replace(old, new))) == (set(leave.split()), set(join.split()), reroutes)
+
+
+def test_all_that_may_set_messages_aside_begin_anew_with_another_dead_letter_topic() -> None:
+    everyone = {"source:s", "source:s/2", "source:t", "sink:n"}
+    assert names(changed(BASE, f"{BASE}routing.dead-letter-topic=dead\n")) == (everyone, everyone, True)
+
+
+def test_parts_that_run_elsewhere_are_not_touched_here() -> None:
+    old, new = (revision(text, only="router") for text in (BASE, BASE.replace("queue:orders", "queue:other")))
+    assert change(old, new) == Change()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (
+            "bridge.id=b1",
+            "bridge.id=b2",
+            "bridge.id cannot be changed while the bridge runs; restart it, or set it back",
+        ),
+        (
+            "bridge.id=b1",
+            "bridge.id=b1\njournal.topic=j\nkafka.acks=all",
+            "kafka.acks, journal.topic, journal.state-topic cannot be changed while the bridge runs; "
+            "restart it, or set them back",
+        ),
+        (
+            "sink.n.url=nats://127.0.0.1:1\n",
+            "",
+            "this would start the embedded nats, which only a restart of the bridge does",
+        ),
+    ],
+)
+def test_what_only_a_restart_can_do_is_refused_with_its_keys(old: str, new: str, why: str) -> None:
+    with pytest.raises(RefusedError) as caught:
+        changed(BASE, BASE.replace(old, new))
+    assert str(caught.value) == why
