@@ -1,0 +1,25 @@
+"""Puts the JVM jars that `make setup` fetches into wheels, so that an installed bridge runs outside its repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_MODULES = ("spark", "kafka", "artemis")
+
+
+class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves its configuration untyped
+    """For wheels; an editable install has its jars beside it."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """FileNotFoundError where the jars are not there yet."""
+        if version == "editable":
+            return
+        jars = Path(self.root, ".jars")
+        for name in _MODULES:
+            if not (jars / name).is_dir():
+                msg = f"{jars / name} is missing: run `make setup` first"
+                raise FileNotFoundError(msg)
+            build_data["force_include"][str(jars / name)] = f"engine/_jars/{name}"

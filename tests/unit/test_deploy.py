@@ -1,0 +1,138 @@
+"""What is in `deploy/`: taken by the tools it is for, and true about the bridge that it runs."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from dockerfile_parse import DockerfileParser
+from prometheus_client import CollectorRegistry
+
+from engine.errors import HardFailureError, SetupError, SoftFailureError, UsageError
+from engine.supervision.parts import parts
+from engine.telemetry.http import application
+from engine.telemetry.status import StatusBoard
+from routes import config as configuration
+from routes.errors import ConfigurationError
+
+ROOT = Path(__file__).parents[2]
+KUBERNETES = ROOT / "deploy/kubernetes"
+KUSTOMIZATION = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
+MANIFESTS: dict[str, dict[str, Any]] = {
+    file.name: yaml.safe_load(file.read_text())
+    for file in sorted(KUBERNETES.glob("*.yaml"))
+    if file.name != "kustomization.yaml"
+}
+WORKLOADS = [name for name, manifest in MANIFESTS.items() if "template" in manifest["spec"]]
+VERSION = "1.30"
+"""Of Kubernetes; what is old enough for everybody's cluster."""
+
+
+@pytest.fixture
+def config(monkeypatch: pytest.MonkeyPatch) -> configuration.Config:
+    monkeypatch.setenv("ARTEMIS_PASSWORD", "x")
+    return configuration.load(KUBERNETES / "jms-bridge.properties")
+
+
+def container(name: str) -> dict[str, Any]:
+    (found,) = MANIFESTS[name]["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def dockerfile() -> DockerfileParser:
+    return DockerfileParser(fileobj=io.BytesIO((ROOT / "deploy/docker/Dockerfile").read_bytes()))
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_kubernetes_takes_a_manifest(name: str) -> None:
+    kubernetes_validate.validate(MANIFESTS[name], VERSION, strict=True)
+
+
+def test_the_kustomization_has_all_of_them() -> None:
+    assert sorted(KUSTOMIZATION["resources"]) == sorted(MANIFESTS)
+    (made,) = KUSTOMIZATION["configMapGenerator"]
+    assert [(KUBERNETES / name).is_file() for name in made["files"]] == [True]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_pod_runs_a_part_that_there_is(name: str, config: configuration.Config) -> None:
+    command, _, file, only, part = container(name)["args"]
+    assert (command, only) == ("run", "--only")
+    assert parts(config, part)
+    (mount,) = [each for each in container(name)["volumeMounts"] if each["name"] == "config"]
+    assert file == f"{mount['mountPath']}/{config.path.name}"
+
+
+def test_all_pods_together_are_a_whole_bridge(config: configuration.Config) -> None:
+    found = {part.name for name in WORKLOADS for part in parts(config, container(name)["args"][-1])}
+    assert found == {part.name for part in parts(config, None)}
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_probes_ask_for_pages_that_there_are(name: str, config: configuration.Config) -> None:
+    pages = {route.path for route in application(StatusBoard([]), CollectorRegistry()).routes}  # type: ignore[attr-defined]
+    found = container(name)
+    (port,) = found["ports"]
+    assert port["containerPort"] == config.http.port
+    for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+        probe = found[kind]["httpGet"]
+        assert probe["path"].partition("?")[0] in pages
+        assert probe["port"] == port["name"]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_pod_lives_as_an_ordinary_user_and_has_time_to_end(name: str) -> None:
+    pod = MANIFESTS[name]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["terminationGracePeriodSeconds"] > 120
+    assert not container(name)["securityContext"]["allowPrivilegeEscalation"]
+
+
+def test_the_image_runs_the_installed_command_as_an_ordinary_user() -> None:
+    found = dockerfile()
+    last = {each["instruction"]: each["value"] for each in found.structure}
+    assert yaml.safe_load(last["ENTRYPOINT"]) == ["jms-bridge"]
+    assert yaml.safe_load(last["CMD"])[:2] == ["run", "-c"]
+    assert last["USER"] == "10001"
+    assert all(pod["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == 10001 for pod in workloads())
+    assert last["EXPOSE"] == str(8480)
+
+
+def test_the_image_is_made_of_what_is_pinned() -> None:
+    found = dockerfile()
+    assert all(re.fullmatch(r"python:3\.\d+-slim-\w+", image) for image in found.parent_images)
+    runs = [each["value"] for each in found.structure if each["instruction"] == "RUN"]
+    assert any("make wheel" in run for run in runs)
+    assert any("--require-hashes --requirement requirements.txt" in run for run in runs)
+    for run in runs:
+        if "apt-get install" in run:
+            assert "--no-install-recommends" in run
+            assert "rm -rf /var/lib/apt/lists/*" in run
+    assert "\nwheel:" in (ROOT / "Makefile").read_text()
+
+
+def workloads() -> list[dict[str, Any]]:
+    return [MANIFESTS[name] for name in WORKLOADS]
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    program = shutil.which("systemd-analyze") or pytest.skip("no systemd-analyze: it is in Debian's package systemd")
+    unit = tmp_path / "jms-bridge.service"
+    text = (ROOT / "deploy/systemd/jms-bridge.service").read_text()
+    unit.write_text(text.replace("/opt/jms-bridge/bin/jms-bridge", "/bin/true"))
+    done = subprocess.run([program, "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_service_is_not_started_again_where_that_does_not_help() -> None:
+    text = (ROOT / "deploy/systemd/jms-bridge.service").read_text()
+    hopeless = [ConfigurationError, SetupError, HardFailureError, SoftFailureError, UsageError]
+    assert f"RestartPreventExitStatus={' '.join(str(error.exit_code) for error in hopeless)}\n" in text
+    assert "ExecReload=/bin/kill -HUP $MAINPID\n" in text
