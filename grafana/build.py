@@ -11,7 +11,8 @@ from pathlib import Path
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
-from panels import draw, heat, number, on_off, versions
+from panels import draw, heat, number, on_off
+from processes import processes
 
 __all__ = ["DASHBOARDS", "overview", "render"]
 
@@ -40,7 +41,8 @@ def overview() -> dashboard.Dashboard:
     _sources(board)
     _sinks(board)
     _journal(board)
-    _processes(board)
+    _dead_letters(board)
+    processes(board)
     return board
 
 
@@ -227,11 +229,15 @@ def _sources(board: dashboard.Dashboard) -> None:
     ).with_panel(
         draw(
             "Reconnects",
-            "Connections made anew; each may bring messages a second time, which the router does not publish twice.",
+            "Connections made anew, and the messages that came again and were left out because the journal had them.",
             "short",
             (
                 f"sum by (source) (increase(jmsbridge_source_reconnects_total{{{picked}}}[$__rate_interval]))",
                 "{{source}}",
+            ),
+            (
+                f"sum by (source) (increase(jmsbridge_source_duplicates_total{{{picked}}}[$__rate_interval]))",
+                "{{source}}: came again",
             ),
         )
     )
@@ -309,28 +315,35 @@ def _journal(board: dashboard.Dashboard) -> None:
     )
 
 
-def _processes(board: dashboard.Dashboard) -> None:
-    board.with_row(dashboard.Row("Processes"))
+def _dead_letters(board: dashboard.Dashboard) -> None:
+    picked = 'instance=~"$instance"'
+    board.with_row(dashboard.Row("Dead letters"))
     board.with_panel(
-        on_off(
-            "Components",
-            "Whether each process of the bridge runs and is ready.",
-            'max by (component) (jmsbridge_component_up{instance=~"$instance"})',
-            "{{component}}",
+        draw(
+            "Open dead letters by reason",
+            "Messages that could not be routed and are neither replayed nor discarded: `jms-bridge dlt list` shows "
+            "them, `jms-bridge dlt replay --all --dry-run` what a replay would do.",
+            "short",
+            (f"max by (reason) (jmsbridge_dead_letters{{{picked}}}) > 0", "{{reason}}"),
+            stacked=True,
         )
     ).with_panel(
         draw(
-            "Restarts",
-            "Processes that died and were started again.",
-            "short",
-            (
-                'sum by (component) (increase(jmsbridge_component_restarts_total{instance=~"$instance"}'
-                "[$__rate_interval]))",
-                "{{component}}",
-            ),
+            "Oldest open dead letter",
+            "Its age. The topic's retention removes it in the end, replayed or not.",
+            "s",
+            (f"max by (instance) (jmsbridge_dead_letters_oldest_seconds{{{picked}}})", "{{instance}}"),
             span=6,
         )
-    ).with_panel(versions("Versions", "What runs where.", 'jmsbridge_build_info{instance=~"$instance"}', span=6))
+    ).with_panel(
+        number(
+            "In quarantine",
+            "Messages that failed again after `routing.max-replays` replays: `jms-bridge dlt list --quarantine`.",
+            "short",
+            f"sum(jmsbridge_dead_letters_quarantined{{{picked}}})",
+            limits=[(1, "orange")],
+        )
+    )
 
 
 def _choice(label: str, title: str, series: str) -> dashboard.QueryVariable:

@@ -1,0 +1,187 @@
+"""Writes the alert rules for Prometheus in `grafana/rules/`: `python grafana/alerts.py`; a test keeps them current.
+
+Change alerts here, never in the YAML. Each has a run-book under its name in `docs/runbooks.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+__all__ = ["ALERTS", "RULES", "Alert", "render"]
+
+RULES = Path(__file__).with_name("rules") / "jms-bridge.yml"
+_RUNBOOKS = "docs/runbooks.md"
+_LEADS = "unless on (instance) jmsbridge_leader == 0"
+"""A standby is not ready, and not connected, on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One rule."""
+
+    name: str
+    expression: str
+    """PromQL; each series of its result is an alert."""
+    lasts: str
+    """For how long it must hold, as Prometheus writes durations."""
+    severity: str
+    """`critical`: messages do not flow or are lost; `warning`: somebody has to look before they do."""
+    summary: str
+    """One line with `{{ $labels.… }}` and `{{ $value }}`."""
+
+    @property
+    def runbook(self) -> str:
+        """Where the run-book is: a heading of GitHub's kind."""
+        return f"{_RUNBOOKS}#{self.name.lower()}"
+
+
+ALERTS: tuple[Alert, ...] = (
+    Alert(
+        "JmsBridgeDown",
+        'up{job="jms-bridge"} == 0',
+        "1m",
+        "critical",
+        "The bridge at {{ $labels.instance }} gives no figures: it is down, or cannot be reached.",
+    ),
+    Alert(
+        "JmsBridgeWithoutLeader",
+        "max by (job) (jmsbridge_leader) == 0",
+        "1m",
+        "critical",
+        "Bridges run, but none of them leads: nothing is routed.",
+    ),
+    Alert(
+        "JmsBridgePartNotReady",
+        f"jmsbridge_component_up == 0 {_LEADS}",
+        "2m",
+        "critical",
+        "{{ $labels.component }} of {{ $labels.instance }} is not ready.",
+    ),
+    Alert(
+        "JmsBridgeDisconnected",
+        f"jmsbridge_connection_up == 0 {_LEADS}",
+        "2m",
+        "critical",
+        "{{ $labels.component }} of {{ $labels.instance }} has no connection to its broker.",
+    ),
+    Alert(
+        "JmsBridgeRestartsOften",
+        "increase(jmsbridge_component_restarts_total[15m]) > 3",
+        "0m",
+        "warning",
+        "{{ $labels.component }} of {{ $labels.instance }} died {{ $value | humanize }} times within 15 minutes.",
+    ),
+    Alert(
+        "JmsBridgeRouterIsLate",
+        "max by (instance) (jmsbridge_journal_lag_seconds) > 60",
+        "2m",
+        "warning",
+        "The oldest message that {{ $labels.instance }} has not routed waits for {{ $value | humanizeDuration }}.",
+    ),
+    Alert(
+        "JmsBridgeRouterStands",
+        "max by (instance) (jmsbridge_journal_lag_seconds) > 300",
+        "2m",
+        "critical",
+        "The oldest message that {{ $labels.instance }} has not routed waits for {{ $value | humanizeDuration }}.",
+    ),
+    Alert(
+        "JmsBridgeMessagesLost",
+        'increase(jmsbridge_unrouted_messages_total{reason="retention"}[15m]) > 0',
+        "0m",
+        "critical",
+        "The journal's retention removed {{ $value | humanize }} messages before {{ $labels.instance }} routed them.",
+    ),
+    Alert(
+        "JmsBridgeMessagesFail",
+        "sum by (instance, route, reason, policy) (increase(jmsbridge_failed_messages_total[10m])) > 0",
+        "0m",
+        "warning",
+        "{{ $value | humanize }} messages of route {{ $labels.route }} failed within ten minutes: {{ $labels.reason }} "
+        "({{ $labels.policy }}).",
+    ),
+    Alert(
+        "JmsBridgeSourceRejects",
+        "sum by (instance, source, reason) (increase(jmsbridge_source_rejected_messages_total[10m])) > 0",
+        "0m",
+        "warning",
+        "Source {{ $labels.source }} could not take in {{ $value | humanize }} messages within ten minutes: "
+        "{{ $labels.reason }}.",
+    ),
+    Alert(
+        "JmsBridgeSinkRejects",
+        "sum by (instance, sink, reason) (increase(jmsbridge_sink_rejected_messages_total[10m])) > 0",
+        "0m",
+        "warning",
+        "The system behind sink {{ $labels.sink }} refused {{ $value | humanize }} messages within ten minutes.",
+    ),
+    Alert(
+        "JmsBridgeSinkIsBehind",
+        "jmsbridge_sink_lag_records > 1000",
+        "10m",
+        "warning",
+        "{{ $labels.component }} of {{ $labels.instance }} has had more than 1,000 messages to give away for ten "
+        "minutes; now {{ $value | humanize }}.",
+    ),
+    Alert(
+        "JmsBridgeDeadLettersWait",
+        "max by (instance) (jmsbridge_dead_letters_oldest_seconds) > 86400",
+        "5m",
+        "warning",
+        "The oldest open dead letter of {{ $labels.instance }} waits for {{ $value | humanizeDuration }}; the topic's "
+        "retention removes it some day.",
+    ),
+    Alert(
+        "JmsBridgeQuarantineGrows",
+        "delta(jmsbridge_dead_letters_quarantined[1h]) > 0",
+        "0m",
+        "warning",
+        "{{ $value | humanize }} messages of {{ $labels.instance }} failed again and again, and are in quarantine.",
+    ),
+    Alert(
+        "JmsBridgeReloadRefused",
+        "jmsbridge_config_last_reload_success == 0",
+        "0m",
+        "warning",
+        "{{ $labels.instance }} refused a changed configuration: the one before it is in force.",
+    ),
+    Alert(
+        "JmsBridgeReconnectsOften",
+        "increase(jmsbridge_source_reconnects_total[15m]) > 5 or increase(jmsbridge_sink_reconnects_total[15m]) > 5",
+        "0m",
+        "warning",
+        "{{ $labels.source }}{{ $labels.sink }} of {{ $labels.instance }} connected {{ $value | humanize }} times "
+        "within 15 minutes.",
+    ),
+    Alert(
+        "JmsBridgeRequestsTimeOut",
+        "sum by (instance, sink) (increase(jmsbridge_sink_request_timeouts_total[10m])) > 0",
+        "0m",
+        "warning",
+        "{{ $value | humanize }} requests through sink {{ $labels.sink }} had no reply within ten minutes.",
+    ),
+)
+"""By importance."""
+
+
+def render() -> str:
+    """The file for `rule_files` of Prometheus."""
+    rules = [
+        {
+            "alert": alert.name,
+            "expr": alert.expression,
+            "for": alert.lasts,
+            "labels": {"severity": alert.severity},
+            "annotations": {"summary": alert.summary, "runbook": alert.runbook},
+        }
+        for alert in ALERTS
+    ]
+    groups = {"groups": [{"name": "jms-bridge", "rules": rules}]}
+    return "# Made by grafana/alerts.py; change alerts there.\n" + yaml.safe_dump(groups, sort_keys=False, width=1000)
+
+
+if __name__ == "__main__":
+    RULES.write_text(render(), encoding="utf-8")

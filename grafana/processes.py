@@ -1,0 +1,63 @@
+"""The dashboard's row about processes: whether they run, their connections, and which configuration is in force."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard
+from panels import draw, on_off, versions
+
+__all__ = ["processes"]
+
+
+def processes(board: dashboard.Dashboard) -> None:
+    """Adds it."""
+    board.with_row(dashboard.Row("Processes"))
+    board.with_panel(
+        on_off(
+            "Components",
+            "Whether each process of the bridge runs and is ready.",
+            'max by (component) (jmsbridge_component_up{instance=~"$instance"})',
+            "{{component}}",
+        )
+    ).with_panel(
+        on_off(
+            "Leader",
+            "Which bridge of those with one id is at work; the others stand by.",
+            'max by (instance) (jmsbridge_leader{instance=~"$instance"})',
+            "{{instance}}",
+        )
+    ).with_panel(
+        draw(
+            "Restarts",
+            "Processes that died and were started again.",
+            "short",
+            (
+                'sum by (component) (increase(jmsbridge_component_restarts_total{instance=~"$instance"}'
+                "[$__rate_interval]))",
+                "{{component}}",
+            ),
+            span=6,
+        )
+    ).with_panel(
+        versions("Versions", "What runs where.", 'jmsbridge_build_info{instance=~"$instance"}', span=6)
+    ).with_panel(
+        on_off(
+            "Last reload of the configuration",
+            "Down: a changed configuration was refused or given up, the one before it is in force; the log says why.",
+            'max by (instance) (jmsbridge_config_last_reload_success{instance=~"$instance"})',
+            "{{instance}}",
+            span=6,
+        )
+    ).with_panel(
+        draw(
+            "Age of the configuration's last reload",
+            "Since the configuration was last read, at the start or because somebody changed it.",
+            "s",
+            (
+                'time() - max by (instance) (jmsbridge_config_last_reload_timestamp_seconds{instance=~"$instance"})',
+                "{{instance}}",
+            ),
+            span=6,
+        )
+    ).with_panel(
+        versions("Configuration", "Which file is in force where.", 'jmsbridge_config_info{instance=~"$instance"}')
+    )
