@@ -44,5 +44,6 @@ def bound_topics(bootstrap: str) -> None:
     ]
     topics = [JOURNAL, f"chaos.{DEAD}", "chaos.in", *(f"chaos.{source}" for source in SOURCES)]
     resources = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries) for topic in topics]
-    for done in AdminClient({"bootstrap.servers": bootstrap}).incremental_alter_configs(resources).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.incremental_alter_configs(resources).values():
         done.result(30)
