@@ -1,20 +1,19 @@
-"""Memory, file handles and threads of each process of a bridge over time, and the size of its checkpoint (Linux)."""
+"""Memory, file handles and threads of each process of a bridge over time, and the size of its checkpoint."""
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from tests.integration.bridge_process import descendants
+import psutil
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 __all__ = ["FIGURES", "Resources", "Sample", "Trend"]
 
@@ -78,15 +77,19 @@ class Resources:
 
     def _run(self) -> None:
         while not self._stop.wait(_PERIOD_SECONDS):
-            now = time.monotonic() - self._began
-            supervisor = self._supervisor()
-            for pid in {supervisor} | descendants(supervisor):
-                # It may end while it is looked at.
-                with suppress(OSError, ValueError, IndexError):
-                    if _age_seconds(pid) > _SETTLED_SECONDS:
-                        self._note(_name(pid), Sample(now, *_usage(pid)))
-            files = [each for each in self._checkpoint.rglob("*") if each.is_file()]
-            self._note("checkpoint", Sample(now, sum(map(_kilobytes, files)), len(files)))
+            self._look(time.monotonic() - self._began)
+
+    def _look(self, now: float) -> None:
+        # Processes end and files go while they are looked at.
+        with suppress(psutil.NoSuchProcess):
+            supervisor = psutil.Process(self._supervisor())
+            for process in (supervisor, *supervisor.children(recursive=True)):
+                with suppress(psutil.NoSuchProcess):
+                    if time.time() - process.create_time() > _SETTLED_SECONDS:
+                        self._note(_name(process), Sample(now, *_usage(process)))
+        with suppress(FileNotFoundError):
+            sizes = [each.stat().st_size / 1024 for each in self._checkpoint.rglob("*") if each.is_file()]
+            self._note("checkpoint", Sample(now, sum(sizes), len(sizes)))
 
     def _note(self, part: str, sample: Sample) -> None:
         self.samples.setdefault(part, []).append(sample)
@@ -98,37 +101,25 @@ def _trend(samples: Sequence[Sample], figure: str) -> Trend:
     return Trend(median(values[:third]), median(values[-third:]), max(values))
 
 
-def _name(pid: int) -> str:
+def _name(process: psutil.Process) -> str:
     """`sink:nats`, `router`, `router java`, `supervisor`."""
-    own = _part(pid)
+    own = _part(process)
     if own is not None:
         return own
-    program = Path(f"/proc/{pid}/comm").read_text().strip()
-    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return f"{_part(parent) or _name(parent)} {program}"
+    parent = process.parent()
+    if parent is None:
+        raise psutil.NoSuchProcess(process.pid)
+    return f"{_name(parent)} {process.name()}"
 
 
-def _part(pid: int) -> str | None:
+def _part(process: psutil.Process) -> str | None:
     """The part that a process was started as; None: it is not one of the bridge's own."""
-    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    words = process.cmdline()
     if "engine" not in words:
         return None
     return words[words.index("--only") + 1] if "--only" in words else "supervisor"
 
 
-def _age_seconds(pid: int) -> float:
-    ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    return float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _usage(pid: int) -> tuple[float, float, float]:
-    folder = Path(f"/proc/{pid}")
-    status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-    memory = int(status["VmRSS"].split()[0]) * 1024 / _MEGABYTE
-    return memory, len(list((folder / "fd").iterdir())), int(status["Threads"])
-
-
-def _kilobytes(file: Path) -> float:
-    with suppress(FileNotFoundError):
-        return file.stat().st_size / 1024
-    return 0.0
+def _usage(process: psutil.Process) -> tuple[float, int, int]:
+    with process.oneshot():
+        return process.memory_info().rss / _MEGABYTE, process.num_fds(), process.num_threads()
