@@ -12,7 +12,7 @@ PY := .venv/bin/python
 FUZZ_SECONDS = 60
 
 # Pages of docs/ that are made from the code, each with the module that prints it.
-PAGES := configuration=routes.config cli=engine.cli.reference metrics=engine.telemetry.metrics
+PAGES := configuration=routes.config cli=engine.cli.reference metrics=engine.telemetry.reference
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from engine.spark.pipes import Pipes
     from engine.spark.positions import KafkaOffsets, Offsets, Topics
     from engine.spark.tally import Tally
+    from engine.telemetry.meters import SparkMetrics
     from routes.model import Config
 
 __all__ = ["Recovery", "outputs", "routes_text"]
@@ -70,6 +71,7 @@ class Recovery:
     generations: Generations
     tally: Tally
     meter: Meter
+    metrics: SparkMetrics
     tell: Callable[[str], None]
     """Is told how far it is, in one line for users."""
 
@@ -172,6 +174,7 @@ class Recovery:
             frame = self.pipes.range(starts, ends, committed=False)
             found |= find(frame, start.journal, start.bridge_id, positions)
             read += records(starts, ends)
+            self.metrics.scanned(records(starts, ends))
         self.tell(f"recovering: publishing what the last run left out of {found.count:,} messages")
         return found
 
@@ -231,6 +234,7 @@ class Recovery:
         self.pipes.write(rows.where(F.col("topic").isin(sorted(topics))))
         reading = self.tally.read()
         self.meter.update(reading)
+        self.metrics.published(reading.acknowledged)
         _log.info("published what the last run had left out", records=reading.acknowledged)
 
 

@@ -33,7 +33,8 @@ from engine.spark.recovery import Recovery, outputs
 from engine.spark.run import Run
 from engine.spark.tally import Tally
 from engine.spark.topics import check_topics, limits, resolved
-from engine.telemetry.meters import RouterMetrics
+from engine.spark.vitals import Vitals
+from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
 from engine.topics import ensure_journal, ensure_state_topic
 from routes.model import RouterMode
@@ -119,6 +120,7 @@ class _Router:
         self._pipes = pipes
         self._tally = Tally(pipes.spark)
         self._metrics = RouterMetrics(status.registry, config)
+        self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config)
         self._generations = Generations(config.router.checkpoint)
@@ -144,13 +146,22 @@ class _Router:
         return self._is_new
 
     def _recovered(self, config: Config) -> Generation:
+        began = time.monotonic()
         self._notebook.open()
         journal_id = self._kafka.identity(config.journal.topic)
         last = last_place(self._generations, self._notebook.read(), journal_id)
         recovery = Recovery(
-            config, self._pipes, self._kafka, self._generations, self._tally, self._meter, self._tell_progress
+            config,
+            self._pipes,
+            self._kafka,
+            self._generations,
+            self._tally,
+            self._meter,
+            self._spark_metrics,
+            self._tell_progress,
         )
         generation = recovery.run(last)
+        self._spark_metrics.recovered(time.monotonic() - began)
         self._notebook.begin(generation)
         return generation
 
@@ -179,6 +190,7 @@ class _Router:
         consumer = librdkafka(config, "consumer")
         sampler = LagSampler(self._kafka, consumer, config.journal.topic, outputs(config), start.positions)
         run = Run(self._pipes.spark, generation, query, sampler, self._tally, self._meter, self._notebook)
+        vitals = Vitals(self._pipes.spark, query, self._spark_metrics)
         if self._is_new:
             self._is_new = False
             self._revisions.in_force()
@@ -187,6 +199,7 @@ class _Router:
             while not stop.wait(_READ_SECONDS):
                 run.check(run.measure())
                 run.note()
+                vitals.measure(generation.commits())
                 self._check(sampler)
                 self._tell(sampler, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
                 if self._renew():

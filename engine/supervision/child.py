@@ -75,6 +75,12 @@ class Child:
         return self.part.name
 
     @property
+    def pid(self) -> int | None:
+        """Of its process, which leads a session of its own; None while there is none."""
+        process = self._process
+        return process.pid if process else None
+
+    @property
     def running(self) -> bool:
         """Whether there is a process whose end has not been taken note of."""
         return self._process is not None

@@ -36,6 +36,11 @@ class Crew:
         """Who keeps a part."""
         return next((keeper for keeper in self.keepers if keeper.child.name == name), None)
 
+    def leaders(self) -> dict[str, int]:
+        """The process id of each part that runs. Safe from any thread."""
+        children = [keeper.child for keeper in (*self.keepers, *tuple(self._leaving))]
+        return {child.name: pid for child in children if (pid := child.pid) is not None}
+
     @property
     def leaving(self) -> list[str]:
         """The parts that are on their way out."""

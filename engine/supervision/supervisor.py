@@ -31,6 +31,7 @@ from engine.supervision.revision import Revision
 from engine.telemetry import logging
 from engine.telemetry.exposition import Merged
 from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics
+from engine.telemetry.processes import ProcessMetrics
 from engine.telemetry.status import State, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
@@ -200,6 +201,7 @@ def _supervise(first: Revision, only: str | None) -> int:
             board.clean_with(logging.Redactor(secrets))
 
         crew = Crew([make(part, first) for part in first.parts], board, metrics)
+        ProcessMetrics(registry, crew.leaders)
         reload = Reload(first, only, crew, board, metrics, make, prepare)
         watch = _watch(reload, election, clean)
         if watch:

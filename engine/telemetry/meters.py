@@ -1,4 +1,4 @@
-"""The objects that fill in the metrics: one for the router, a source, a sink, and the supervisor.
+"""The objects that fill in the metrics: one for the router, its Spark, a source, a sink, and the supervisor.
 
 Each process has its own registry, passed in; nothing is made at import. The router counts in its JVM and reports
 *totals* since that process started; sources and sinks report *increments* as things happen. Either way a counter starts
@@ -40,6 +40,9 @@ from engine.telemetry.metrics import (
     QUARANTINED,
     RECEIVED,
     RECONNECTS,
+    RECOVERY_PUBLISHED,
+    RECOVERY_SCANNED,
+    RECOVERY_SECONDS,
     REJECTED,
     REJECTION_REASONS,
     REPLIES,
@@ -51,13 +54,20 @@ from engine.telemetry.metrics import (
     SINK_RECONNECTS,
     SINK_REJECTED,
     SINK_REJECTION_REASONS,
+    SPARK_BATCH_SECONDS,
+    SPARK_BATCHES,
+    SPARK_CHECKPOINT_AGE,
+    SPARK_GC,
+    SPARK_HEAP_MAX,
+    SPARK_HEAP_USED,
+    SPARK_ROWS,
     UNROUTED,
     UNROUTED_REASONS,
 )
 from routes.model import Policy, Unmatched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from prometheus_client.metrics_core import Metric as Family
     from prometheus_client.registry import CollectorRegistry
@@ -65,7 +75,7 @@ if TYPE_CHECKING:
     from engine.dead_letters.backlog import Census
     from routes.model import Config
 
-__all__ = ["BridgeMetrics", "DeadLetterMetrics", "RouterMetrics", "SinkMetrics", "SourceMetrics"]
+__all__ = ["BridgeMetrics", "DeadLetterMetrics", "RouterMetrics", "SinkMetrics", "SourceMetrics", "SparkMetrics"]
 
 _AVERAGE_OVER_SECONDS = 60.0
 
@@ -135,6 +145,50 @@ class RouterMetrics:
         self.lag_seconds(0)
         self.connection(up=False)
         self.latency([0] * len(LATENCY_BUCKETS_SECONDS), 0.0, 0)
+
+
+class SparkMetrics:
+    """Figures of Spark and of recoveries: counters grow with each call, gauges are of this moment."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._figures = Figures()
+        for counter in (SPARK_BATCHES, SPARK_ROWS, RECOVERY_SCANNED, RECOVERY_PUBLISHED, SPARK_GC):
+            self._figures.add(counter, 0)
+        self.recovered(0.0)
+        self.committed(0.0)
+        self.memory(0, 0, 0.0)
+        # Until a batch is complete: a real-time one takes minutes.
+        self._figures.set(SPARK_BATCH_SECONDS, 0.0, "triggerExecution")
+        registry.register(self._figures)
+
+    def batch(self, rows: int, phases: Mapping[str, float]) -> None:
+        """Spark has completed a batch of so many rows; seconds by phase."""
+        self._figures.add(SPARK_BATCHES, 1)
+        self._figures.add(SPARK_ROWS, rows)
+        for phase, seconds in phases.items():
+            self._figures.set(SPARK_BATCH_SECONDS, seconds, phase)
+
+    def committed(self, age_seconds: float) -> None:
+        """Since the last commit to the checkpoint."""
+        self._figures.set(SPARK_CHECKPOINT_AGE, age_seconds)
+
+    def memory(self, used_bytes: int, max_bytes: int, gc_seconds: float) -> None:
+        """Of the JVM: its heap, and the time it has spent on collecting garbage since it started."""
+        self._figures.set(SPARK_HEAP_USED, used_bytes)
+        self._figures.set(SPARK_HEAP_MAX, max_bytes)
+        self._figures.set(SPARK_GC, gc_seconds)
+
+    def recovered(self, seconds: float) -> None:
+        """How long a recovery took."""
+        self._figures.set(RECOVERY_SECONDS, seconds)
+
+    def scanned(self, records: int) -> None:
+        """A recovery has read records of outputs."""
+        self._figures.add(RECOVERY_SCANNED, records)
+
+    def published(self, messages: int) -> None:
+        """A recovery has published what was left out."""
+        self._figures.add(RECOVERY_PUBLISHED, messages)
 
 
 class SourceMetrics:

@@ -1,4 +1,4 @@
-"""Every metric of the bridge: one table of names, labels and help texts; `docs/metrics.md` is made from it.
+"""Every metric of the bridge: one table of names, labels and help texts; `reference` makes `docs/metrics.md` of it.
 
 `engine.telemetry.meters` fills the metrics in, `exposition` merges the processes' figures, `http` serves them. Label
 values come from the configuration or from the lists here, never from messages.
@@ -32,9 +32,17 @@ __all__ = [
     "LEADER",
     "METRICS",
     "NO_ROUTE",
+    "PROCESS_CPU",
+    "PROCESS_FILES",
+    "PROCESS_MEMORY",
+    "PROCESS_START",
+    "PROCESS_THREADS",
     "QUARANTINED",
     "RECEIVED",
     "RECONNECTS",
+    "RECOVERY_PUBLISHED",
+    "RECOVERY_SCANNED",
+    "RECOVERY_SECONDS",
     "REJECTED",
     "REJECTION_REASONS",
     "REPLIES",
@@ -46,9 +54,15 @@ __all__ = [
     "SINK_RECONNECTS",
     "SINK_REJECTED",
     "SINK_REJECTION_REASONS",
+    "SPARK_BATCHES",
+    "SPARK_BATCH_SECONDS",
+    "SPARK_CHECKPOINT_AGE",
+    "SPARK_GC",
+    "SPARK_HEAP_MAX",
+    "SPARK_HEAP_USED",
+    "SPARK_ROWS",
     "UNROUTED",
     "UNROUTED_REASONS",
-    "reference",
 ]
 
 FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "destination-unresolved", "too-large")
@@ -255,6 +269,97 @@ CONFIG_RELOAD_TIMESTAMP = Metric(
     (),
     "When that was, since 1970; the start counts as well.",
 )
+SPARK_BATCHES = Metric(
+    "jmsbridge_spark_batches_total",
+    Kind.COUNTER,
+    (),
+    "Batches that Spark has completed; in real-time mode intervals between two checkpoints.",
+)
+SPARK_BATCH_SECONDS = Metric(
+    "jmsbridge_spark_batch_duration_seconds",
+    Kind.GAUGE,
+    ("phase",),
+    "How long each phase of the last completed batch took, by Spark's own name of the phase; triggerExecution is the "
+    "whole.",
+)
+SPARK_ROWS = Metric(
+    "jmsbridge_spark_processed_rows_total",
+    Kind.COUNTER,
+    (),
+    "Journal records that Spark has read in completed batches.",
+)
+SPARK_CHECKPOINT_AGE = Metric(
+    "jmsbridge_spark_checkpoint_age_seconds",
+    Kind.GAUGE,
+    (),
+    "Since Spark last committed to its checkpoint, or since the query began: so much a recovery may have to read.",
+)
+SPARK_HEAP_USED = Metric(
+    "jmsbridge_spark_heap_used_bytes",
+    Kind.GAUGE,
+    (),
+    "Memory that the objects in Spark's JVM take, garbage included.",
+)
+SPARK_HEAP_MAX = Metric(
+    "jmsbridge_spark_heap_max_bytes",
+    Kind.GAUGE,
+    (),
+    "How much they may take.",
+)
+SPARK_GC = Metric(
+    "jmsbridge_spark_gc_seconds_total",
+    Kind.COUNTER,
+    (),
+    "Time that Spark's JVM has spent collecting garbage.",
+)
+RECOVERY_SECONDS = Metric(
+    "jmsbridge_recovery_duration_seconds",
+    Kind.GAUGE,
+    (),
+    "How long the last start of the query took to find out what the one before it had published.",
+)
+RECOVERY_SCANNED = Metric(
+    "jmsbridge_recovery_scanned_records_total",
+    Kind.COUNTER,
+    (),
+    "Records of destination topics read for that; 0 after a stop in good order.",
+)
+RECOVERY_PUBLISHED = Metric(
+    "jmsbridge_recovery_published_messages_total",
+    Kind.COUNTER,
+    (),
+    "Messages published by a recovery, because the run before it had left them out; routed messages count them, too.",
+)
+PROCESS_CPU = Metric(
+    "jmsbridge_process_cpu_seconds_total",
+    Kind.COUNTER,
+    ("component",),
+    "Processor time of a component's processes, its JVM or server included.",
+)
+PROCESS_MEMORY = Metric(
+    "jmsbridge_process_resident_memory_bytes",
+    Kind.GAUGE,
+    ("component",),
+    "Memory that they hold.",
+)
+PROCESS_FILES = Metric(
+    "jmsbridge_process_open_fds",
+    Kind.GAUGE,
+    ("component",),
+    "Files and connections that they have open.",
+)
+PROCESS_THREADS = Metric(
+    "jmsbridge_process_threads",
+    Kind.GAUGE,
+    ("component",),
+    "Their threads.",
+)
+PROCESS_START = Metric(
+    "jmsbridge_process_start_time_seconds",
+    Kind.GAUGE,
+    ("component",),
+    "When a component's process was started, since 1970.",
+)
 BUILD_INFO = Metric(
     "jmsbridge_build_info",
     Kind.GAUGE,
@@ -268,50 +373,9 @@ METRICS: tuple[Metric, ...] = (
     *(RECEIVED, JOURNALED, DUPLICATES, ACKNOWLEDGED, REJECTED, RECONNECTS),
     *(DELIVERED, SINK_REJECTED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER),
+    *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
+    *(RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),
+    *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),
     *(CONFIG_INFO, CONFIG_RELOAD_SUCCESS, CONFIG_RELOAD_TIMESTAMP, BUILD_INFO),
 )
 """All of them, in the order of the documentation."""
-
-
-def reference() -> str:
-    """The table as Markdown: the content of `docs/metrics.md`."""
-    rows = [f"| `{m.name}` | {m.kind} | {', '.join(f'`{x}`' for x in m.labels)} | {m.help} |" for m in METRICS]
-    bounds = ", ".join(f"{bound:g}" for bound in LATENCY_BUCKETS_SECONDS)
-    return _REFERENCE.format(rows="\n".join(rows), bounds=bounds)
-
-
-_REFERENCE = """\
-# Metrics
-
-Generated from `engine/telemetry/metrics.py` (`python -m engine.telemetry.metrics > docs/metrics.md`); a test keeps it
-current.
-
-`/metrics` on `http.address` serves the figures of all processes of the bridge, at most a few seconds old, in
-Prometheus' text format or in OpenMetrics. Counters start at 0 with their process: use `rate()` and `increase()`, which
-know that. Components are `router`, `source:NAME` (`source:NAME/2` for its second worker), `sink:NAME`, and the
-embedded `kafka`, `artemis` and `nats`. What a sink takes in as replies counts under the source `NAME.replies`.
-
-| Metric | Type | Labels | Meaning |
-|---|---|---|---|
-{rows}
-
-The buckets of the latency histogram end at {bounds} seconds and +Inf.
-
-Dead letters are counted by the bridge that leads, about every second; the figures are absent until all were read once.
-
-A router that runs on another machine than the sources (`run --only`) serves its own figures there.
-
-## For those who come from Confluent's JMS Bridge
-
-Its MBean `stream-jms-bridge-metrics[jms-bridge-id=router]` has three attributes:
-
-- `routing-latency-avg`: `jmsbridge_routing_latency_average_seconds`, of the last minute. Since the start it is
-  `jmsbridge_routing_latency_seconds_sum / jmsbridge_routing_latency_seconds_count`.
-- `routing-success-rate`, a number since the start: `sum(jmsbridge_routed_messages_total)`. A rate is
-  `sum(rate(jmsbridge_routed_messages_total[1m]))`.
-- `routing-failure-rate`, a number since the start: `sum(jmsbridge_failed_messages_total)`. A rate is
-  `sum(rate(jmsbridge_failed_messages_total[1m]))`.
-"""
-
-if __name__ == "__main__":
-    print(reference(), end="")

@@ -22,9 +22,19 @@ from engine.embedded import free_ports
 from engine.telemetry.metrics import METRICS, Kind
 from tests.integration.bridge_process import ROOT, Bridge, configuration, wait
 
-DASHBOARD = ROOT / "grafana/dashboards/overview.json"
-PANELS = [panel for panel in json.loads(DASHBOARD.read_text())["panels"] if panel["type"] != "row"]
-CHOICES = json.loads(DASHBOARD.read_text())["templating"]["list"]
+DASHBOARDS = {file.stem: json.loads(file.read_text()) for file in (ROOT / "grafana/dashboards").glob("*.json")}
+PANELS = {
+    f"{name}: {panel['title']}": panel
+    for name, dashboard in sorted(DASHBOARDS.items())
+    for panel in dashboard["panels"]
+    if panel["type"] != "row"
+}
+CHOICES = {
+    choice["query"]: choice
+    for _, dashboard in sorted(DASHBOARDS.items())
+    for choice in dashboard["templating"]["list"]
+    if choice["type"] == "query"
+}
 SINK = """\
 sink.jms.type=stomp
 routes.copies.in.include=region = 'copy'
@@ -121,11 +131,11 @@ def prometheus(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iter
         server.end()
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+@pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
 def test_no_panel_is_empty(prometheus: Prometheus, panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
-        expression = target["expr"].replace("$__rate_interval", "10s")
-        expression = re.sub(r"\$(instance|route|source)", ".*", expression)
+        expression = re.sub(r"\$__(rate_interval|range)", "10s", target["expr"])
+        expression = re.sub(r"\$(instance|route|source|sink)", ".*", expression)
         assert "$" not in expression
         result = prometheus.query(expression)
         assert result, expression
@@ -134,7 +144,7 @@ def test_no_panel_is_empty(prometheus: Prometheus, panel: dict[str, Any]) -> Non
             assert all(series["metric"].get(name) for series in result), (name, result)
 
 
-@pytest.mark.parametrize("choice", [c for c in CHOICES if c["type"] == "query"], ids=lambda choice: choice["name"])
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=lambda choice: choice["name"])
 def test_every_choice_of_the_dashboard_has_values(prometheus: Prometheus, choice: dict[str, Any]) -> None:
     match = re.fullmatch(r"label_values\((.*), (\w+)\)", choice["query"])
     assert match
@@ -160,6 +170,19 @@ def test_nothing_is_scraped_that_the_table_does_not_have(prometheus: Prometheus)
     assert {name for name in names if not name.startswith("jmsbridge_")} <= {"up"} | {
         name for name in names if name.startswith("scrape_")
     }
+
+
+def test_batches_and_processes_have_figures_that_make_sense(prometheus: Prometheus, bridge: Bridge) -> None:
+    wait(lambda: bridge.metric("jmsbridge_spark_batches_total") > 1)
+    wait(lambda: bridge.metric("jmsbridge_spark_processed_rows_total") > 100)
+    text = bridge.get("/metrics")[1]
+    assert re.search(r'jmsbridge_spark_batch_duration_seconds\{phase="addBatch"\} [1-9]', text)
+    assert 0 <= bridge.metric("jmsbridge_spark_checkpoint_age_seconds") < 60
+    used, most = (bridge.metric(f"jmsbridge_spark_heap_{name}_bytes") for name in ("used", "max"))
+    assert 10_000_000 < used < most
+    (router,) = prometheus.query('jmsbridge_process_resident_memory_bytes{component="router"}')
+    assert float(router["value"][1]) > used
+    assert prometheus.query('rate(jmsbridge_process_cpu_seconds_total{component="router"}[10s]) > 0')
 
 
 def test_figures_are_at_most_fifteen_seconds_old(prometheus: Prometheus, bridge: Bridge) -> None:

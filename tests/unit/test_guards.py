@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.reference import reference as cli_reference
-from engine.telemetry import metrics
+from engine.telemetry.reference import reference as metrics_reference
 from routes.config import lint
 from routes.config import reference as configuration_reference
 
@@ -320,7 +320,7 @@ def test_the_shipped_configuration_has_no_fault_and_no_warning() -> None:
     ("page", "made", "by"),
     [
         ("configuration.md", configuration_reference, "routes.config"),
-        ("metrics.md", metrics.reference, "engine.telemetry.metrics"),
+        ("metrics.md", metrics_reference, "engine.telemetry.reference"),
         ("cli.md", cli_reference, "engine.cli.reference"),
     ],
 )

@@ -12,15 +12,23 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.dead_letters.backlog import OTHER, Backlog, Census
 from engine.telemetry.exposition import Merged
-from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, RouterMetrics, SinkMetrics, SourceMetrics
+from engine.telemetry.meters import (
+    BridgeMetrics,
+    DeadLetterMetrics,
+    RouterMetrics,
+    SinkMetrics,
+    SourceMetrics,
+    SparkMetrics,
+)
 from engine.telemetry.metrics import (
     DEAD_LETTER_REASONS,
     FAILURE_REASONS,
     LATENCY_BUCKETS_SECONDS,
     METRICS,
     UNROUTED_REASONS,
-    reference,
 )
+from engine.telemetry.processes import ProcessMetrics
+from engine.telemetry.reference import reference
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config import loads
 from routes.model import Config
@@ -66,11 +74,13 @@ def everything(config: Config) -> CollectorRegistry:
     """What `/metrics` shows of a bridge: each process has figures of its own."""
     router, source, sink, bridge = (CollectorRegistry() for _ in range(4))
     RouterMetrics(router, config).connection(up=True)
+    SparkMetrics(router)
     SourceMetrics(source, "jms", "source:jms")
     SinkMetrics(sink, "nats", "sink:nats")
     supervisor = BridgeMetrics(bridge, ["router"], "0.1", "4.2")
     supervisor.leader(leads=True)
     supervisor.configuration("0123456789abcdef", success=True, time_seconds=1.0)
+    ProcessMetrics(bridge, dict)
     census = Census("dead", reachable=True, open=Backlog(DEAD_LETTER_REASONS).open, quarantined=0)
     DeadLetterMetrics(bridge, lambda: census)
     board = StatusBoard(["router", "source:jms", "sink:nats"])
@@ -215,12 +225,12 @@ def test_promtool_finds_nothing_to_improve(config: Config, promtool: str) -> Non
 
 def test_the_documentation_is_current() -> None:
     assert (ROOT / "docs/metrics.md").read_text() == reference(), (
-        "run: python -m engine.telemetry.metrics > docs/metrics.md"
+        "run: python -m engine.telemetry.reference > docs/metrics.md"
     )
 
 
 def test_the_module_prints_the_documentation() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "engine.telemetry.metrics"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "engine.telemetry.reference"], capture_output=True, text=True, check=True
     )
     assert done.stdout == reference()

@@ -61,7 +61,7 @@ def draw(
 
 
 def number(
-    title: str, description: str, unit: str, query: str, *, limits: Sequence[tuple[float, str]] = (), span: int = 3
+    title: str, description: str, unit: str, query: str, *, limits: Sequence[tuple[float, str]] = (), span: int = 6
 ) -> stat.Panel:
     """One figure with its recent course; `limits` are the values from which it changes colour."""
     steps = [model.Threshold(value=None, color="green")]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
-from panels import draw, on_off, versions
+
+from boards.panels import draw, on_off, versions
 
 __all__ = ["processes"]
 
@@ -12,13 +13,6 @@ def processes(board: dashboard.Dashboard) -> None:
     """Adds it."""
     board.with_row(dashboard.Row("Processes"))
     board.with_panel(
-        on_off(
-            "Components",
-            "Whether each process of the bridge runs and is ready.",
-            'max by (component) (jmsbridge_component_up{instance=~"$instance"})',
-            "{{component}}",
-        )
-    ).with_panel(
         on_off(
             "Leader",
             "Which bridge of those with one id is at work; the others stand by.",

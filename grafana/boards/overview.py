@@ -1,0 +1,147 @@
+"""Is it healthy, how late is it, how much comes through, what fails: all on one screen, first things first."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
+
+from boards.frame import frame
+from boards.panels import draw, number, on_off
+
+__all__ = ["overview"]
+
+_BRIDGE = 'instance=~"$instance"'
+
+
+def overview() -> Dashboard:
+    """The one to keep open."""
+    board = frame(
+        "overview", "JMS bridge", "Messages from JMS sources through the journal and the routes to where they belong."
+    )
+    _health(board)
+    _traffic(board)
+    _delay(board)
+    _faults(board)
+    return board
+
+
+def _health(board: Dashboard) -> None:
+    bad_from_one = [(1.0, "red")]
+    board.with_row(Row("Healthy?")).with_panel(
+        number(
+            "Components not ready",
+            "Processes of the bridge that are not ready now. /ready names each and says why.",
+            "none",
+            f"sum(1 - jmsbridge_component_up{{{_BRIDGE}}})",
+            limits=bad_from_one,
+        )
+    ).with_panel(
+        number(
+            "Connections down",
+            "Connections to JMS brokers and Kafka that are down now.",
+            "none",
+            f"sum(1 - jmsbridge_connection_up{{{_BRIDGE}}})",
+            limits=bad_from_one,
+        )
+    ).with_panel(
+        number(
+            "Open dead letters",
+            "Messages that wait for a person: `jms-bridge dlt list`.",
+            "short",
+            f"sum(jmsbridge_dead_letters{{{_BRIDGE}}})",
+            limits=[(1, "orange")],
+        )
+    ).with_panel(
+        number(
+            "Oldest unrouted",
+            "Age of the oldest journal record that is not routed yet.",
+            "s",
+            f"max(jmsbridge_journal_lag_seconds{{{_BRIDGE}}})",
+            limits=[(60, "orange"), (300, "red")],
+        )
+    ).with_panel(
+        on_off(
+            "Components",
+            "Whether each process of the bridge runs and is ready.",
+            f"max by (component) (jmsbridge_component_up{{{_BRIDGE}}})",
+            "{{component}}",
+            span=24,
+        )
+    )
+
+
+def _traffic(board: Dashboard) -> None:
+    steps = {
+        "received": "source_received_messages_total",
+        "routed": "routed_messages_total",
+        "delivered by sinks": "sink_delivered_messages_total",
+    }
+    board.with_row(Row("How much?")).with_panel(
+        draw(
+            "Messages",
+            "Per second: delivered by the brokers, sent to destination topics (once for each route), and confirmed by "
+            "the systems behind sinks.",
+            "mps",
+            *((f"sum(rate(jmsbridge_{name}{{{_BRIDGE}}}[$__rate_interval]))", step) for step, name in steps.items()),
+        )
+    ).with_panel(
+        draw(
+            "Routed by topic",
+            "Messages per second that each destination topic gets from the bridge.",
+            "mps",
+            (f"sum by (topic) (rate(jmsbridge_routed_messages_total{{{_BRIDGE}}}[$__rate_interval]))", "{{topic}}"),
+            stacked=True,
+        )
+    )
+
+
+def _delay(board: Dashboard) -> None:
+    bucket = f"jmsbridge_routing_latency_seconds_bucket{{{_BRIDGE}}}"
+    quantiles = [
+        (f"histogram_quantile({share}, sum by (le) (rate({bucket}[$__rate_interval])))", name)
+        for share, name in ((0.5, "median"), (0.99, "p99"))
+    ]
+    board.with_row(Row("How late?")).with_panel(
+        draw("Routing latency", "From arrival in the journal to routing.", "s", *quantiles, span=8)
+    ).with_panel(
+        draw(
+            "Journal lag",
+            "Journal records not routed yet. Growth means that more comes in than the router takes, or that it stands.",
+            "short",
+            (f"sum by (partition) (jmsbridge_journal_lag_records{{{_BRIDGE}}})", "partition {{partition}}"),
+            stacked=True,
+            span=8,
+        )
+    ).with_panel(
+        draw(
+            "Waiting for sinks",
+            "Routed messages that the system behind a sink has not confirmed yet. Growth means that it is slow or "
+            "gone.",
+            "short",
+            (f"max by (component) (jmsbridge_sink_lag_records{{{_BRIDGE}}})", "{{component}}"),
+            span=8,
+        )
+    )
+
+
+def _faults(board: Dashboard) -> None:
+    board.with_row(Row("What fails?")).with_panel(
+        draw(
+            "Failed messages",
+            "Per second, by route and reason. A route `-` stands for messages that none wanted.",
+            "mps",
+            (
+                f"sum by (route, reason) (rate(jmsbridge_failed_messages_total{{{_BRIDGE}}}[$__rate_interval]))",
+                "{{route}}: {{reason}}",
+            ),
+        )
+    ).with_panel(
+        draw(
+            "Restarts",
+            "Processes per second that died and were started again.",
+            "short",
+            (
+                f"sum by (component) (rate(jmsbridge_component_restarts_total{{{_BRIDGE}}}[$__rate_interval]))",
+                "{{component}}",
+            ),
+        )
+    )

@@ -1,0 +1,65 @@
+"""Figures of processes, of real ones."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry
+
+from engine.telemetry.processes import SUPERVISOR, ProcessMetrics
+
+_FAMILY = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']); print(flush=True); input()"
+
+
+@contextmanager
+def family() -> Iterator[int]:
+    """A process that leads a session, and its child."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.stdout.read()  # both have it, and it ends with the second
+
+
+def figures(leaders: Mapping[str, int]) -> Mapping[tuple[str, str], float]:
+    """By metric and component."""
+    registry = CollectorRegistry()
+    ProcessMetrics(registry, lambda: leaders)
+    samples = [sample for family in registry.collect() for sample in family.samples]
+    return {(each.name.removeprefix("jmsbridge_process_"), each.labels["component"]): each.value for each in samples}
+
+
+def test_a_component_is_all_processes_of_its_session() -> None:
+    with family() as leader:
+        found = figures({"router": leader})
+        alone = figures({})
+    assert found["threads", "router"] == 2
+    assert found["open_fds", "router"] >= 6
+    assert found["resident_memory_bytes", "router"] > 2_000_000
+    assert found["cpu_seconds_total", "router"] >= 0
+    assert 0 <= time.time() - found["start_time_seconds", "router"] < 60
+    assert {component for _, component in alone} == {SUPERVISOR}
+
+
+def test_the_supervisor_is_itself_alone() -> None:
+    with family():
+        found = figures({})
+    assert found["cpu_seconds_total", SUPERVISOR] > 0
+    assert 0 < found["resident_memory_bytes", SUPERVISOR] < 4_000_000_000
+
+
+def test_a_component_that_has_ended_has_no_figures() -> None:
+    with family() as leader:
+        pass
+    assert {component for _, component in figures({"router": leader})} == {SUPERVISOR}
