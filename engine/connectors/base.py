@@ -25,6 +25,7 @@ __all__ = [
     "NotConnectedError",
     "Outcome",
     "Outgoing",
+    "Placed",
     "Redelivery",
     "RefusedError",
     "Sink",
@@ -44,6 +45,8 @@ class Delivery:
     """Bytes of the body as it was sent, where it was too large to keep and `message.body` is only its beginning."""
     fault: str | None = None
     """Why it cannot be read as its source should; `message.body` then is what came, of type bytes. One line."""
+    is_past: bool = False
+    """Whether it was acknowledged long ago, and its system has forgotten that: to be acknowledged, nothing else."""
 
 
 @immutable
@@ -149,6 +152,24 @@ class Source(Protocol):
         """Ends the connection; deliveries not acknowledged go back. Never raises, may be called at any time.
 
         Where the connection still works it returns only when the broker has taken all acknowledgements; True if so.
+        """
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """A source whose system counts its messages and knows up to which all are acknowledged, but may forget that."""
+
+    def place(self) -> str:
+        """That, as a text for `recall`; empty where there is no such thing.
+
+        Raises:
+            NotConnectedError: the connection is gone.
+        """
+
+    def recall(self, notes: Sequence[str]) -> None:
+        """What `place` said before, on this or other connections, the latest of each worker.
+
+        Deliveries from here on that were acknowledged by then are `Delivery.is_past`.
         """
 
 

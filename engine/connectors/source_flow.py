@@ -91,7 +91,9 @@ class Flow:
             if delivery is None:
                 return self._acknowledge()
             self._received += 1
-            if self._repeats is not None and self._repeats.suspects(delivery.message):
+            if delivery.is_past:
+                self._pass_over(delivery)
+            elif self._repeats is not None and self._repeats.suspects(delivery.message):
                 self._examine(self._repeats, delivery)
             else:
                 self._take(delivery)
@@ -117,7 +119,9 @@ class Flow:
         batch = [delivery, *self._collect()]
         repeats.look()
         for each in batch:
-            if not (repeats.suspects(each.message) and self._leave_out(repeats, each)):
+            if each.is_past:
+                self._pass_over(each)
+            elif not (repeats.suspects(each.message) and self._leave_out(repeats, each)):
                 self._take(each)
 
     def _collect(self) -> Iterator[Delivery]:
@@ -135,12 +139,15 @@ class Flow:
         """Whether the journal has it: then it only needs to be acknowledged, in its turn."""
         if delivery.fault is not None or delivery.size is not None or not repeats.knows(delivery.message):
             return False
+        self._pass_over(delivery)
+        return True
+
+    def _pass_over(self, delivery: Delivery) -> None:
         waiting = _Waiting(self, delivery.token)
         self._waiting.append(waiting)
         waiting.settled(None)
         self._metrics.duplicate()
         self._duplicates += 1
-        return True
 
     def settle(self) -> None:
         """Waits until the journal has all that was read, and acknowledges it."""

@@ -14,7 +14,7 @@ import structlog
 
 from engine.connectors import SOURCES
 from engine.connectors.back_off import BackOff
-from engine.connectors.base import Committing, NotConnectedError, Transactional
+from engine.connectors.base import Committing, NotConnectedError, Placed, Transactional
 from engine.connectors.redelivery.bookmarks import Bookmarks
 from engine.connectors.redelivery.patience import Patience, StoppedError
 from engine.connectors.redelivery.repeats import Repeats
@@ -125,6 +125,8 @@ class SourceLoop:
                 repeats.begin()
                 self._ready()
             self._flow(flow, journal, stop)
+            if repeats is not None and flow.is_settled:
+                repeats.settle()
         finally:
             journal.close()
             # Only now: closing confirms what was on its way.
@@ -144,9 +146,9 @@ class SourceLoop:
         if self._bookmarks is None:
             self._bookmarks = Bookmarks(self._config, self._worker.source, self._worker.number, self._worker.workers)
         tail = Tail(self._config, self._worker.source, self._bookmarks.consumer, self._reading)
-        return Repeats(
-            self._bookmarks, tail, Patience(self._config, stop, self._source.tend, self._stalled), redelivery
-        )
+        patience = Patience(self._config, stop, self._source.tend, self._stalled)
+        placed = self._source if isinstance(self._source, Placed) else None
+        return Repeats(self._bookmarks, tail, patience, redelivery, placed)
 
     def _flow(self, flow: Flow, journal: Journal, stop: Event) -> None:
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.connectors.nats.connection import Connection
     from routes.model import SourceConfig
 
-__all__ = ["API", "ApiError", "Consumer", "ask", "ensure_consumer", "ensure_stream"]
+__all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "ensure_consumer", "ensure_stream"]
 
 API = "$JS.API"
 
@@ -60,6 +60,8 @@ class Consumer:
     """A durable pull consumer, as the server has it."""
 
     name: str
+    created: str
+    """When, in the server's words."""
     ack_wait_seconds: float
     max_batch: int | None
     """Messages that may be asked for at once; None: no limit."""
@@ -99,19 +101,33 @@ def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str
     where = f"source '{source.name}': stream '{source.stream}' at {connection.url}"
     try:
         _check_subjects(connection, source, where)
-        config = _find(connection, source, name) or _make(connection, source, name)
+        found = _find(connection, source, name) or _make(connection, source, name)
     except NoRespondersError as error:
         raise HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}") from error
     except ApiError as error:
         raise _translated(error, source, where, key) from error
+    config = found["config"]
     _check_consumer(config, source, name, where)
     return Consumer(
         name,
+        str(found["created"]),
         config.get("ack_wait", 0) / _NANOSECONDS or _ACK_WAIT_SECONDS,
         config.get("max_batch") or None,
         config.get("max_bytes") or None,
         config.get("max_expires", 0) / _NANOSECONDS or None,
     )
+
+
+def acknowledged(connection: Connection, stream: str, consumer: str) -> int:
+    """The sequence up to which all messages of a stream are acknowledged by a consumer.
+
+    Raises:
+        NotConnectedError: JetStream does not tell.
+    """
+    try:
+        return int(ask(connection, f"CONSUMER.INFO.{stream}.{consumer}")["ack_floor"]["stream_seq"])
+    except (ApiError, NoRespondersError, KeyError) as error:
+        raise connection.fail(f"JetStream says of the consumer: {error or 'nothing'}") from error
 
 
 def ensure_stream(connection: Connection, name: str, subject: str) -> str:
@@ -177,7 +193,7 @@ def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
 
 def _find(connection: Connection, source: SourceConfig, name: str) -> dict[str, Any] | None:
     try:
-        return dict(ask(connection, f"CONSUMER.INFO.{source.stream}.{name}")["config"])
+        return ask(connection, f"CONSUMER.INFO.{source.stream}.{name}")
     except ApiError as error:
         if error.err_code == _NO_CONSUMER:
             return None
@@ -201,7 +217,7 @@ def _make(connection: Connection, source: SourceConfig, name: str) -> dict[str, 
     }
     # Of workers that start at the same time the second makes the same again, which is no error.
     body = {"stream_name": source.stream, "config": config}
-    return dict(ask(connection, f"CONSUMER.DURABLE.CREATE.{source.stream}.{name}", body)["config"])
+    return ask(connection, f"CONSUMER.DURABLE.CREATE.{source.stream}.{name}", body)
 
 
 def _check_consumer(config: Mapping[str, Any], source: SourceConfig, name: str, where: str) -> None:

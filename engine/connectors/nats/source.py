@@ -101,6 +101,15 @@ class NatsSource:
             self._connection.check()
             self._stream.tend()
 
+    def place(self) -> str:
+        """See `Placed`; nothing for plain subscriptions."""
+        return self._stream.place() if self._stream is not None else ""
+
+    def recall(self, notes: Sequence[str]) -> None:
+        """See `Placed`."""
+        if self._stream is not None:
+            self._stream.recall(notes)
+
     def close(self) -> bool:
         """Leaves in order: acknowledgements are with the server, and what is open is given back to it."""
         in_order = self._connection.leave(self._feed.leave)
@@ -110,9 +119,10 @@ class NatsSource:
 
     def _delivery(self, incoming: Incoming, token: object) -> Delivery:
         facts = stored(incoming.reply) if token is not None else None
+        is_past = self._stream is not None and facts is not None and self._stream.is_past(facts)
         message, fault = to_message(incoming, facts, self._source.format, self._source.name, self._default)
-        if fault is None:
-            return Delivery(message, token)
+        if fault is None or is_past:
+            return Delivery(message, token, is_past=is_past)
         if not fault.body_only:
             return Delivery(message, token, fault=fault.why)
         now = time.monotonic()

@@ -14,13 +14,15 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from engine.connectors.nats.headers import parse, status
-from engine.connectors.nats.jetstream import API, Consumer, ensure_consumer
-from engine.connectors.nats.message import Incoming
+from engine.connectors.nats.jetstream import API, Consumer, acknowledged, ensure_consumer
+from engine.connectors.nats.message import Incoming, stored
+from engine.connectors.nats.place import Place, furthest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engine.connectors.nats.connection import Connection
+    from engine.connectors.nats.message import Stored
     from routes.model import SourceConfig
 
 __all__ = ["Stream"]
@@ -70,6 +72,8 @@ class Stream:
         self._silent_at = 0.0
         self._prolonged_at = 0.0
         self._last_open = _NO_SEQUENCE
+        self._acknowledged_ms = 0
+        self._past: Place | None = None
 
     def start(self) -> None:
         """Finds or makes the consumer on a new connection, and asks for messages."""
@@ -123,10 +127,27 @@ class Stream:
             self._open.pop(sequence, None)
             newer.add(sequence)
             replies.append(token)
+        if replies and (last := stored(replies[-1].decode("utf-8", "replace"))):
+            self._acknowledged_ms = max(self._acknowledged_ms, last.milliseconds)
         if len(newer) > _REMEMBERED:
             older.clear()
             self._done = (older, newer)
         self._connection.send(_lines(replies, b""))
+
+    def place(self) -> str:
+        """How far the consumer is, for a later `recall`. Raises `NotConnectedError`."""
+        assert self._consumer is not None
+        floor = acknowledged(self._connection, self._source.stream or "", self._consumer.name)
+        return str(Place(self._consumer.created, floor, self._acknowledged_ms))
+
+    def recall(self, notes: Iterable[str]) -> None:
+        """What `place` has said before, on any connection."""
+        assert self._consumer is not None
+        self._past = furthest(notes, self._consumer.created)
+
+    def is_past(self, message: Stored) -> bool:
+        """Whether the server had counted a message as acknowledged, and has forgotten that."""
+        return self._past is not None and self._past.covers(message)
 
     def tend(self) -> None:
         """Prolongs what has been open for long, and asks again where a request got lost. To be called often."""

@@ -56,6 +56,9 @@ class Bookmarks:
         self._partitions: tuple[int, ...] = ()
         self._has_own = False
         self._writing = False
+        self.notes: list[str] = []
+        """What workers have noted beside their positions, as of `starts`."""
+        self._note = ""
         self._wanted: Mapping[int, int] = {}
         self._kept: Mapping[int, int] = {}
         self._kept_at = 0.0
@@ -88,7 +91,9 @@ class Bookmarks:
 
     def starts(self, patience: Patience) -> dict[int, int] | None:
         """The least position of any worker in each partition, 0 where one has none; None if no worker has any."""
+        self.notes = []
         own = self._positions(self.consumer, patience)
+        self._note = self._note or next(iter(self.notes), "")
         self._has_own = bool(own)
         every = [own]
         for group in sorted((self._present | self._former) - {self._group}):
@@ -99,14 +104,22 @@ class Bookmarks:
             return None
         return {partition: min(each.get(partition, 0) for each in known) for partition in self._partitions}
 
-    def keep(self, positions: Mapping[int, int]) -> None:
-        """From there on this worker may have something in doubt. What does not get through is repeated by `tend`."""
+    def keep(self, positions: Mapping[int, int], note: str = "") -> None:
+        """From there on this worker may have something in doubt. What does not get through is repeated by `tend`.
+
+        `note` is what `note` takes.
+        """
         self._wanted = dict(positions)
+        self.note(note)
         self.tend()
         if self._worker == 1 and self._former:
             # What they had has come to others by now. Where deleting is not allowed, Kafka forgets them in time.
             self._admin.delete_consumer_groups(sorted(self._former), request_timeout=ANSWER_SECONDS)
             self._former = set()
+
+    def note(self, note: str) -> None:
+        """What is kept beside the next position; an empty one leaves what there is."""
+        self._note = note or self._note
 
     def keep_first(self, positions: Mapping[int, int]) -> None:
         """The first position of a worker that has none yet."""
@@ -136,7 +149,10 @@ class Bookmarks:
         is_old = time.monotonic() - self._kept_at > _REPEATED_SECONDS
         if self._writing or not self._wanted or (self._wanted == self._kept and not is_old):
             return
-        places = [TopicPartition(self._topic, partition, offset) for partition, offset in self._wanted.items()]
+        places = [
+            TopicPartition(self._topic, partition, offset, metadata=self._note)
+            for partition, offset in self._wanted.items()
+        ]
         self._kept, self._kept_at, self._writing = self._wanted, time.monotonic(), True
         self.consumer.commit(offsets=places, asynchronous=True)
 
@@ -157,6 +173,7 @@ class Bookmarks:
     def _positions(self, consumer: Consumer, patience: Patience) -> dict[int, int]:
         places = [TopicPartition(self._topic, partition) for partition in self._partitions]
         found = patience.result(partial(consumer.committed, places, timeout=_SLICE_SECONDS))
+        self.notes += {place.metadata for place in found if place.metadata}
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
     def _consumer(self, group: str) -> Consumer:

@@ -8,11 +8,13 @@ had it before.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
 from confluent_kafka import KafkaException
 
+from engine.connectors.base import NotConnectedError
 from engine.connectors.redelivery.clean import CleanEnds
 from engine.connectors.redelivery.known import Known
 from engine.connectors.redelivery.order import Order
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import ListOffsetsResultInfo
 
-    from engine.connectors.base import Redelivery
+    from engine.connectors.base import Placed, Redelivery
     from engine.connectors.redelivery.bookmarks import Bookmarks
     from engine.connectors.redelivery.patience import Patience
     from engine.connectors.redelivery.tail import Tail
@@ -39,8 +41,17 @@ _log = structlog.get_logger(__name__)
 class Repeats:
     """For one thread. Waiting for Kafka raises what `Patience.answers` does."""
 
-    def __init__(self, bookmarks: Bookmarks, tail: Tail, patience: Patience, redelivery: Redelivery) -> None:
+    def __init__(
+        self,
+        bookmarks: Bookmarks,
+        tail: Tail,
+        patience: Patience,
+        redelivery: Redelivery,
+        placed: Placed | None = None,
+    ) -> None:
+        """`placed` is the source, if it is one."""
         self._bookmarks = bookmarks
+        self._placed = placed
         self._tail = tail
         self._patience = patience
         self._known = Known()
@@ -59,6 +70,8 @@ class Repeats:
         self._bookmarks.find(self._patience)
         ends = self._bookmarks.ends(self._patience)
         starts = self._bookmarks.starts(self._patience) if any(ends.values()) else None
+        if self._placed is not None:
+            self._placed.recall(self._bookmarks.notes)
         self._read(starts or {}, ends)
         if starts is None:
             # So that nobody has to read again what is before the first record of this source.
@@ -96,7 +109,11 @@ class Repeats:
         self._read(starts, ends)
 
     def tend(self, received: int, acknowledged: int) -> None:
-        """Brings the position forward. To be called often, with the counts of this connection."""
+        """Brings the position forward. To be called often, with the counts of this connection.
+
+        Raises:
+            NotConnectedError: the broker on the other side is gone.
+        """
         now = time.monotonic()
         if now < self._look_at:
             return
@@ -104,11 +121,17 @@ class Repeats:
         self._mark(received, now)
         self._clean.acknowledged(acknowledged, now)
         if (due := self._clean.due(now)) is not None:
-            self._bookmarks.keep(due)
+            self._bookmarks.keep(due, self._placed.place() if self._placed else "")
             if all(due.get(partition, 0) >= end for partition, end in self._read_to.items()):
                 # All that could come again has come.
                 self._known.clear()
         self._bookmarks.tend()
+
+    def settle(self) -> None:
+        """Everything is acknowledged, and the connection is still there."""
+        if self._placed is not None:
+            with suppress(NotConnectedError):
+                self._bookmarks.note(self._placed.place())
 
     def finish(self) -> None:
         """Everything is acknowledged, and the broker has taken it: nothing is in doubt."""
