@@ -25,7 +25,7 @@ trace; the exit code tells its kind:
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | `test`: a test failed; `diff`: the files differ; else unforeseen, and `JMS_BRIDGE_DEBUG=1` shows where |
+| 1 | `test` has failed; `diff`: files differ; `status`: not ready; else unforeseen, `JMS_BRIDGE_DEBUG=1` shows where |
 | 2 | the configuration has faults, or a file with tests |
 | 3 | this machine cannot run it: Java, a port in use, a missing file |
 | 4 | a broker refuses: topic missing or invalid, not authorised, message too large |

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member
+from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member, sink_group
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
 from engine.message import Record
@@ -106,7 +106,7 @@ class Egress:
         session_ms = max(SESSION_MS, int(settle_seconds * 1000) + HEARTBEAT_MS)
         settings = librdkafka(config, "consumer") | {
             "auto.offset.reset": "earliest",
-            **member(f"{config.bridge_id}.sink.{sink.name}", self._on_error, session_ms),
+            **member(sink_group(config, sink.name), self._on_error, session_ms),
         }
         self._consumer = Consumer(settings)
         self._consumer.subscribe([self._topic], on_revoke=self._on_revoke, on_lost=self._on_revoke)

@@ -9,7 +9,9 @@ from confluent_kafka import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["HEARTBEAT_MS", "REFUSED", "SESSION_MS", "member"]
+    from routes.model import Config
+
+__all__ = ["HEARTBEAT_MS", "REFUSED", "SESSION_MS", "member", "sink_group"]
 
 SESSION_MS = 6_000
 """The shortest that brokers allow by default: for so long a killed member's partitions wait for the next one."""
@@ -21,6 +23,11 @@ REFUSED: Mapping[int, str] = {
     KafkaError._AUTHENTICATION: "the login is refused; check kafka.sasl.*",
 }
 """What no other try can change, and what to do about it."""
+
+
+def sink_group(config: Config, sink: str) -> str:
+    """The group of the workers of a sink."""
+    return f"{config.bridge_id}.sink.{sink}"
 
 
 def member(group: str, on_error: Callable[[KafkaError], None], session_ms: int = SESSION_MS) -> dict[str, Any]:

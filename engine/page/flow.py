@@ -17,8 +17,8 @@ from engine.telemetry.status import State
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.page.samples import Traffic
     from engine.page.view import View
+    from engine.telemetry.readings import Traffic
     from engine.telemetry.status import Status
     from routes.model import Config, Route
 

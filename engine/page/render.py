@@ -10,7 +10,6 @@ import re
 import time
 from datetime import UTC, datetime
 from importlib import metadata
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,6 +18,7 @@ from starlette.responses import HTMLResponse
 
 from engine.page.forms import signature
 from engine.page.view import Tone
+from engine.telemetry import amounts
 from engine.telemetry.http_login import LOGIN
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ HEADERS = {
 }
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-_THOUSAND = 1000.0
-_UNKNOWN = "\N{EN DASH}"
 
 
 def render(request: Request, view: View, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -72,43 +69,6 @@ def as_text(value: bytes | None) -> str | None:
         return None
 
 
-def _number(value: float | None) -> str:
-    """`1,234`; a dash where nothing is known, as everywhere here."""
-    return _UNKNOWN if value is None or isnan(value) else f"{value:,.0f}"
-
-
-def _rate(value: float | None) -> str:
-    if value is None:
-        return _UNKNOWN
-    if value == 0:
-        return "0/s"
-    if value < 0.1:
-        return "< 0.1/s"
-    if value < 10:
-        return f"{value:.1f}/s"
-    return f"{value:,.0f}/s" if value < 100_000 else f"{value / _THOUSAND:,.0f}k/s"
-
-
-def _duration(seconds: float | None) -> str:
-    """`3 min 5 s`, of which people want the first two."""
-    if seconds is None or isnan(seconds):
-        return _UNKNOWN
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    left, parts = round(seconds), []
-    for unit, size in _UNITS:
-        if left >= size:
-            parts.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(parts[:2])
-
-
-def _bytes(count: int) -> str:
-    if count < 1024:
-        return f"{count} B"
-    return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
-
-
 def _iso(milliseconds: float) -> str:
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
@@ -122,7 +82,7 @@ def _ago(milliseconds: float | None) -> Markup:
     if milliseconds is None or milliseconds < 0:
         return Markup("&ndash;")
     seconds = max(time.time() - milliseconds / 1000, 0.0)
-    told = "just now" if seconds < 1 else f"{_duration(seconds)} ago"
+    told = "just now" if seconds < 1 else f"{amounts.duration(seconds)} ago"
     return Markup('<time title="{0}" datetime="{0}">{1}</time>').format(_iso(milliseconds), told)
 
 
@@ -139,7 +99,7 @@ def _value(value: bytes | None, limit: int = 4096) -> Markup:
     shown = _printable(text[:limit]) if text is not None else value[: limit // 2].hex(" ")
     cut = len(text) > limit if text is not None else len(value) > limit // 2
     kind = "" if text is not None else Markup('<span class="badge">hex</span> ')
-    rest = Markup(' <span class="muted">… {} in all</span>').format(_bytes(len(value))) if cut else ""
+    rest = Markup(' <span class="muted">… {} in all</span>').format(amounts.size(len(value))) if cut else ""
     return Markup("{}{}{}").format(kind, shown, rest)
 
 
@@ -154,10 +114,10 @@ _templates = Environment(
 )
 _templates.globals["tones"] = Tone
 _templates.filters |= {
-    "number": _number,
-    "rate": _rate,
-    "duration": _duration,
-    "bytes": _bytes,
+    "number": amounts.number,
+    "rate": amounts.rate,
+    "duration": amounts.duration,
+    "bytes": amounts.size,
     "ago": _ago,
     "iso": _iso,
     "printable": _printable,

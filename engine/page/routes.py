@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from engine.page.samples import Reading
     from engine.page.view import View
+    from engine.telemetry.readings import Reading
 
 __all__ = ["routes"]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
@@ -26,15 +25,14 @@ from engine.telemetry.metrics import (
     SINK_REJECTED,
     UNROUTED,
 )
+from engine.telemetry.readings import Reading, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from prometheus_client.registry import CollectorRegistry
 
-    from engine.telemetry.figures import Metric
-
-__all__ = ["INTERVAL_SECONDS", "Reading", "Samples", "Traffic"]
+__all__ = ["INTERVAL_SECONDS", "Samples"]
 
 INTERVAL_SECONDS = 5.0
 _OVER_SECONDS = 15.0
@@ -47,52 +45,6 @@ _READ = frozenset(
         *(ROUTED, SINK_LAG, SINK_REJECTED, UNROUTED),
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The figures at one moment."""
-
-    time: float
-    """Seconds of a clock that only goes forward."""
-    values: Mapping[str, tuple[tuple[Mapping[str, str], float], ...]] = field(default_factory=dict)
-    """By metric its series: labels and value."""
-
-    def by(self, metric: Metric, label: str) -> dict[str, float]:
-        """The values added up for each value of a label."""
-        sums: dict[str, float] = {}
-        for labels, value in self.values.get(metric.name, ()):
-            sums[labels.get(label, "")] = sums.get(labels.get(label, ""), 0.0) + value
-        return sums
-
-    def total(self, metric: Metric) -> float | None:
-        """All of a metric's values added up; None where there is none."""
-        series = self.values.get(metric.name)
-        return sum(value for _, value in series) if series else None
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """Two readings, the second of which is the newest."""
-
-    before: Reading
-    now: Reading
-
-    def rates(self, metric: Metric, label: str) -> dict[str, float]:
-        """What a counter grew by in each second, for each value of a label; empty while there is one reading only."""
-        seconds = self.now.time - self.before.time
-        if seconds <= 0:
-            return {}
-        old = self.before.by(metric, label)
-        # A process that was started again counts from 0.
-        return {name: max(new - old.get(name, 0.0), 0.0) / seconds for name, new in self.now.by(metric, label).items()}
-
-    def rate(self, metric: Metric) -> float | None:
-        """The same of all series together; None where nothing is known."""
-        seconds, new = self.now.time - self.before.time, self.now.total(metric)
-        if seconds <= 0 or new is None:
-            return None
-        return max(new - (self.before.total(metric) or 0.0), 0.0) / seconds
 
 
 class Samples:
@@ -133,13 +85,8 @@ class Samples:
 
     def take(self) -> None:
         """One more reading."""
-        values: dict[str, list[tuple[Mapping[str, str], float]]] = {}
-        for family in self._registry.collect():
-            for sample in family.samples:
-                if sample.name in _READ:
-                    values.setdefault(sample.name, []).append((sample.labels, sample.value))
         before = self._readings[-1]
-        reading = Reading(self._clock(), {name: tuple(series) for name, series in values.items()})
+        reading = Reading.of(self._clock(), self._registry.collect(), _READ)
         step = Traffic(before, reading)
         if before.values:
             self._history.append((step.rate(JOURNALED) or 0.0, step.rate(ROUTED) or 0.0))

@@ -13,11 +13,14 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nats
 from confluent_kafka import KafkaException, Producer
 from nats.errors import Error as NatsError
+from proton import Delivery, Message, ProtonException, symbol
+from proton.reactor import SenderOption
+from proton.utils import BlockingConnection, BlockingSender
 
 from tests.chaos.outputs import quiet
 from tests.integration.connectors.stomp_harness import Peer
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from tests.chaos.ledger import Issuer, Number
 
-__all__ = ["DropboxSender", "JetStreamSender", "KafkaSender", "Sender", "StompSender"]
+__all__ = ["AmqpSender", "DropboxSender", "JetStreamSender", "KafkaSender", "Sender", "StompSender"]
 
 _TICK_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
@@ -116,6 +119,56 @@ class StompSender(Sender):
         if self._peer is not None:
             self._peer.close()
             self._peer = None
+
+
+class AmqpSender(Sender):
+    """Durable messages into a queue of Artemis, with ids, as JMS clients give them."""
+
+    def __init__(self, ledger: Issuer, source: str, per_second: int, url: str, queue: str) -> None:
+        super().__init__(ledger, source, per_second)
+        self._url = url
+        self._queue = queue
+        self._connection: BlockingConnection | None = None
+        self._sender: BlockingSender | None = None
+
+    def send(self, numbers: Sequence[Number]) -> Iterator[Number]:
+        try:
+            if self._connection is None:
+                self._connection = BlockingConnection(self._url, timeout=_PATIENCE_SECONDS)
+                self._sender = self._connection.create_sender(self._queue, options=_ToQueue())
+            assert self._sender is not None
+            sent = [self._sender.link.send(self._message(each)) for each in numbers]
+            self._connection.wait(lambda: all(delivery.settled for delivery in sent))
+            for number, delivery in zip(numbers, sent, strict=True):
+                delivery.settle()
+                if delivery.remote_state == Delivery.ACCEPTED:
+                    yield number
+        except ProtonException as error:
+            raise ConnectionError(str(error)) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(ProtonException, OSError):
+                self._connection.close()
+            self._connection = self._sender = None
+
+    @staticmethod
+    def _message(number: Number) -> Message:
+        return Message(
+            body=number.body.decode(),
+            id=f"ID:{number.correlation_id}-{number.sequence}",
+            correlation_id=number.correlation_id,
+            creation_time=time.time(),
+            durable=True,
+            properties=number.properties,
+        )
+
+
+class _ToQueue(SenderOption):
+    """The address is that of a queue, and not of a topic."""
+
+    def apply(self, sender: Any) -> None:
+        sender.target.capabilities.put_object(symbol("queue"))
 
 
 class JetStreamSender(Sender):

@@ -11,7 +11,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 from engine.embedded import EmbeddedNats, find_nats_server, free_ports
 from tests.chaos.ledger import DEAD, KAFKA, SOURCES
 from tests.chaos.outputs import ArtemisQueue, Dropbox, Journal, KafkaTopics, Stream, with_streams
-from tests.chaos.producers import DropboxSender, JetStreamSender, KafkaSender, StompSender
+from tests.chaos.producers import AmqpSender, DropboxSender, JetStreamSender, KafkaSender, StompSender
 from tests.dropboxes import Dropboxes
 from tests.integration.bridge_process import Bridge, descendants, part, wait
 from tests.integration.connectors.proxy import Proxy
@@ -152,11 +152,11 @@ class System:
         return self._found(lambda: self._server(name), f"what {name} runs")
 
     def senders(self, ledger: Issuer, per_second: Mapping[str, int]) -> Sequence[Sender]:
-        """One for each source. What the AMQP source takes comes by STOMP: it is the same queue to Artemis."""
+        """One for each source."""
         stomp = self.ports["stomp"]
         return [
             StompSender(ledger, "stomp", per_second["stomp"], stomp, "in.stomp"),
-            StompSender(ledger, "amqp", per_second["amqp"], stomp, "in.amqp"),
+            AmqpSender(ledger, "amqp", per_second["amqp"], f"amqp://127.0.0.1:{self.ports['amqp']}", "in.amqp"),
             JetStreamSender(ledger, "nats", per_second["nats"], self._nats_url, "in.nats"),
             DropboxSender(ledger, "dropbox", per_second["dropbox"], self.boxes.queue("in")),
             KafkaSender(ledger, "kafka", per_second["kafka"], self.bridge.bootstrap, "chaos.in"),

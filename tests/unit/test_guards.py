@@ -99,6 +99,7 @@ LIBRARIES = {
         "engine.embedded.kafka",
         "engine.journal",
         "engine.kafka",
+        "engine.lag",
         "engine.peek",
         "engine.dead_letters.transactions",
         "engine.dead_letters.watch",

@@ -1,0 +1,148 @@
+"""`jms-bridge status`: how a running bridge is, as a table that stays up to date."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
+from engine.cli.output import console, printable
+from engine.errors import UnreachableError
+from engine.telemetry.amounts import duration, number, rate, size
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from engine.telemetry.report import Report
+    from routes.model import Config
+
+__all__ = ["register", "status"]
+
+NOT_READY = 1
+"""Exit code of a single look at a bridge that is not ready."""
+
+_RATE_SECONDS = 1.0
+_COLOURS = {"ready": "green", "starting": "yellow", "degraded": "yellow", "stopping": "yellow", "down": "red"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "jms-bridge status",
+            "jms-bridge status --once",
+            "jms-bridge status -c /etc/jms-bridge.properties --json",
+        )
+    )(status)
+
+
+def status(
+    config: ConfigFile = DEFAULT_CONFIG,
+    once: Annotated[
+        bool, typer.Option("--once", help="Look once, and say by the exit code whether it is ready.")
+    ] = False,
+    json_output: Json = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.5, max=3600.0, metavar="SECONDS", help="Between two looks.")
+    ] = 2.0,
+) -> None:
+    """Show how the running bridge is: its parts, what goes through them, what waits. Ctrl-C ends it.
+
+    Asks the bridge at `http.address` of the properties file, with the login that stands there. On a terminal the table
+    is kept up to date; elsewhere, and with --once or --json, it is shown once. Then the exit code is 0 if the bridge is
+    ready or stands by, 1 if it is not ready, 6 if none answers.
+    """
+    from engine.telemetry.report import look, read
+
+    settings = load(config)
+    if once or json_output or not sys.stdout.isatty():
+        before = read(settings.http)
+        time.sleep(_RATE_SECONDS)
+        report, _ = look(settings, before)
+        if json_output:
+            typer.echo(json.dumps(asdict(report), ensure_ascii=False))
+        else:
+            console().print(_table(report))
+        raise typer.Exit(0 if report.ready or report.standby else NOT_READY)
+    _watch(settings, interval)
+
+
+def _watch(config: Config, interval: float) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    from engine.telemetry.client import base_url
+    from engine.telemetry.readings import Reading
+    from engine.telemetry.report import look
+
+    before = Reading(time.monotonic())
+    with Live(Text(f"asking {base_url(config.http)} …"), console=console(), auto_refresh=False) as live:
+        while True:
+            try:
+                report, before = look(config, before)
+                shown: RenderableType = _table(report)
+            except UnreachableError as error:
+                shown = Text(printable(f"{error}\nasking again every {interval:g} s; Ctrl-C ends this"), style="red")
+            live.update(shown, refresh=True)
+            time.sleep(interval)
+
+
+def _table(report: Report) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("part", "state"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("messages", "waiting", "restarts", "cores", "memory"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("says", overflow="ellipsis", no_wrap=True)
+    for part in report.parts:
+        table.add_row(
+            printable(part.component),
+            Text(part.state, style=_COLOURS.get(part.state, "")),
+            rate(part.rate) if part.rate is not None else "",
+            number(part.lag) if part.lag is not None else "",
+            number(part.restarts) if part.restarts else "",
+            f"{part.cpu:.2f}" if part.cpu is not None else "",
+            size(part.memory) if part.memory is not None else "",
+            printable(part.detail),
+        )
+    lines = [_flow(report), _waiting(report), printable(_configuration(report)), ""]
+    return Group(_headline(report), *map(Text, lines), table)
+
+
+def _headline(report: Report) -> RenderableType:
+    from rich.text import Text
+
+    line = Text.assemble((printable(report.bridge), "bold"), f" at {report.url}: ")
+    if report.standby:
+        return line.append(printable(f"stands by, {report.standby}"), style="yellow")
+    if report.ready:
+        return line.append("ready", style="green")
+    return line.append(printable(f"not ready, waiting for {', '.join(report.waiting_for)}"), style="red")
+
+
+def _flow(report: Report) -> str:
+    figures = f"received {rate(report.received)}   routed {rate(report.routed)}   failed {rate(report.failed)}"
+    return f"{figures}   latency {duration(report.latency_seconds)}"
+
+
+def _waiting(report: Report) -> str:
+    line = f"journal {number(report.journal_lag)} waiting, oldest {duration(report.journal_lag_seconds)}"
+    if report.dead_letters is not None:
+        line += f"   dead letters {number(report.dead_letters)} open"
+        if report.dead_letters:
+            line += f", oldest {duration(report.dead_letters_oldest_seconds)}"
+    return line
+
+
+def _configuration(report: Report) -> str:
+    line = f"configuration {report.config_hash}, read at {report.reload_time}"
+    return line if report.reload_success else f"{line}; the last reload was refused: {report.reload_why}"

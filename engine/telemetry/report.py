@@ -1,0 +1,161 @@
+"""How a running bridge is, asked over HTTP: what `jms-bridge status` and `lag` show."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import HardFailureError, UnreachableError
+from engine.telemetry import metrics
+from engine.telemetry.client import ask, base_url
+from engine.telemetry.readings import Reading, Traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from routes.model import Config, HttpConfig
+
+__all__ = ["Part", "Report", "look", "read"]
+
+_ANSWER_SECONDS = 5.0
+_REFUSED = (401, 403)
+_NAMES = frozenset(metric.name for metric in metrics.METRICS)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One component."""
+
+    component: str
+    state: str
+    detail: str
+    rate: float | None
+    """Messages a second: into the journal, routed, or delivered."""
+    lag: float | None
+    """Records that wait for it."""
+    restarts: float
+    cpu: float | None
+    """Cores in use."""
+    memory: float | None
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A bridge at a moment."""
+
+    bridge: str
+    url: str
+    ready: bool
+    leader: bool | None
+    """None where there is no election."""
+    standby: str
+    """Why it does not lead."""
+    waiting_for: tuple[str, ...]
+    received: float | None
+    routed: float | None
+    failed: float | None
+    """Each in messages a second."""
+    latency_seconds: float | None
+    journal_lag: float | None
+    journal_lag_seconds: float | None
+    dead_letters: float | None
+    dead_letters_oldest_seconds: float | None
+    config_hash: str
+    """Of the configuration in force."""
+    reload_time: str
+    """When the properties file was last read."""
+    reload_success: bool
+    reload_why: str
+    """Why it was refused then."""
+    parts: tuple[Part, ...]
+
+
+def look(config: Config, before: Reading) -> tuple[Report, Reading]:
+    """How the bridge is now; rates are since an earlier reading.
+
+    Raises:
+        UnreachableError: no bridge answers.
+        HardFailureError: it does not take the login.
+    """
+    now = read(config.http)
+    try:
+        return _report(config, json.loads(_answer(config.http, "/ready")), before, now), now
+    except (ValueError, KeyError, TypeError) as error:
+        raise _no_bridge(config.http, error) from error
+
+
+def _answer(config: HttpConfig, path: str) -> str:
+    code, body = ask(config, path, _ANSWER_SECONDS)
+    if code in _REFUSED:
+        msg = f"{base_url(config)} does not take the login of this configuration: check http.token, http.username"
+        raise HardFailureError(msg)
+    return body
+
+
+def read(config: HttpConfig) -> Reading:
+    """The bridge's figures. Raises as `look` does."""
+    try:
+        return Reading.parse(time.monotonic(), _answer(config, "/metrics"), _NAMES)
+    except ValueError as error:
+        raise _no_bridge(config, error) from error
+
+
+def _no_bridge(config: HttpConfig, error: Exception) -> UnreachableError:
+    return UnreachableError(f"what answers at {base_url(config)} is no bridge of this version: {error!r}")
+
+
+def _report(config: Config, body: Mapping[str, Any], before: Reading, now: Reading) -> Report:
+    traffic = Traffic(before, now) if before.values else Traffic(now, now)
+    configuration = body["configuration"]
+    reload = configuration["reload"]
+    return Report(
+        bridge=config.bridge_id,
+        url=base_url(config.http),
+        ready=body["ready"],
+        leader=body.get("leader"),
+        standby=body.get("standby", ""),
+        waiting_for=tuple(body["waiting_for"]),
+        received=traffic.rate(metrics.JOURNALED),
+        routed=traffic.rate(metrics.ROUTED),
+        failed=traffic.rate(metrics.FAILED),
+        latency_seconds=now.total(metrics.LATENCY_AVERAGE),
+        journal_lag=now.total(metrics.LAG_RECORDS),
+        journal_lag_seconds=now.total(metrics.LAG_SECONDS),
+        dead_letters=now.total(metrics.DEAD_LETTERS),
+        dead_letters_oldest_seconds=now.total(metrics.DEAD_LETTER_AGE),
+        config_hash=configuration["hash"],
+        reload_time=reload["time"],
+        reload_success=reload["success"],
+        reload_why=reload.get("why", ""),
+        parts=_parts(body["components"], traffic),
+    )
+
+
+def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tuple[Part, ...]:
+    rates = {f"source:{name}": each for name, each in traffic.rates(metrics.JOURNALED, "source").items()}
+    rates |= {f"sink:{name}": each for name, each in traffic.rates(metrics.DELIVERED, "sink").items()}
+    now = traffic.now
+    lags = now.by(metrics.SINK_LAG, "component")
+    if (routed := traffic.rate(metrics.ROUTED)) is not None:
+        rates["router"] = routed
+    if (waiting := now.total(metrics.LAG_RECORDS)) is not None:
+        lags["router"] = waiting
+    cpu = traffic.rates(metrics.PROCESS_CPU, "component")
+    memory = now.by(metrics.PROCESS_MEMORY, "component")
+    restarts = now.by(metrics.RESTARTS, "component")
+    return tuple(
+        Part(
+            name,
+            told["state"],
+            told["detail"],
+            rates.get(name),
+            lags.get(name),
+            restarts.get(name, 0.0),
+            cpu.get(name),
+            memory.get(name),
+        )
+        for name, told in components.items()
+    )

@@ -1,0 +1,158 @@
+"""`jms-bridge status` and `lag`, asked of an HTTP server that has figures and no bridge behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from engine.cli import main
+from engine.embedded import free_ports
+from engine.telemetry.figures import Figures
+from engine.telemetry.http import HttpServer, application
+from engine.telemetry.metrics import (
+    DEAD_LETTER_AGE,
+    DEAD_LETTERS,
+    JOURNALED,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    PROCESS_MEMORY,
+    RESTARTS,
+    SINK_LAG,
+)
+from engine.telemetry.status import State, Status, StatusBoard
+from routes.model import HttpConfig
+
+CONFIGURATION = """\
+bridge.id=payments
+kafka.bootstrap.servers=127.0.0.1:{kafka}
+http.address=127.0.0.1:{port}
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:1
+source.jms.destinations=queue:orders
+sink.nats.type=nats
+sink.nats.url=nats://127.0.0.1:1
+routes.orders.in.include=msg.address==orders
+routes.orders.out.topic=nats:orders
+"""
+PARTS = ("router", "source:jms", "sink:nats")
+TOLD = {"hash": "0123456789abcdef", "reload": {"success": True, "time": "2026-11-22T06:00:00+00:00"}}
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@dataclass
+class Bridge:
+    file: Path
+    board: StatusBoard
+    figures: Figures
+    told: dict[str, object]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def bridge(tmp_path: Path) -> Iterator[Bridge]:
+    board, registry, figures = StatusBoard(PARTS), CollectorRegistry(), Figures()
+    registry.register(figures)
+    for name in PARTS:
+        board.put(Status(name, State.READY, f"{name} is well"))
+    told: dict[str, object] = dict(TOLD)
+    with HttpServer(HttpConfig("127.0.0.1", 0), application(board, registry, configuration=lambda: told)) as server:
+        file = tmp_path / "jms-bridge.properties"
+        file.write_text(CONFIGURATION.format(port=urlsplit(server.url).port, kafka=free_ports(1)[0]))
+        yield Bridge(file, board, figures, told)
+
+
+def test_a_look_at_a_bridge_that_is_ready(bridge: Bridge, call: Call) -> None:
+    bridge.figures.set(JOURNALED, 5, "jms")
+    bridge.figures.set(SINK_LAG, 1234, "sink:nats")
+    bridge.figures.set(RESTARTS, 2, "router")
+    bridge.figures.set(PROCESS_MEMORY, 3 * 1024**3, "router")
+    bridge.figures.set(DEAD_LETTERS, 7, "key-not-found")
+    bridge.figures.set(DEAD_LETTER_AGE, 7200)
+    code, out, error = call("status", "--once", "-c", str(bridge.file))
+    assert (code, error) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert "ready" in lines[0]
+    assert "dead letters 7 open, oldest 2 h" in out
+    assert "configuration 0123456789abcdef" in out
+    assert ["router", "ready", "2", "3.0", "GiB", "router", "is", "well"] in lines
+    assert ["source:jms", "ready", "0/s", "source:jms", "is", "well"] in lines
+    assert ["sink:nats", "ready", "1,234", "sink:nats", "is", "well"] in lines
+
+
+def test_one_that_is_not_ready_says_what_it_waits_for_and_exits_with_1(bridge: Bridge, call: Call) -> None:
+    bridge.board.put(Status("sink:nats", State.DEGRADED, "nats://127.0.0.1:1 is \x1b[31mgone"))
+    code, out, _ = call("status", "-c", str(bridge.file))
+    assert code == 1
+    assert "not ready, waiting for sink:nats" in out
+    assert r"is \x1b[31mgone" in out
+
+
+def test_a_reload_that_was_refused_is_told(bridge: Bridge, call: Call) -> None:
+    bridge.told["reload"] = {"success": False, "time": "2026-11-22T07:00:00+00:00", "why": "3 errors"}
+    assert "the last reload was refused: 3 errors" in call("status", "--once", "-c", str(bridge.file))[1]
+
+
+def test_json_is_one_value_with_all_of_it(bridge: Bridge, call: Call) -> None:
+    bridge.figures.set(LAG_RECORDS, 3, "0")
+    code, out, _ = call("status", "--json", "-c", str(bridge.file))
+    found = json.loads(out)
+    assert (code, found["ready"], found["bridge"], found["journal_lag"]) == (0, True, "payments", 3)
+    assert [part["component"] for part in found["parts"]] == list(PARTS)
+
+
+def test_without_a_bridge_it_says_where_it_asked(tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "jms-bridge.properties"
+    port, kafka = free_ports(2)
+    file.write_text(CONFIGURATION.format(port=port, kafka=kafka))
+    code, out, error = call("status", "--once", "-c", str(file))
+    assert (code, out) == (6, "")
+    assert f"no bridge answers at http://127.0.0.1:{port}: Connection refused" in error
+
+
+def test_a_login_that_is_not_taken_is_refused_clearly(tmp_path: Path, call: Call) -> None:
+    served = application(StatusBoard(PARTS), CollectorRegistry())
+    with HttpServer(HttpConfig("127.0.0.1", 0, token="right"), served) as server:
+        file = tmp_path / "jms-bridge.properties"
+        text = CONFIGURATION.format(port=urlsplit(server.url).port, kafka=1) + "http.token=wrong\n"
+        file.write_text(text)
+        code, _, error = call("status", "--once", "-c", str(file))
+    assert code == 4
+    assert "does not take the login of this configuration" in error
+    assert "wrong" not in error
+
+
+def test_what_waits_by_partition_and_sink(bridge: Bridge, call: Call) -> None:
+    for partition, records in (("0", 3), ("1", 4)):
+        bridge.figures.set(LAG_RECORDS, records, partition)
+    bridge.figures.set(LAG_SECONDS, 65)
+    bridge.figures.set(SINK_LAG, 10, "sink:nats")
+    code, out, _ = call("lag", "-c", str(bridge.file))
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["router", "jms-bridge.journal:0", "3", "1", "min", "5", "s"],
+        ["router", "jms-bridge.journal:1", "4", "1", "min", "5", "s"],
+        ["sink:nats", "jms-bridge.sink.nats", "10"],
+        ["all", "17"],
+    ]
+    assert [json.loads(line)["records"] for line in call("lag", "--json", "-c", str(bridge.file))[1].splitlines()] == [
+        3,
+        4,
+        10,
+    ]
