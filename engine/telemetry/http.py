@@ -15,13 +15,11 @@ may see the rest is the business of `http_login`, how long a client may take tha
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import socket
 import ssl
 import time
-from contextlib import closing, suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -34,6 +32,7 @@ from starlette.routing import Route
 
 from engine import tls
 from engine.errors import SetupError
+from engine.telemetry.http_client import ask
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.http_protocol import BoundedProtocol
 from engine.telemetry.status import State
@@ -205,20 +204,8 @@ def _told(census: Census) -> dict[str, object]:
 
 def _is_of_a_rival(config: HttpConfig) -> bool:
     """Whether a bridge that stands in an election has the address."""
-    connection = HTTPConnection(config.host, config.port, timeout=_ANSWER_SECONDS)
-    if config.certificate:
-        # Of one configuration it has the same certificate.
-        same = ssl.create_default_context(cafile=config.certificate)
-        same.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        same.check_hostname = False
-        connection = HTTPSConnection(config.host, config.port, timeout=_ANSWER_SECONDS, context=same)
-    try:
-        with closing(connection):
-            connection.request("GET", _HEALTH)
-            body = json.loads(connection.getresponse().read())
-    except (OSError, HTTPException, ValueError):
-        return False
-    return isinstance(body, dict) and "leader" in body
+    told = ask(config, _HEALTH, _ANSWER_SECONDS)
+    return told is not None and "leader" in told
 
 
 def _tls(config: HttpConfig) -> ssl.SSLContext | None:
