@@ -12,7 +12,21 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import config, diff, dlt, explain, journal, receive, request, run, send, test, topology, validate
+from engine.cli import (
+    config,
+    diff,
+    dlt,
+    doctor,
+    explain,
+    journal,
+    receive,
+    request,
+    run,
+    send,
+    test,
+    topology,
+    validate,
+)
 from engine.cli.options import examples
 from engine.cli.output import complain, version
 from engine.errors import UsageError
@@ -28,6 +42,7 @@ app = typer.Typer(
     help="Carries messages between JMS brokers, NATS and Kafka, by the routes in a properties file.",
     epilog=examples(
         "jms-bridge run",
+        "jms-bridge doctor",
         "jms-bridge validate",
         "jms-bridge test",
         'jms-bridge send queue:orders --property region=emea "hello"',
@@ -41,7 +56,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (run, validate, diff, test, explain, topology, send, receive, request):
+for module in (run, doctor, validate, diff, test, explain, topology, send, receive, request):
     module.register(app)
 app.add_typer(journal.app)
 app.add_typer(dlt.app)
