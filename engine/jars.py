@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["jars"]
+__all__ = ["HALLMARKS", "jars"]
 
+HALLMARKS = {"spark": "jms-bridge-spark.jar", "kafka": "kafka_*.jar", "artemis": "apache-artemis-*"}
+"""What each folder of jars has in it, if it is complete."""
 
 _INSTALLED = Path(__file__).with_name("_jars")
 """Where a wheel brings them (`hatch_build.py`)."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, libversion
 
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_checks import store_type
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SILENT", "Role", "librdkafka", "spark_options", "telling_the_end"]
+__all__ = ["SILENT", "Role", "librdkafka", "librdkafka_version", "spark_options", "telling_the_end"]
 
 SILENT = logging.getLogger(f"{__name__}.librdkafka")
 """Takes what librdkafka would write to stderr: whoever uses it tells its errors, in one line."""
@@ -60,6 +60,11 @@ def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
             if fatal.args[0].fatal():
                 raise fatal from error
         raise
+
+
+def librdkafka_version() -> str:
+    """Of the library that talks to Kafka here, such as `2.16.0`."""
+    return str(libversion()[0])
 
 
 def librdkafka(config: Config, role: Role) -> dict[str, str]:

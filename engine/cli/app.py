@@ -16,6 +16,7 @@ from engine.cli import (
     config,
     diff,
     dlt,
+    doctor,
     explain,
     journal,
     lag,
@@ -44,6 +45,7 @@ app = typer.Typer(
     epilog=examples(
         "jms-bridge run",
         "jms-bridge status",
+        "jms-bridge doctor",
         "jms-bridge validate",
         "jms-bridge test",
         'jms-bridge send queue:orders --property region=emea "hello"',
@@ -57,7 +59,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (run, status, lag, validate, diff, test, explain, topology, send, receive, request):
+for module in (run, status, lag, doctor, validate, diff, test, explain, topology, send, receive, request):
     module.register(app)
 app.add_typer(journal.app)
 app.add_typer(dlt.app)

@@ -12,6 +12,7 @@ from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK
 from engine.embedded.server import ETC
 from engine.errors import SetupError
+from engine.jars import HALLMARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ class EmbeddedArtemis(JvmServer):
         self._home()
 
     def _home(self) -> Path:
-        if homes := sorted(self._jars.glob("apache-artemis-*")):
+        if homes := sorted(self._jars.glob(HALLMARKS["artemis"])):
             return homes[-1]
         msg = f"no Artemis in {self._jars}: run `make setup`"
         raise SetupError(msg)

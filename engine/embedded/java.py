@@ -10,24 +10,24 @@ from pathlib import Path
 
 from engine.errors import SetupError
 
-__all__ = ["OLDEST_JAVA", "find_java", "java_version"]
+__all__ = ["OLDEST_JAVA", "REMEDY", "find_java", "java_version"]
 
 OLDEST_JAVA = 17
 """Spark 4 and Kafka 4 need it."""
+REMEDY = f"install Java {OLDEST_JAVA} or newer, or point JAVA_HOME at it"
 
 
 def find_java() -> Path:
     """The `java` of JAVA_HOME, else of PATH; SetupError when there is none or it is older than 17."""
-    remedy = f"install Java {OLDEST_JAVA} or newer, or point JAVA_HOME at it"
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if found is None:
         place = f"JAVA_HOME={home}" if home else "PATH"
-        msg = f"no java in {place}: {remedy}"
+        msg = f"no java in {place}: {REMEDY}"
         raise SetupError(msg)
     version = java_version(Path(found))
     if version < OLDEST_JAVA:
-        msg = f"{found} is Java {version}: {remedy}"
+        msg = f"{found} is Java {version}: {REMEDY}"
         raise SetupError(msg)
     return Path(found)
 

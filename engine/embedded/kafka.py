@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from engine.embedded.jvm import QUICK_START, JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
+from engine.jars import HALLMARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ class EmbeddedKafka(JvmServer):
         return f"{LOOPBACK}:{self._port}"
 
     def _prepare(self, java: Path) -> None:
-        if not any(self._jars.glob("kafka_*.jar")):
+        if not any(self._jars.glob(HALLMARKS["kafka"])):
             msg = f"no Kafka in {self._jars}: run `make setup`"
             raise SetupError(msg)
         (controller_port,) = free_ports(1)

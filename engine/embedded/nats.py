@@ -18,13 +18,14 @@ from engine.errors import SetupError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["EmbeddedNats", "find_nats_server"]
+__all__ = ["REMEDY", "EmbeddedNats", "find_nats_server"]
 
 _NAME = "nats-server"
 BUILT = Path(__file__).parents[2] / ".nats" / _NAME
 """Where `make nats` puts it."""
 SYSTEM_PROGRAMS = "/usr/sbin"
 """Where Debian's package puts it, and only root's PATH leads."""
+REMEDY = f"run `make nats`, install the Debian package {_NAME}, or set the url of a server you have"
 
 # A request to JetStream; it is answered when the server has read its streams again.
 _ASK_JETSTREAM = b'CONNECT {"verbose":false}\r\nSUB answer 1\r\nPUB $JS.API.INFO answer 0\r\n\r\n'
@@ -36,7 +37,7 @@ def find_nats_server() -> Path:
         return BUILT
     found = shutil.which(_NAME) or shutil.which(_NAME, path=SYSTEM_PROGRAMS)
     if found is None:
-        msg = f"no {_NAME}: run `make nats`, install the Debian package {_NAME}, or set the url of a server you have"
+        msg = f"no {_NAME}: {REMEDY}"
         raise SetupError(msg)
     return Path(found)
 

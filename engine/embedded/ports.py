@@ -10,12 +10,13 @@ from pathlib import Path
 
 from engine.errors import SetupError
 
-__all__ = ["LOOPBACK", "accepts", "free_ports", "holder", "require_free"]
+__all__ = ["LOOPBACK", "accepts", "free_ports", "holder", "obstacle", "require_free"]
 
 LOOPBACK = "127.0.0.1"
 
 _BELOW_EPHEMERAL = range(20_000, 32_000)
 _LISTENING = "0A"
+_TAKEN = (errno.EADDRINUSE, errno.EACCES)
 
 
 def free_ports(count: int) -> tuple[int, ...]:
@@ -32,12 +33,21 @@ def free_ports(count: int) -> tuple[int, ...]:
 
 def require_free(port: int, setting: str) -> None:
     """SetupError when `port` is taken; it names the holder, where that can be known, and the `setting` to change."""
-    if _bindable(port):
-        return
-    by = holder(port)
-    taken = f"port {port} is in use by {by}" if by else f"port {port} is in use"
-    msg = f"{taken}: stop that program or set {setting} to another port"
-    raise SetupError(msg)
+    if why := obstacle(LOOPBACK, port):
+        msg = f"{why}: stop that program or set {setting} to another port"
+        raise SetupError(msg)
+
+
+def obstacle(host: str, port: int) -> str | None:
+    """Why nobody can listen there, such as `port 9092 is in use by java (pid 123)`; None if somebody can."""
+    try:
+        _bind(host, port)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            return f"port {port} cannot be used on {host}: {error.strerror or error}"
+        by = holder(port)
+        return f"port {port} is in use by {by}" if by else f"port {port} is in use"
+    return None
 
 
 def accepts(port: int) -> bool:
@@ -63,16 +73,21 @@ def holder(port: int) -> str | None:
 
 
 def _bindable(port: int) -> bool:
-    with socket.socket() as probe:
+    try:
+        _bind(LOOPBACK, port)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return False
+        raise
+    return True
+
+
+def _bind(host: str, port: int) -> None:
+    """Takes the port and gives it back."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         # As the servers do, so that connections of a server that has just ended do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            if error.errno in {errno.EADDRINUSE, errno.EACCES}:
-                return False
-            raise
-        return True
+        probe.bind((host, port))
 
 
 def _listening_inodes(port: int) -> set[str]:

@@ -22,7 +22,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
-from engine.jars import jars
+from engine.jars import HALLMARKS, jars
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ __all__ = ["SPARE_SLOTS", "close", "log_file", "open_session", "running_tasks", 
 SPARE_SLOTS = 2
 """Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
 
-_OURS = "jms-bridge-spark.jar"
+_OURS = HALLMARKS["spark"]
 _STOP_SECONDS = 20
 _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}

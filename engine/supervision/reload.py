@@ -213,7 +213,11 @@ class Reload:
         now, digest = time.time(), self._current.snapshot.hash
         self._metrics.configuration(digest, success=success, time_seconds=now)
         told = {"success": success, "time": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")}
-        self._told = {"hash": digest, "reload": told | ({"why": why} if why else {})}
+        self._told = {
+            "bridge": self._current.config.bridge_id,
+            "hash": digest,
+            "reload": told | ({"why": why} if why else {}),
+        }
 
 
 class _Reading:

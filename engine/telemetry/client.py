@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import ssl
-from base64 import b64encode
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import UnreachableError
+from engine.telemetry.http_login import credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from routes.model import HttpConfig
 
-__all__ = ["ask", "base_url"]
+__all__ = ["ask", "base_url", "find"]
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # what a server listens on; we ask this machine
 
@@ -27,21 +28,32 @@ def base_url(config: HttpConfig) -> str:
     return f"{'https' if config.certificate else 'http'}://{shown}:{config.port}"
 
 
-def ask(config: HttpConfig, path: str, seconds: float) -> tuple[int, str]:
+def ask(config: HttpConfig, path: str, seconds: float, *, login: bool = True) -> tuple[int, str]:
     """Status and body of the answer; each step of the way may take so many seconds.
+
+    Without `login` the configured one is not shown: it is nothing to show to some other program.
 
     Raises:
         UnreachableError: nobody answers there, or not in HTTP.
     """
     try:
         with closing(_connection(config, seconds)) as connection:
-            connection.request("GET", path, headers=_login(config))
+            connection.request("GET", path, headers=_login(config) if login else {})
             answer = connection.getresponse()
             return answer.status, answer.read().decode("utf-8", "replace")
     except (OSError, HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         msg = f"no bridge answers at {base_url(config)}: {reason}; is it running with this configuration?"
         raise UnreachableError(msg) from error
+
+
+def find(config: HttpConfig, path: str, seconds: float, *, login: bool = False) -> dict[str, Any] | None:
+    """The JSON object that is served under a path, whatever the status; None where there is none."""
+    try:
+        body = json.loads(ask(config, path, seconds, login=login)[1])
+    except (UnreachableError, ValueError):
+        return None
+    return body if isinstance(body, dict) else None
 
 
 def _host(config: HttpConfig) -> str:
@@ -59,9 +71,6 @@ def _connection(config: HttpConfig, seconds: float) -> HTTPConnection:
 
 
 def _login(config: HttpConfig) -> Mapping[str, str]:
-    if config.token:
-        return {"Authorization": f"Bearer {config.token}"}
-    if config.username is not None:
-        pair = f"{config.username}:{config.password or ''}"
-        return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
-    return {}
+    """Any of the ways in will do."""
+    ways = [f"{scheme.title()} {shown.decode()}" for scheme, shown in credentials(config).items()]
+    return {"Authorization": ways[0]} if ways else {}

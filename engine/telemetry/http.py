@@ -15,7 +15,6 @@ may see the rest is the business of `http_login`, how long a client may take tha
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import socket
 import ssl
@@ -32,8 +31,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from engine import tls
-from engine.errors import SetupError, UnreachableError
-from engine.telemetry.client import ask
+from engine.errors import SetupError
+from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.http_protocol import BoundedProtocol
 from engine.telemetry.status import State
@@ -205,11 +204,8 @@ def _told(census: Census) -> dict[str, object]:
 
 def _is_of_a_rival(config: HttpConfig) -> bool:
     """Whether a bridge that stands in an election has the address."""
-    try:
-        body = json.loads(ask(config, _HEALTH, _ANSWER_SECONDS)[1])
-    except (UnreachableError, ValueError):
-        return False
-    return isinstance(body, dict) and "leader" in body
+    told = find(config, _HEALTH, _ANSWER_SECONDS)
+    return told is not None and "leader" in told
 
 
 def _tls(config: HttpConfig) -> ssl.SSLContext | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from routes.model import HttpConfig
 
-__all__ = ["LOGIN", "HttpLogin"]
+__all__ = ["LOGIN", "HttpLogin", "credentials"]
 
 LOGIN = "jmsbridge.login"
 """In the scope of a request: who has logged in, by name; `http.token` for a token, empty where nobody has to."""
@@ -30,7 +30,7 @@ class HttpLogin:
     def __init__(self, app: ASGIApp, config: HttpConfig, open_paths: frozenset[str]) -> None:
         self._app = app
         self._open = open_paths
-        self._wanted = _credentials(config)
+        self._wanted = credentials(config)
         self._names = {"bearer": "http.token", "basic": config.username or ""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +54,7 @@ class HttpLogin:
         return self._names[scheme.lower()]
 
 
-def _credentials(config: HttpConfig) -> Mapping[str, bytes]:
+def credentials(config: HttpConfig) -> Mapping[str, bytes]:
     """What follows each scheme of `Authorization` that is taken (RFC 6750, RFC 7617)."""
     taken = {}
     if config.token:

@@ -6,13 +6,17 @@ remedy. What goes wrong later is the journal's and the router's to tell.
 
 from __future__ import annotations
 
+from engine.topics.cluster import Cluster
 from engine.topics.dead_letters import ensure_audit_topic, ensure_quarantine_topic, exists, identity
 from engine.topics.destinations import check_topics, create_missing, limits
 from engine.topics.journal import ensure_journal, ensure_sink_topics
 from engine.topics.state import ensure_state_topic
+from engine.topics.survey import Survey, survey
 from engine.topics.templates import resolved
 
 __all__ = [
+    "Cluster",
+    "Survey",
     "check_topics",
     "create_missing",
     "ensure_audit_topic",
@@ -24,4 +28,5 @@ __all__ = [
     "identity",
     "limits",
     "resolved",
+    "survey",
 ]

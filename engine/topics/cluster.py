@@ -93,12 +93,31 @@ class Cluster:
                 self._answer(error)
         return found
 
+    def brokers(self) -> tuple[int, str]:
+        """How many brokers there are, and the id of their cluster; UnreachableError without an answer."""
+        try:
+            found = self._client.list_topics(timeout=self._seconds_left())
+        except KafkaException as error:
+            raise self._unreachable() from error
+        return len(found.brokers), found.cluster_id or ""
+
     def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> None:
         """Make topics; one that has come into being meanwhile is as good. HardFailureError names all refused ones."""
         if not topics:
             return
+        if problems := self._create(topics, users, only_validate=False):
+            raise refused(self._config.bootstrap_servers, problems)
+        self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
+
+    def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
+        """Why Kafka would refuse to make topics; none is made."""
+        return self._create(topics, users, only_validate=True) if topics else []
+
+    def _create(self, topics: Sequence[NewTopic], users: Mapping[str, str], *, only_validate: bool) -> list[Problem]:
         seconds = self._seconds_left()
-        futures = self._client.create_topics(list(topics), operation_timeout=seconds, request_timeout=seconds)
+        futures = self._client.create_topics(
+            list(topics), operation_timeout=seconds, request_timeout=seconds, validate_only=only_validate
+        )
         problems = []
         for topic, future in futures.items():
             try:
@@ -107,9 +126,7 @@ class Cluster:
                 refusal = self._answer(error)
                 if refusal.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     problems.append(self._not_created(topic, users[topic], refusal))
-        if problems:
-            raise refused(self._config.bootstrap_servers, problems)
-        self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
+        return problems
 
     def _describe(self, names: list[str]) -> dict[str, TopicDescription | KafkaError]:
         if not names:

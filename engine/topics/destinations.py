@@ -14,7 +14,7 @@ from routes.targets import TOPIC, System
 if TYPE_CHECKING:
     from routes.model import Config
 
-__all__ = ["check_topics", "create_missing", "limits"]
+__all__ = ["check_topics", "create_missing", "limits", "new_topics", "read", "written"]
 
 
 def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
@@ -22,22 +22,32 @@ def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
 
     Of the regular expressions of a source those count that are a topic's name.
 
-    Wanted: `routing.create-topics=true`, or `auto` on the embedded Kafka. They get the journal's partitions and
-    replication, and its message size, so that all that is taken in can go out.
-
     Raises:
         HardFailureError: Kafka refuses to create some.
         UnreachableError: no broker answers in time.
     """
+    new = new_topics(config)
+    if not new:
+        return []
+    cluster, users = Cluster(config, timeout_seconds), read(config) | written(config)
+    missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
+    cluster.create([new[topic] for topic in missing], users)
+    return missing
+
+
+def new_topics(config: Config) -> dict[str, NewTopic]:
+    """What is created where it is missing, by name; nothing if that is not wanted.
+
+    Wanted: `routing.create-topics=true`, or `auto` on the embedded Kafka. They get the journal's partitions and
+    replication, and its message size, so that all that is taken in can go out.
+    """
     wanted = config.routing.create_topics
     if not (config.embedded_kafka if wanted is None else wanted):
-        return []
-    cluster, users = Cluster(config, timeout_seconds), _read(config) | _users(config)
-    missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
+        return {}
     journal = config.journal
     settings = {"max.message.bytes": str(journal.max_message_bytes + GROWTH_BYTES)}
-    cluster.create([NewTopic(t, journal.partitions, journal.replication, config=settings) for t in missing], users)
-    return missing
+    names = read(config) | written(config)
+    return {name: NewTopic(name, journal.partitions, journal.replication, config=settings) for name in names}
 
 
 def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
@@ -47,7 +57,7 @@ def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
         HardFailureError: some do not; the text has a line for each.
         UnreachableError: no broker answers in time.
     """
-    users = _users(config)
+    users = written(config)
     described = Cluster(config, timeout_seconds).describe(users, PROPAGATION_SECONDS)
     problems = [
         problem
@@ -63,19 +73,19 @@ def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
 
     A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: there only the broker knows.
     """
-    cluster, users = Cluster(config, timeout_seconds), _users(config)
+    cluster, users = Cluster(config, timeout_seconds), written(config)
     cluster.describe(users, PROPAGATION_SECONDS)  # A topic just made has its settings only when it is known.
     settings = cluster.settings(users)
     return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 
 
-def _read(config: Config) -> dict[str, str]:
+def read(config: Config) -> dict[str, str]:
     """Every topic that a source names in full, with that source."""
     sources = (source for source in config.sources if source.type is System.KAFKA)
     return {t: f"source '{source.name}'" for source in sources for t in source.destinations if TOPIC.fullmatch(t)}
 
 
-def _users(config: Config) -> dict[str, str]:
+def written(config: Config) -> dict[str, str]:
     """Every topic the router writes, with who wants it."""
     routes: dict[str, list[str]] = {}
     for route in config.routes:

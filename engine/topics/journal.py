@@ -10,19 +10,30 @@ from confluent_kafka.admin import AclOperation, NewTopic
 
 from engine.journal import FRAMING_BYTES
 from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
-from engine.topics.problems import Problem, is_missing, problem_of_error, problems_of_access, refused
+from engine.topics.problems import Problem, is_missing, problems_of_access, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from confluent_kafka.admin import TopicDescription
+
     from routes.model import Config
 
-__all__ = ["GROWTH_BYTES", "ensure_journal", "ensure_sink_topics"]
+__all__ = [
+    "GROWTH_BYTES",
+    "JOURNAL_USERS",
+    "ensure_journal",
+    "ensure_sink_topics",
+    "journal_problems",
+    "new_journal",
+    "new_sink_topics",
+]
 
 GROWTH_BYTES = 64 * 1024
 """What a record may be larger by than in the journal: a dead letter says what happened."""
 
-_USERS = "the journal"
+JOURNAL_USERS = "the journal"
+"""Who needs it, for people."""
 _log = structlog.get_logger(__name__)
 
 
@@ -39,14 +50,11 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
     journal, topic = config.journal, config.journal.topic
     found = cluster.describe([topic])[topic]
     if is_missing(found):
-        cluster.create([_new(topic, config, _largest(config))], {topic: _USERS})
+        cluster.create([new_journal(config)], {topic: JOURNAL_USERS})
         found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
-    if isinstance(found, KafkaError):
-        raise refused(config.bootstrap_servers, [problem_of_error(topic, _USERS, found)])
-    problems = problems_of_access(topic, _USERS, found, (AclOperation.READ, AclOperation.WRITE))
-    actual = cluster.settings([topic]).get(topic, {})
-    problems += _unfit(config, actual)
-    if problems:
+    actual = {} if isinstance(found, KafkaError) else cluster.settings([topic]).get(topic, {})
+    problems = journal_problems(config, found, actual)
+    if isinstance(found, KafkaError) or problems:
         raise refused(config.bootstrap_servers, problems)
     partitions = len(found.partitions)
     _log_difference(topic, "journal.partitions", str(journal.partitions), str(partitions))
@@ -64,9 +72,25 @@ def ensure_sink_topics(config: Config, timeout_seconds: float = 30.0) -> None:
     users = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
     if not users:
         return
-    cluster = Cluster(config, timeout_seconds)
-    missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
-    cluster.create([_new(topic, config, _largest(config) + GROWTH_BYTES) for topic in missing], users)
+    cluster, new = Cluster(config, timeout_seconds), new_sink_topics(config)
+    cluster.create([new[topic] for topic, found in cluster.describe(users).items() if is_missing(found)], users)
+
+
+def new_journal(config: Config) -> NewTopic:
+    """The journal as it is made where it is missing."""
+    return _new(config.journal.topic, config, _largest(config))
+
+
+def new_sink_topics(config: Config) -> dict[str, NewTopic]:
+    """The same of the topics between the router and its sinks, by name."""
+    return {sink.topic: _new(sink.topic, config, _largest(config) + GROWTH_BYTES) for sink in config.sinks}
+
+
+def journal_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
+    """Why the bridge cannot work with a journal; `actual` are its settings, as far as they may be read."""
+    topic = config.journal.topic
+    problems = problems_of_access(topic, JOURNAL_USERS, found, (AclOperation.READ, AclOperation.WRITE))
+    return [*problems, *_unfit(config, actual)]
 
 
 def _new(topic: str, config: Config, max_message_bytes: int) -> NewTopic:
@@ -88,12 +112,12 @@ def _unfit(config: Config, actual: Mapping[str, str]) -> Iterator[Problem]:
     """Settings under which messages would be lost or refused."""
     if "compact" in actual.get("cleanup.policy", ""):
         remedy = "set its cleanup.policy to delete, or name another journal.topic"
-        yield Problem(config.journal.topic, _USERS, "is compacted, which drops messages", remedy)
+        yield Problem(config.journal.topic, JOURNAL_USERS, "is compacted, which drops messages", remedy)
     limit, largest = int(actual.get("max.message.bytes", _largest(config))), _largest(config)
     if limit < largest:
         what = f"takes {limit} bytes, and the bridge may write {largest}"
         remedy = f"set its max.message.bytes to {largest}, or lower journal.max-message-bytes"
-        yield Problem(config.journal.topic, _USERS, what, remedy)
+        yield Problem(config.journal.topic, JOURNAL_USERS, what, remedy)
 
 
 def _log_difference(topic: str, key: str, configured: str, actual: str | None) -> None:

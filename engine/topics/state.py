@@ -9,7 +9,7 @@ from confluent_kafka.admin import AclOperation, NewTopic
 
 from engine.journal import FRAMING_BYTES
 from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
-from engine.topics.problems import Problem, is_missing, problem_of_error, problems_of_access, refused
+from engine.topics.problems import Problem, is_missing, problems_of_access, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["ensure_state_topic"]
+__all__ = ["STATE_USERS", "ensure_state_topic", "new_state_topic", "state_problems"]
 
-_USERS = "journal.state-topic"
+STATE_USERS = "journal.state-topic"
+"""Who needs it, for people."""
 _ROLL_MS = 600_000
 """Only what is older is compacted: so much is read at a start, at most."""
 
@@ -35,17 +36,22 @@ def ensure_state_topic(config: Config, timeout_seconds: float = 30.0) -> None:
     cluster, topic = Cluster(config, timeout_seconds), config.journal.state_topic
     found = cluster.describe([topic])[topic]
     if is_missing(found):
-        cluster.create([_new(config)], {topic: _USERS})
+        cluster.create([new_state_topic(config)], {topic: STATE_USERS})
         found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
-    if isinstance(found, KafkaError):
-        raise refused(config.bootstrap_servers, [problem_of_error(topic, _USERS, found)])
-    problems = problems_of_access(topic, _USERS, found, (AclOperation.READ, AclOperation.WRITE))
-    problems += _unfit(topic, found, cluster.settings([topic]).get(topic, {}))
-    if problems:
+    actual = {} if isinstance(found, KafkaError) else cluster.settings([topic]).get(topic, {})
+    if problems := state_problems(config, found, actual):
         raise refused(config.bootstrap_servers, problems)
 
 
-def _new(config: Config) -> NewTopic:
+def state_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
+    """Why the bridge cannot keep its state there; `actual` are the topic's settings, as far as they may be read."""
+    topic = config.journal.state_topic
+    problems = problems_of_access(topic, STATE_USERS, found, (AclOperation.READ, AclOperation.WRITE))
+    return problems if isinstance(found, KafkaError) else [*problems, *_unfit(topic, found, actual)]
+
+
+def new_state_topic(config: Config) -> NewTopic:
+    """The topic as it is made where it is missing."""
     settings = {
         "cleanup.policy": "compact",
         "segment.ms": str(_ROLL_MS),
@@ -60,7 +66,7 @@ def _unfit(topic: str, found: TopicDescription, actual: Mapping[str, str]) -> It
     another = "or name another journal.state-topic"
     if (count := len(found.partitions)) != 1:
         what = f"has {count} partitions, and who has its one partition leads"
-        yield Problem(topic, _USERS, what, f"delete it, {another}")
+        yield Problem(topic, STATE_USERS, what, f"delete it, {another}")
     if "delete" in actual.get("cleanup.policy", "compact"):
         remedy = f"set its cleanup.policy to compact, {another}"
-        yield Problem(topic, _USERS, "loses what is old, and the router's place with it", remedy)
+        yield Problem(topic, STATE_USERS, "loses what is old, and the router's place with it", remedy)

@@ -155,6 +155,7 @@ def test_faults_are_refused_as_a_whole_and_told_with_their_places(bridge: Bridge
     bridge.ask(BASE.replace("out.topic", "out.topik"))
     bridge.wait_told("b.properties:7:1: error: unknown key 'routes.a.out.topik'")
     assert bridge.reload.state["hash"] == in_force
+    assert bridge.reload.state["bridge"] == "b1"
     assert bridge.metric("jmsbridge_config_last_reload_success") == 0
     assert bridge.metric("jmsbridge_config_info", config_hash=in_force) == 1
     bridge.refusal = HardFailureError("topic 'b' does not exist; create it")

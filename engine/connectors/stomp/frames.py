@@ -185,7 +185,8 @@ def _content_length(headers: Mapping[str, str]) -> int | None:
     text = headers.get("content-length")
     if text is None:
         return None
-    if not (text.isascii() and text.strip().isdigit()) or len(text) > 19:
+    digits = text.strip(" \t")
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19:
         msg = f"a content-length that is no number: {text[:40]!r}"
         raise FrameError(msg)
-    return int(text)
+    return int(digits)

@@ -61,7 +61,20 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command",
     [
-        *("", "run", "validate", "diff", "test", "explain", "topology", "send", "receive", "request", "journal"),
+        *(
+            "",
+            "run",
+            "doctor",
+            "validate",
+            "diff",
+            "test",
+            "explain",
+            "topology",
+            "send",
+            "receive",
+            "request",
+            "journal",
+        ),
         *("journal tail", "dlt", "dlt list", "dlt show", "dlt replay", "dlt discard", "dlt audit"),
         *("config", "config docs", "config show"),
     ],

@@ -93,12 +93,21 @@ def test_bytes_that_are_no_utf8_in_a_header_do_not_hurt() -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n\0", "'HTTP/1.1 400 Bad Request', which is no STOMP command"),
         (b"MESSAGE\nno colon\n\n\0", "a header line without a colon: 'no colon'"),
+        (b"MESSAGE\ncontent-length:3\x1c\n\n\0", "a content-length that is no number: '3"),
         (b"MESSAGE\ncontent-length:-1\n\n\0", "a content-length that is no number: '-1'"),
         (b"MESSAGE\ncontent-length:99999999999999999999\n\n\0", "a content-length that is no number"),
         (b"MESSAGE\ncontent-length:2\n\nbody\0", "a body that does not end after its 2 bytes"),
         (b"MESSAGE\na:" + b"x" * 2_000_000, "a frame with more than 1048576 bytes of headers"),
     ],
-    ids=["other protocol", "no colon", "negative length", "huge length", "wrong length", "endless headers"],
+    ids=[
+        "other protocol",
+        "no colon",
+        "odd length",
+        "negative length",
+        "huge length",
+        "wrong length",
+        "endless headers",
+    ],
 )
 def test_what_is_not_stomp_is_told(stream: bytes, says: str) -> None:
     with pytest.raises(FrameError) as caught:

@@ -1,0 +1,112 @@
+"""`jms-bridge doctor`: everything that a bridge needs, looked at, and how to mend what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import structlog
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, read_seconds
+from engine.cli.output import console, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from engine.doctor import Finding
+
+__all__ = ["doctor", "register"]
+
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog=examples(
+            "jms-bridge doctor",
+            "jms-bridge doctor -c /etc/jms-bridge.properties --timeout 15s",
+            "jms-bridge doctor --json | jq 'select(.state != \"ok\")'",
+        )
+    )(doctor)
+
+
+def doctor(
+    config: ConfigFile = DEFAULT_CONFIG,
+    json_output: Json = False,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            parser=read_seconds,
+            metavar="SECONDS",
+            help="How long all checks together may take, those of brokers at the same time.",
+        ),
+    ] = 5.0,
+) -> None:
+    """Look at everything that a bridge with this properties file needs, and say how to mend what is wrong.
+
+    Programs and versions, the configuration, ports, folders and permissions, disks, the clock, Kafka with its topics,
+    and the other side of each source and sink, before a start or while the bridge runs. Changes nothing: no topic is
+    made, nothing is subscribed to, taken or sent. Best run as the user that the bridge runs as.
+
+    Exits with 0 if nothing has failed (warnings are shown), else with the code that `run` would end with for the first
+    failure: 2 configuration, 3 this machine, 4 a broker refuses, 6 a broker does not answer.
+    """
+    from engine.doctor import examine, exit_code
+
+    with _silence(), _progress() as waiting:
+        findings = examine(config, timeout, waiting)
+    if json_output:
+        for finding in findings:
+            typer.echo(json.dumps(dataclasses.asdict(finding), ensure_ascii=False))
+    else:
+        _show(findings)
+    if code := exit_code(findings):
+        raise typer.Exit(code)
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    screen = console()
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        mark, colour = _MARKS[finding.state]
+        screen.print(
+            Text.assemble((mark, colour), f" {printable(finding.name):{width}}  {printable(finding.found)}"),
+            soft_wrap=True,
+        )
+        if finding.remedy:
+            screen.print(Text(f"  {'':{width}}  → {printable(finding.remedy)}", "bold"), soft_wrap=True)
+    counts = Counter(finding.state.value for finding in findings)
+    screen.print(
+        f"{counts['ok']} ok, {counts['warning']} warning{'s' * (counts['warning'] != 1)}, {counts['failed']} failed"
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Sequence[str]], None]]:
+    """Takes what is waited for, and shows it while it is, where somebody looks."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda names: None
+        return
+    with screen.status("") as status:
+        yield lambda names: status.update(Text(printable(f"looking at {', '.join(names)}"), "dim"))
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What connectors log for operators is left out: it is all in the findings."""
+    configured = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**configured)

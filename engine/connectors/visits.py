@@ -1,0 +1,88 @@
+"""Whether a system answers and takes the login: connects as a source or sink does, and leaves again.
+
+Nothing is subscribed to, taken, sent or made. The client id is one of the visitor's own: with that of a source which is
+at work, the broker would refuse one of the two.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.connectors.base import NotConnectedError
+from routes.model import SourceConfig
+from routes.targets import System
+
+if TYPE_CHECKING:
+    from routes.model import BrokerConfig, Config
+
+__all__ = ["VISITS", "Visit"]
+
+Visit = Callable[["Config", "BrokerConfig", str], str]
+"""Is given the client id; says what was found.
+
+Raises:
+    NotConnectedError: there is no connection.
+    BridgeError: there never will be one, such as for a missing certificate file.
+"""
+
+
+def _stomp(config: Config, broker: BrokerConfig, client_id: str) -> str:
+    from engine.connectors.stomp.session import StompSession
+
+    session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, 0)
+    try:
+        session.open()
+        return f"{session.endpoint} takes the login"
+    finally:
+        session.close()
+
+
+def _amqp(config: Config, broker: BrokerConfig, client_id: str) -> str:
+    from engine.connectors.amqp.session import AmqpSession
+
+    session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
+    try:
+        session.open()
+        return f"{session.endpoint} takes the login"
+    finally:
+        session.close()
+
+
+def _nats(config: Config, broker: BrokerConfig, client_id: str) -> str:
+    from engine.connectors.nats.connection import Connection
+
+    connection = Connection(config, replace(broker, client_id=client_id))
+    try:
+        connection.open()
+        return f"{connection.url} takes the login"
+    finally:
+        connection.close()
+
+
+def _dropbox(config: Config, broker: BrokerConfig, client_id: str) -> str:
+    from engine.connectors.dropbox.box import locate
+    from engine.connectors.dropbox.files import require_folder
+
+    root = config.root(broker)
+    if broker.root is None and not root.exists():
+        return f"{root} is not there yet; the bridge makes it"
+    require_folder(str(root))
+    for destination in broker.destinations if isinstance(broker, SourceConfig) else ():
+        folder = Path(locate(root, destination).path)
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+            raise NotConnectedError(f"the bridge may not read and write {there}; give its user the rights")
+    return f"{root} can be read and written"
+
+
+VISITS: Mapping[System, Visit] = {
+    System.STOMP: _stomp,
+    System.AMQP: _amqp,
+    System.NATS: _nats,
+    System.DROPBOX: _dropbox,
+}
+"""By the type of a source or sink. Kafka has none: `engine.topics` looks there."""

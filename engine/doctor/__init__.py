@@ -1,0 +1,10 @@
+"""Looks at everything that a bridge with a configuration needs, and says how to mend what is wrong. Changes nothing.
+
+`examination` puts the checks together, `checks` runs them at the same time; the other modules have the checks, one for
+each topic.
+"""
+
+from engine.doctor.examination import examine
+from engine.doctor.findings import Finding, State, exit_code
+
+__all__ = ["Finding", "State", "examine", "exit_code"]

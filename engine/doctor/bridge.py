@@ -1,0 +1,93 @@
+"""The address of the status page: free, or that of a bridge that runs, of this id or another one."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine import tls
+from engine.doctor.findings import Finding, failed, of_error, ok, warning
+from engine.doctor.ports import check_port
+from engine.errors import SetupError
+from engine.telemetry.client import find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routes.model import Config
+
+__all__ = ["Answer", "ask_bridge", "check_http"]
+
+_SETTING = "http.address"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a bridge says at the address of a configuration."""
+
+    bridge: str
+    """Its id; empty where it does not tell."""
+    hash: str
+    """Of the properties file that is in force there."""
+    waiting_for: tuple[str, ...]
+    standby: str
+    """Why it stands by; empty where it does not."""
+
+
+def ask_bridge(config: Config, timeout_seconds: float) -> Answer | None:
+    """None if no bridge answers."""
+    health = find(config.http, "/health", timeout_seconds)
+    if health is None or health.get("status") != "up":
+        return None
+    return _answer(find(config.http, "/ready", timeout_seconds, login=True) or {})
+
+
+def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[Finding]:
+    """Where the page and the figures are served; `digest` is the hash of the properties file as it is now."""
+    http = config.http
+    if http.certificate:
+        try:
+            tls.context("http.tls", ssl.Purpose.CLIENT_AUTH, certificate=http.certificate, key=http.key)
+        except SetupError as error:
+            yield of_error("http.tls", error, "correct http.tls.certificate and http.tls.key")
+    if answer is None:
+        yield check_port(_SETTING, http.host, http.port, running=False)
+    elif answer.bridge != config.bridge_id:
+        yield _another(config, answer)
+    else:
+        yield _own(f"bridge '{config.bridge_id}' runs at {http.host}:{http.port}", digest, answer)
+
+
+def _another(config: Config, answer: Answer) -> Finding:
+    who = f"bridge '{answer.bridge}'" if answer.bridge else "a bridge that does not tell its id"
+    what = f"{who} runs at {config.http.host}:{config.http.port}"
+    remedy = f"set {_SETTING} to another port"
+    if config.embedded_kafka:
+        return failed(_SETTING, what, remedy)
+    return warning(_SETTING, f"{what}; figures of this one are served only when it has ended", remedy)
+
+
+def _own(what: str, digest: str, answer: Answer) -> Finding:
+    if answer.hash != digest:
+        remedy = "reload it (kill -HUP), or restart it: /ready says what was wrong with the file"
+        return warning("bridge", f"{what}, but not on the file as it is now", remedy)
+    if answer.standby:
+        return ok("bridge", f"{what} and stands by: {answer.standby}")
+    if answer.waiting_for:
+        remedy = "see below, /ready and its log for why; after a start or a crash it takes a moment"
+        return warning("bridge", f"{what} and waits for {', '.join(answer.waiting_for)}", remedy)
+    return ok("bridge", f"{what} and is ready")
+
+
+def _answer(ready: dict[str, Any]) -> Answer:
+    """What a bridge of another version does not tell is empty."""
+    told = ready.get("configuration")
+    configuration = told if isinstance(told, dict) else {}
+    waiting = ready.get("waiting_for")
+    return Answer(
+        str(configuration.get("bridge", "")),
+        str(configuration.get("hash", "")),
+        tuple(map(str, waiting)) if isinstance(waiting, list) else (),
+        str(ready.get("standby", "")),
+    )

@@ -1,0 +1,95 @@
+"""The other side of each source and sink: answers, and takes the login. Nothing is subscribed to, taken or sent."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from engine.connectors.base import NotConnectedError
+from engine.connectors.visits import VISITS
+from engine.doctor.checks import Check
+from engine.doctor.findings import Finding, failed, ok
+from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
+from engine.doctor.kafka import check_kafka_source
+from engine.doctor.ports import check_port, listening
+from engine.errors import HardFailureError, UnreachableError
+from engine.telemetry.status import component_name, sink_component
+from routes.model import SourceConfig
+from routes.targets import System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routes.model import BrokerConfig, Config
+
+__all__ = ["broker_check", "not_connected"]
+
+_TITLES = {System.STOMP: "Artemis", System.AMQP: "Artemis", System.NATS: "NATS server"}
+
+
+def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *, running: bool) -> Check:
+    """The check of one source or sink; `running`: the bridge runs, and embedded servers with it."""
+    section, named = ("source", component_name) if isinstance(broker, SourceConfig) else ("sink", sink_component)
+    name, key = named(broker.name), f"{section}.{broker.name}"
+
+    def look() -> Iterator[Finding]:
+        if broker.listen:
+            yield from _listener(broker, name, key, running=running)
+        elif _is_to_come(config, broker) and not running:
+            what = "Kafka" if broker.type is System.KAFKA else _TITLES[broker.type]
+            yield ok(name, f"the embedded {what} will be started by the bridge")
+        elif isinstance(broker, SourceConfig) and broker.type is System.KAFKA:
+            yield from check_kafka_source(config, broker, name, timeout_seconds)
+        else:
+            yield _visited(config, broker, name, key)
+
+    return Check(name, look, _remedy(broker, key), UnreachableError)
+
+
+def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: NotConnectedError) -> Finding:
+    """What kept a connection from being made: a refusal, or no answer."""
+    # Only where the other side has spoken is it wrong to ask again soon.
+    if error.back_off_seconds is None:
+        return failed(name, f"{where}: {error}", _remedy(broker, key), UnreachableError)
+    return failed(name, f"{where}: {error}", f"correct the login of {key}, or the rights of its user", HardFailureError)
+
+
+def _visited(config: Config, broker: BrokerConfig, name: str, key: str) -> Finding:
+    try:
+        # Of its own for each visit: brokers let no two clients of one id in.
+        found = VISITS[broker.type](config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}")
+    except NotConnectedError as error:
+        return not_connected(name, key, config.url(broker), broker, error)
+    return ok(name, found)
+
+
+def _listener(broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
+    if (broker.listen or "").startswith("amqps:"):
+        from engine.connectors.amqp.access import server_tls
+
+        server_tls(broker)
+    host, port = listening(broker)
+    found = check_port(f"{key}.listen", host, port, running=running)
+    yield Finding(name, found.state, f"{broker.listen}: {found.found}", found.remedy, found.exit_code)
+
+
+def _is_to_come(config: Config, broker: BrokerConfig) -> bool:
+    """Whether the other side is a server that the bridge starts."""
+    if broker.type is System.KAFKA:
+        return config.embedded_kafka
+    return broker.type in _TITLES and broker.url is None
+
+
+def _remedy(broker: BrokerConfig, key: str) -> str:
+    if broker.listen:
+        return f"correct {key}.listen and {key}.tls.*"
+    if broker.type is System.KAFKA:
+        return KAFKA_REMEDY
+    if broker.type is System.DROPBOX:
+        return f"mount its disk and give the bridge's user the rights, or correct {key}.root"
+    return f"start the broker, or correct {key}.url" + (f" and {key}.tls.*" if "tls" in _scheme(broker) else "")
+
+
+def _scheme(broker: BrokerConfig) -> str:
+    scheme = (broker.url or "").partition(":")[0]
+    return "tls" if scheme in ("tls", "amqps", "stomp+ssl") else scheme

@@ -1,0 +1,118 @@
+"""All checks that a configuration asks for, put together and run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from engine.doctor.bridge import ask_bridge, check_http
+from engine.doctor.brokers import broker_check
+from engine.doctor.checks import Check, run
+from engine.doctor.clock import check_clock
+from engine.doctor.disk import check_disks
+from engine.doctor.findings import Finding, failed, ok, warning
+from engine.doctor.folders import check_files, check_folders, folders_of
+from engine.doctor.kafka import REMEDY, check_kafka
+from engine.doctor.ports import check_embedded_ports
+from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
+from engine.errors import UnreachableError
+from engine.jars import jars
+from engine.telemetry.logging import Redactor, secrets_of
+from routes.config.snapshot import Snapshot
+from routes.errors import ConfigurationError, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from engine.doctor.bridge import Answer
+    from engine.doctor.checks import Waiting
+    from routes.errors import Fault
+    from routes.model import Config
+
+__all__ = ["examine"]
+
+_CONFIGURATION = "configuration"
+_HTTP_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 0.5
+"""Who has waited for a broker until its time was up can then say what for."""
+
+
+def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: None) -> list[Finding]:
+    """What there is to say of everything that a bridge with this properties file needs, free of secrets.
+
+    Takes `timeout_seconds` and some tenths at most. `waiting` is told what is still looked at.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    snapshot, config, findings = _read(path)
+    checks = list(_programs(config))
+    clean = Redactor(secrets_of(config) if config else ())
+    if snapshot is not None and config is not None:
+        waiting(["bridge"])
+        answer = ask_bridge(config, min(_HTTP_SECONDS, timeout_seconds / 2))
+        left = max(deadline - time.monotonic(), 0.0)
+        seconds = round(max(left - _LAST_WORDS_SECONDS, left / 2), 1)
+        running = answer is not None and answer.bridge == config.bridge_id
+        checks += _machine(config, snapshot, answer, running=running)
+        checks += _brokers(config, seconds, running=running)
+    looked = run(checks, deadline + _LAST_WORDS_SECONDS, waiting)
+    return [_cleaned(finding, clean) for finding in (*findings, *looked)]
+
+
+def _read(path: Path) -> tuple[Snapshot | None, Config | None, list[Finding]]:
+    """The file and what it says, as far as it can be read, and the findings of that."""
+    try:
+        snapshot = Snapshot.take(path)
+    except ConfigurationError as error:
+        return None, None, [*map(_fault, error.faults), _left_out()]
+    linted = snapshot.lint()
+    findings = [_fault(fault) for fault in linted.faults]
+    if linted.config is None:
+        return snapshot, None, [*findings, _left_out()]
+    return snapshot, linted.config, findings or [ok(_CONFIGURATION, f"{path} has no faults")]
+
+
+def _fault(fault: Fault) -> Finding:
+    place = ":".join(str(part) for part in (fault.file, fault.line) if part)
+    what = f"{place}: {fault.message}" if place else fault.message
+    remedy = fault.hint or "`jms-bridge validate` shows the place"
+    if fault.level is Level.WARNING:
+        return warning(_CONFIGURATION, what, remedy)
+    return failed(_CONFIGURATION, what, remedy, ConfigurationError)
+
+
+def _left_out() -> Finding:
+    what = "ports, folders and brokers were not looked at: the configuration says which ones"
+    return warning("the rest", what, "mend the configuration, then ask again")
+
+
+def _programs(config: Config | None) -> Iterator[Check]:
+    yield Check("versions", check_packages)
+    yield Check("java", check_java)
+    yield Check("jars", partial(check_jars, jars(), jars_of(config)))
+    if config is not None and config.embedded_nats:
+        yield Check("nats-server", check_nats_server)
+
+
+def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, running: bool) -> Iterator[Check]:
+    yield Check("http.address", partial(check_http, config, snapshot.hash, answer))
+    yield Check("ports", partial(check_embedded_ports, config, running=running))
+    yield Check("folders", partial(check_folders, config))
+    yield Check("files", partial(check_files, config, snapshot))
+    roots = {f"dropboxes of {broker.name}": broker.root for broker in config.brokers if broker.root is not None}
+    logs = {"logs": config.embedded.data / "log"}
+    yield Check("disk", partial(check_disks, {**folders_of(config), **logs, **roots}))
+    yield Check("clock", check_clock)
+
+
+def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check]:
+    brokers = [broker_check(config, broker, seconds, running=running) for broker in config.brokers]
+    if config.embedded_kafka and not running:
+        return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]
+    return [Check("kafka", partial(check_kafka, config, seconds), REMEDY, UnreachableError), *brokers]
+
+
+def _cleaned(finding: Finding, clean: Redactor) -> Finding:
+    return replace(finding, found=clean(finding.found), remedy=clean(finding.remedy))

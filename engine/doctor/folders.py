@@ -1,0 +1,124 @@
+"""Folders that a bridge writes to, and files that it reads: there, and with the right permissions."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.doctor.findings import Finding, failed, ok, warning
+from routes.config.secrets import has_reference, is_secret_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from routes.config.snapshot import Snapshot
+    from routes.model import Config
+
+__all__ = ["check_file", "check_files", "check_folder", "check_folders", "existing", "folders_of"]
+
+_ALL = os.R_OK | os.W_OK | os.X_OK
+_SECRET_FILES = ("ssl.key.location", "ssl.keystore.location")
+_OTHER_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.truststore.location")
+
+
+def folders_of(config: Config) -> Mapping[str, Path]:
+    """What a bridge writes to, by the setting that says so."""
+    return {"embedded.data": config.embedded.data, "router.checkpoint": config.router.checkpoint}
+
+
+def check_folders(config: Config) -> Iterator[Finding]:
+    """Where data, logs and the router's place are."""
+    for setting, folder in folders_of(config).items():
+        yield check_folder(setting, folder)
+
+
+def check_folder(setting: str, folder: Path) -> Finding:
+    """Whether this user can work in a folder and those in it, or make it."""
+    remedy = f"give the bridge's user (now {_user()}) the rights, or set {setting} to another folder"
+    nearest = existing(folder)
+    if not nearest.is_dir():
+        return failed(setting, f"{nearest} is no folder", remedy)
+    if not os.access(nearest, _ALL):
+        return failed(setting, f"{nearest} cannot be written", remedy)
+    if nearest != folder:
+        return ok(setting, f"{folder} is not there yet; the bridge makes it")
+    # What somebody else has begun there, as root for a try, stops the bridge as well.
+    if closed := next((each for each in sorted(folder.iterdir()) if each.is_dir() and not os.access(each, _ALL)), None):
+        return failed(setting, f"{closed} belongs to {_owner(closed)} and cannot be written", remedy)
+    return ok(setting, f"{folder} can be written")
+
+
+def check_files(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
+    """The files with keys, certificates and secrets."""
+    files = _files(config, snapshot)
+    wrong = [finding for path, secret in files.items() for finding in check_file(path, secret=secret)]
+    yield from wrong
+    if files and not wrong:
+        number = f"{len(files)} files" if len(files) > 1 else "1 file"
+        yield ok("files", f"{number} can be read, and none with a secret in it by every user of this machine")
+
+
+def check_file(path: Path, *, secret: bool) -> Iterator[Finding]:
+    """What is wrong with a file, if anything is."""
+    name = f"file {path.name}"
+    if not path.exists():
+        yield failed(name, f"{path} is not there", "put it there, or correct the properties file")
+    elif not os.access(path, os.R_OK):
+        yield failed(name, f"{path} cannot be read", f"give the bridge's user (now {_user()}) the right to read it")
+    elif secret and path.stat().st_mode & stat.S_IROTH:
+        what = f"{path} has a secret in it and can be read by every user of this machine"
+        yield warning(name, what, f"chmod o-rwx {shlex.quote(str(path))}")
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest above it that is there."""
+    return next(each for each in (path, *path.absolute().parents) if os.path.lexists(each))
+
+
+def _files(config: Config, snapshot: Snapshot) -> dict[Path, bool]:
+    """Each file, with whether it holds a secret."""
+    base = config.path.absolute().parent
+    others = [
+        config.http.certificate,
+        *(b.tls_ca for b in config.brokers),
+        *(b.tls_certificate for b in config.brokers),
+    ]
+    secret = [config.http.key, *(b.tls_key for b in config.brokers), *(b.credentials for b in config.brokers)]
+    for table in (config.kafka.common, config.kafka.producer, config.kafka.consumer):
+        others += [base / table[name] for name in _OTHER_FILES if name in table]
+        secret += [base / table[name] for name in _SECRET_FILES if name in table]
+    secret += [base / name for name in snapshot.files]
+    if _has_secrets(snapshot):
+        secret.append(config.path)
+    # Certificate and key may be in one file, which is secret then.
+    return dict.fromkeys(filter(None, others), False) | dict.fromkeys(filter(None, secret), True)
+
+
+def _has_secrets(snapshot: Snapshot) -> bool:
+    """Whether one is written in the properties file as it is."""
+    return any(
+        (setting.row.masked or is_secret_key(setting.entry.key))
+        and setting.entry.value
+        and not has_reference(setting.entry.value)
+        for setting in snapshot.settings().by_key.values()
+    )
+
+
+def _user() -> str:
+    return _name(os.geteuid())
+
+
+def _owner(path: Path) -> str:
+    return _name(path.stat().st_uid)
+
+
+def _name(number: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"

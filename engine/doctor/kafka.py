@@ -1,0 +1,75 @@
+"""Kafka and the topics in it, as a start of the bridge would find them. Makes no topic, reads and writes no record."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from engine.doctor.findings import Finding, failed, of_error, ok, warning
+from engine.errors import HardFailureError
+from engine.topics import Cluster, survey
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from engine.topics import Survey
+    from routes.model import Config, SourceConfig
+
+__all__ = ["REMEDY", "check_kafka", "check_kafka_source", "told"]
+
+REMEDY = "start it, or correct kafka.bootstrap.servers"
+_NAMES = 5
+
+
+def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
+    """Whether it answers and takes the login, and has the topics that are needed."""
+    try:
+        cluster = Cluster(config, timeout_seconds)
+        number, identity = cluster.brokers()
+    except BridgeError as error:
+        yield of_error("kafka", error, REMEDY)
+        return
+    brokers = f"{number} broker{'s' * (number != 1)}"
+    yield ok("kafka", f"{brokers} at {config.bootstrap_servers}" + (f", cluster {identity}" if identity else ""))
+    try:
+        yield from told(survey(cluster, config))
+    except BridgeError as error:
+        # The address given answers, and one that it names does not.
+        yield of_error("topics", error, "do the advertised.listeners of the brokers lead here?")
+
+
+def told(found: Survey) -> Iterator[Finding]:
+    """One line for what is well, one for each problem."""
+    for problem in found.problems:
+        users = f"{problem.topic} ({problem.users})"
+        yield failed(f"topic {problem.topic}", f"{users} {problem.what}", problem.remedy, HardFailureError)
+    parts = []
+    if found.there:
+        parts.append(f"{_listed(found.there)} can be used")
+    if found.to_make:
+        parts.append(f"the bridge makes {_listed(found.to_make)} when it starts")
+    if parts:
+        yield ok("topics", "; ".join(parts))
+
+
+def check_kafka_source(config: Config, source: SourceConfig, name: str, timeout_seconds: float) -> Iterator[Finding]:
+    """Whether there is something to read for a source of type `kafka`."""
+    topics = Cluster(config, timeout_seconds).names()
+    patterns = [re.compile(pattern) for pattern in source.destinations]
+    found = sorted(
+        topic
+        for topic in topics
+        if topic not in config.own_topics and topic[:2] != "__" and any(each.fullmatch(topic) for each in patterns)
+    )
+    if found:
+        yield ok(name, f"reads {_listed(found)}")
+    else:
+        remedy = f"create one, let the bridge's user see it, or correct source.{source.name}.destinations"
+        yield warning(name, "there is no topic yet that it would read", remedy)
+
+
+def _listed(topics: Sequence[str]) -> str:
+    """The first ones by name, and how many there are more."""
+    more = len(topics) - _NAMES
+    return ", ".join(topics[:_NAMES]) + (f" and {more} more" if more > 0 else "")

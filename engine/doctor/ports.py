@@ -1,0 +1,52 @@
+"""Addresses that a bridge listens on: free, or taken by that very bridge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from engine.doctor.findings import Finding, failed, ok
+from engine.embedded.ports import LOOPBACK, obstacle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routes.model import BrokerConfig, Config
+
+__all__ = ["check_embedded_ports", "check_port", "listening"]
+
+_AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
+
+
+def check_embedded_ports(config: Config, *, running: bool) -> Iterator[Finding]:
+    """Those of embedded servers that the bridge starts; `running`: it has done so already."""
+    for setting, port in _embedded(config):
+        yield check_port(setting, LOOPBACK, port, running=running)
+
+
+def check_port(setting: str, host: str, port: int, *, running: bool) -> Finding:
+    """One port, and the setting that says so."""
+    why = obstacle(host, port)
+    if why is None:
+        return ok(setting, f"port {port} is free")
+    if running:
+        return ok(setting, f"{why}: the bridge runs")
+    return failed(setting, why, f"stop that program, or set {setting} to another address or port")
+
+
+def listening(broker: BrokerConfig) -> tuple[str, int]:
+    """Host and port of a source or sink that listens."""
+    parts = urlsplit(broker.listen or "")
+    return parts.hostname or LOOPBACK, parts.port or _AMQP_PORTS[parts.scheme]
+
+
+def _embedded(config: Config) -> Iterator[tuple[str, int]]:
+    embedded = config.embedded
+    if config.embedded_kafka:
+        yield "embedded.kafka.port", embedded.kafka_port
+    if config.embedded_artemis:
+        yield "embedded.artemis.port", embedded.artemis_port
+        yield "embedded.stomp.port", embedded.stomp_port
+        yield "embedded.amqp.port", embedded.amqp_port
+    if config.embedded_nats:
+        yield "embedded.nats.port", embedded.nats_port

@@ -1,0 +1,260 @@
+"""`jms-bridge doctor` against real servers: all well, one away, a wrong login, a missing topic, a bridge that runs."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from engine.cli import main
+from engine.embedded import EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, free_ports
+from tests.conftest import JARS, TopicFactory
+from tests.integration.bridge_process import Bridge, configuration
+from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
+
+ELSEWHERE = """\
+bridge.id=b1
+embedded.data={folder}/var
+router.checkpoint={folder}/var/checkpoint
+http.address=127.0.0.1:{http}
+kafka.bootstrap.servers={kafka}
+journal.topic={journal}
+source.jms.type=stomp
+source.jms.url={stomp}
+source.jms.destinations=queue:{queue}
+routes.orders.in.include=msg.address=={queue}
+routes.orders.out.topic={destination}
+"""
+
+
+class Told(NamedTuple):
+    code: int
+    findings: dict[str, dict[str, Any]]
+
+    @property
+    def failed(self) -> set[str]:
+        return {name for name, finding in self.findings.items() if finding["state"] == "failed"}
+
+
+Doctor = Callable[..., Told]
+
+
+@pytest.fixture
+def doctor(capsys: pytest.CaptureFixture[str]) -> Doctor:
+    def call(file: Path, timeout: str = "20s") -> Told:
+        with pytest.raises(SystemExit) as ended:
+            main(["doctor", "-c", str(file), "--json", "--timeout", timeout])
+        findings = map(json.loads, capsys.readouterr().out.splitlines())
+        return Told(int(ended.value.code or 0), {finding["name"]: finding for finding in findings})
+
+    return call
+
+
+@pytest.fixture
+def settings(tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis, topic: TopicFactory) -> dict[str, object]:
+    """What a file says whose servers are all there; the journal is not made yet."""
+    return {
+        "folder": tmp_path,
+        "http": free_ports(1)[0],
+        "kafka": kafka.bootstrap,
+        "journal": f"journal-{uuid.uuid4().hex[:8]}",
+        "stomp": artemis.stomp_url,
+        "queue": f"orders-{uuid.uuid4().hex[:8]}",
+        "destination": topic("orders"),
+    }
+
+
+def written(settings: dict[str, object], more: str = "") -> Path:
+    file = Path(str(settings["folder"])) / "jms-bridge.properties"
+    file.write_text(ELSEWHERE.format(**settings) + more)
+    return file
+
+
+def topics(kafka: EmbeddedKafka) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0}).list_topics(timeout=30).topics)
+
+
+def test_all_is_well_and_nothing_is_changed(
+    doctor: Doctor,
+    settings: dict[str, object],
+    kafka: EmbeddedKafka,
+    artemis: EmbeddedArtemis,
+    nats: EmbeddedNats,
+    topic: TopicFactory,
+) -> None:
+    read = topic("read")
+    file = written(
+        settings,
+        f"sink.amqp.type=amqp\nsink.amqp.url={artemis.amqp_url}\n"
+        f"sink.nats.type=nats\nsink.nats.url={nats.url}\n"
+        f"source.kafka.type=kafka\nsource.kafka.destinations={read}\nsource.kafka.address=queue:from-kafka\n",
+    )
+    before = topics(kafka)
+
+    told = doctor(file)
+
+    assert told.failed == set()
+    assert told.code == 0
+    found = {name: finding["found"] for name, finding in told.findings.items()}
+    assert found["kafka"].startswith(f"1 broker at {kafka.bootstrap}, cluster ")
+    assert f"{settings['destination']} can be used" in found["topics"]
+    assert f"the bridge makes {settings['journal']}" in found["topics"] or settings["journal"] in found["topics"]
+    assert found["source:jms"] == f"{artemis.stomp_url} takes the login"
+    assert found["sink:amqp"] == f"{artemis.amqp_url} takes the login"
+    assert found["sink:nats"] == f"{nats.url} takes the login"
+    assert found["source:kafka"] == f"reads {read}"
+    assert topics(kafka) == before
+    assert not (file.parent / "var").exists()
+
+
+def test_a_message_that_waits_in_a_queue_still_does_behind_it(
+    doctor: Doctor, settings: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(settings)
+    for command in (["send", f"queue:{settings['queue']}", "hello"], None, ["receive", f"queue:{settings['queue']}"]):
+        if command is None:
+            assert doctor(file).failed == set()
+            continue
+        with pytest.raises(SystemExit) as ended:
+            main([*command, "-c", str(file)])
+        assert not ended.value.code
+    assert "hello" in capsys.readouterr().out
+
+
+def test_a_kafka_that_is_away_is_told_in_time_and_the_rest_all_the_same(
+    doctor: Doctor, settings: dict[str, object]
+) -> None:
+    (port,) = free_ports(1)
+    file = written({**settings, "kafka": f"127.0.0.1:{port}"})
+    began = time.monotonic()
+    told = doctor(file, "3s")
+    assert time.monotonic() - began < 6
+    assert (told.code, told.failed) == (6, {"kafka"})
+    assert told.findings["kafka"]["remedy"] == "start it, or correct kafka.bootstrap.servers"
+    assert told.findings["source:jms"]["state"] == "ok"
+
+
+def test_a_broker_that_is_away_is_told(doctor: Doctor, settings: dict[str, object]) -> None:
+    (port,) = free_ports(1)
+    told = doctor(written({**settings, "stomp": f"stomp://127.0.0.1:{port}"}))
+    assert (told.code, told.failed) == (6, {"source:jms"})
+    assert told.findings["source:jms"]["remedy"] == "start the broker, or correct source.jms.url"
+
+
+def test_a_destination_that_is_missing_is_told_and_one_that_would_be_made_is_well(
+    doctor: Doctor, settings: dict[str, object], kafka: EmbeddedKafka
+) -> None:
+    missing = f"missing-{uuid.uuid4().hex[:8]}"
+    told = doctor(written({**settings, "destination": missing}))
+    assert (told.code, told.failed) == (4, {f"topic {missing}"})
+    assert told.findings[f"topic {missing}"]["found"] == f"{missing} (route 'orders') does not exist"
+
+    told = doctor(written({**settings, "destination": missing}, "routing.create-topics=true\n"))
+    assert told.failed == set()
+    assert missing in told.findings["topics"]["found"].partition("the bridge makes")[2]
+    assert missing not in topics(kafka)
+
+
+def test_a_journal_that_cannot_be_made_as_configured_is_told(
+    doctor: Doctor, settings: dict[str, object], kafka: EmbeddedKafka
+) -> None:
+    told = doctor(written(settings, "journal.replication=3\n"))
+    assert told.code == 4
+    assert f"topic {settings['journal']}" in told.failed
+    assert "cannot be created with 3 copies" in told.findings[f"topic {settings['journal']}"]["found"]
+    assert settings["journal"] not in topics(kafka)
+
+
+def test_a_journal_that_is_compacted_is_told(doctor: Doctor, settings: dict[str, object], topic: TopicFactory) -> None:
+    journal = topic("journal", config={"cleanup.policy": "compact"})
+    told = doctor(written({**settings, "journal": journal}))
+    assert f"topic {journal}" in told.failed
+    assert "is compacted, which drops messages" in told.findings[f"topic {journal}"]["found"]
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureArtemis]:
+    server = SecureArtemis(tmp_path_factory.mktemp("secure"), JARS)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize(("kind", "scheme"), [("stomp", "stomp+ssl"), ("amqp", "amqps")])
+def test_a_login_is_taken_or_refused_and_no_password_is_shown(
+    doctor: Doctor, settings: dict[str, object], secure: SecureArtemis, kind: str, scheme: str
+) -> None:
+    url = f"{scheme}://127.0.0.1:{secure.port}"
+    sink = f"sink.out.type={kind}\nsink.out.url={url}\nsink.out.tls.ca={secure.certificates / 'ca.pem'}\n"
+    escaped = PASSWORD.replace("\\", "\\\\")
+
+    right = doctor(written(settings, f"{sink}sink.out.username={USER}\nsink.out.password={escaped}\n"))
+    assert right.failed == set()
+    assert right.findings["sink:out"]["found"] == f"{url} takes the login"
+
+    wrong = doctor(written(settings, f"{sink}sink.out.username={USER}\nsink.out.password=guessed-wrong\n"))
+    assert (wrong.code, wrong.failed) == (4, {"sink:out"})
+    assert wrong.findings["sink:out"]["remedy"] == "correct the login of sink.out, or the rights of its user"
+    assert "guessed-wrong" not in json.dumps(wrong.findings)
+
+
+def test_a_certificate_that_is_not_trusted_is_told(
+    doctor: Doctor, settings: dict[str, object], secure: SecureArtemis
+) -> None:
+    told = doctor(written(settings, f"sink.out.type=amqp\nsink.out.url=amqps://127.0.0.1:{secure.port}\n"))
+    assert (told.code, told.failed) == (6, {"sink:out"})
+    assert "its certificate is not to be trusted: " in told.findings["sink:out"]["found"]
+    assert told.findings["sink:out"]["remedy"].endswith("sink.out.tls.*")
+
+
+@pytest.mark.timeout(600)
+def test_a_bridge_that_runs_is_known_and_not_disturbed(doctor: Doctor, tmp_path: Path) -> None:
+    file = configuration(tmp_path)
+    before = doctor(file)
+    assert before.failed == set()
+    assert before.findings["kafka"]["found"] == "the embedded Kafka will be started by the bridge"
+
+    with closing(_Running(Bridge(file))) as running:
+        told = doctor(file)
+        assert told.failed == set()
+        assert told.findings["bridge"]["found"].endswith(" and is ready")
+        assert told.findings["embedded.kafka.port"]["found"].endswith(": the bridge runs")
+        assert told.findings["kafka"]["found"].startswith("1 broker at ")
+        assert told.findings["source:jms"]["found"].endswith(" takes the login")
+        assert running.bridge.metric("jmsbridge_source_reconnects_total") == 0
+        assert running.bridge.get("/ready")[0] == 200
+
+        file.write_text(file.read_text() + "# changed\n")
+        changed = doctor(file).findings["bridge"]
+        assert changed["state"] == "warning"
+        assert changed["found"].endswith(", but not on the file as it is now")
+
+        other = tmp_path / "other.properties"
+        other.write_text(file.read_text().replace("bridge.id=test", "bridge.id=another"))
+        rival = doctor(other)
+        assert rival.code == 3
+        assert "bridge 'test' runs at " in rival.findings["http.address"]["found"]
+        assert "embedded.kafka.port" in rival.failed
+
+
+class _Running:
+    """A bridge that is ready, until it is closed."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+        try:
+            bridge.start()
+            bridge.wait_ready()
+        except BaseException:
+            bridge.end()
+            raise
+
+    def close(self) -> None:
+        self.bridge.end()

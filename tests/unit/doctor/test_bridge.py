@@ -1,0 +1,108 @@
+"""What doctor makes of who answers at http.address: this bridge, another one, or no bridge."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from engine.doctor.bridge import Answer, ask_bridge, check_http
+from engine.doctor.findings import State
+from engine.telemetry.http import HttpServer, application
+from engine.telemetry.status import StatusBoard
+from routes.config import loads
+from routes.model import Config, HttpConfig
+
+TEXT = """\
+bridge.id=b1
+source.s.type=stomp
+source.s.destinations=queue:orders
+routes.o.in.include=msg.address==orders
+routes.o.out.topic=orders
+"""
+READY = Answer("b1", "abc", (), "")
+
+Serve = Callable[..., Config]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """A bridge's HTTP server; gives a configuration that leads to it."""
+    with ExitStack() as stack:
+
+        def start(told: dict[str, object], token: str | None = None) -> Config:
+            config = HttpConfig("127.0.0.1", 0, token=token)
+            app = application(StatusBoard(["router"]), CollectorRegistry(), configuration=lambda: told)
+            server = stack.enter_context(HttpServer(config, app))
+            return replace(loads(TEXT), http=replace(config, port=int(server.url.rpartition(":")[2])))
+
+        yield start
+
+
+def test_a_bridge_tells_who_it_is_also_behind_a_login(serve: Serve) -> None:
+    config = serve({"bridge": "b1", "hash": "abc"}, token="secret")
+    assert ask_bridge(config, 10) == Answer("b1", "abc", ("router",), "")
+    stranger = replace(config, http=replace(config.http, token="wrong"))
+    assert ask_bridge(stranger, 10) == Answer("", "", (), "")
+
+
+def test_a_bridge_that_does_not_tell_its_id_is_another_one(serve: Serve) -> None:
+    config = serve({})
+    (found,) = check_http(config, "abc", ask_bridge(config, 10))
+    assert (found.state, found.exit_code) == (State.FAILED, 3)
+    assert found.found.startswith("a bridge that does not tell its id runs at 127.0.0.1:")
+
+
+def test_what_is_no_bridge_is_not_taken_for_one_and_its_port_is_not_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = replace(loads(TEXT), http=HttpConfig("127.0.0.1", silent.getsockname()[1]))
+        assert ask_bridge(config, 0.2) is None
+        (found,) = check_http(config, "abc", None)
+    assert found.found.startswith(f"port {config.http.port} is in use")
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "said"),
+    [
+        (READY, State.OK, "bridge 'b1' runs at 127.0.0.1:8480 and is ready"),
+        (
+            replace(READY, waiting_for=("router", "source:s")),
+            State.WARNING,
+            "bridge 'b1' runs at 127.0.0.1:8480 and waits for router, source:s",
+        ),
+        (
+            replace(READY, waiting_for=("router",), standby="another bridge leads"),
+            State.OK,
+            "bridge 'b1' runs at 127.0.0.1:8480 and stands by: another bridge leads",
+        ),
+        (
+            replace(READY, hash="old"),
+            State.WARNING,
+            "bridge 'b1' runs at 127.0.0.1:8480, but not on the file as it is now",
+        ),
+        (replace(READY, bridge="b2"), State.FAILED, "bridge 'b2' runs at 127.0.0.1:8480"),
+    ],
+)
+def test_how_a_bridge_is_told(answer: Answer, state: State, said: str) -> None:
+    (found,) = check_http(loads(TEXT), "abc", answer)
+    assert (found.state, found.found) == (state, said)
+
+
+def test_beside_another_bridge_one_on_a_shared_kafka_would_only_wait_with_its_figures() -> None:
+    config = loads(TEXT + "kafka.bootstrap.servers=127.0.0.1:1\n")
+    (found,) = check_http(config, "abc", replace(READY, bridge="b2"))
+    assert found.state is State.WARNING
+
+
+def test_a_certificate_that_is_none_is_told_beside_the_port(tmp_path: Path) -> None:
+    (tmp_path / "http.pem").write_text("none")
+    http = HttpConfig("127.0.0.1", 0, certificate=tmp_path / "http.pem", key=tmp_path / "http.pem")
+    certificate, port = check_http(replace(loads(TEXT), http=http), "abc", None)
+    assert (certificate.name, certificate.state, certificate.exit_code) == ("http.tls", State.FAILED, 3)
+    assert certificate.remedy == "correct http.tls.certificate and http.tls.key"
+    assert port.state is State.OK
