@@ -18,7 +18,7 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: setup ## set up what is missing, then run the bridge on jms-bridge.properties; Ctrl-C ends it
-	@$(PY) -m engine run
+	@$(PY) -m tools.run
 
 setup: ## the virtual environment and the JVM jars, redone only when what pins them changes
 	$(SET_UP)

@@ -1,0 +1,113 @@
+"""`make run`: the bridge on jms-bridge.properties, and a Prometheus beside it where one is installed.
+
+Prometheus is for looking at, and not a part of the bridge: nothing waits for it, and it ends with the bridge.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routes.config import lint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routes.model import Config
+
+__all__ = ["main", "prometheus", "scraping"]
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGURATION = ROOT / "jms-bridge.properties"
+_BRIDGE = [sys.executable, "-m", "engine", "run"]
+_PORT = 9090
+_KEPT = "2d"
+_END_SECONDS = 10.0
+
+
+def main() -> int:
+    """The bridge's exit status."""
+    config = lint(CONFIGURATION).config
+    with prometheus(config) as url:
+        if url:
+            print(f"Prometheus scrapes the bridge: {url} (dashboards for Grafana are in grafana/)", flush=True)
+        return _run(_BRIDGE)
+
+
+@contextmanager
+def prometheus(config: Config | None) -> Iterator[str]:
+    """One that scrapes the bridge of a configuration, and its URL; empty where there is none."""
+    program = shutil.which("prometheus")
+    if program is None or config is None or not _is_open(config):
+        yield ""
+        return
+    folder = config.embedded.data / "prometheus"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "prometheus.yml").write_text(scraping(config))
+    address = f"127.0.0.1:{_free_port()}"
+    command = [
+        *_ends_with_us(),
+        program,
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--storage.tsdb.retention.time={_KEPT}",
+        f"--web.listen-address={address}",
+    ]
+    with (folder / "prometheus.log").open("w") as log:
+        # Ctrl-C is the bridge's, which takes a while to stop: its last figures are scraped, too.
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield f"http://{address}"
+    finally:
+        process.terminate()
+        process.wait(_END_SECONDS)
+
+
+def scraping(config: Config) -> str:
+    """The shipped configuration of Prometheus, for this bridge."""
+    shipped = (ROOT / "grafana/prometheus.yml").read_text()
+    target = shipped.replace("127.0.0.1:8480", f"{config.http.host}:{config.http.port}")
+    return target.replace("rules/jms-bridge.yml", str(ROOT / "grafana/rules/jms-bridge.yml"))
+
+
+def _is_open(config: Config) -> bool:
+    """Whether anybody on this machine may read the figures: what needs a login is for a Prometheus that has it."""
+    http = config.http
+    return not (http.certificate or http.token or http.username)
+
+
+def _free_port() -> int:
+    """Prometheus' own; another one if somebody has that."""
+    for port in (_PORT, 0):
+        try:
+            with socket.create_server(("127.0.0.1", port)) as server:
+                return int(server.getsockname()[1])
+        except OSError:
+            continue
+    return _PORT
+
+
+def _ends_with_us() -> list[str]:
+    """What lets a program end when we are killed, where there is such a thing."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
+
+
+def _run(command: list[str]) -> int:
+    """Runs it to its end; signals are passed on. Ctrl-C reaches it by itself: it is of the same terminal."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ignored signals are inherited, handled ones are not.
+    process = subprocess.Popen(command, cwd=ROOT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, _: process.send_signal(received))
+    return process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
