@@ -18,6 +18,7 @@ from engine.cli import (
     dlt,
     doctor,
     explain,
+    init,
     journal,
     lag,
     receive,
@@ -59,7 +60,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (run, status, lag, doctor, validate, diff, test, explain, topology, send, receive, request):
+for module in (init, run, status, lag, doctor, validate, diff, test, explain, topology, send, receive, request):
     module.register(app)
 app.add_typer(journal.app)
 app.add_typer(dlt.app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from engine.cli.options import (
     Expires,
     Headers,
     JmsTypeOption,
+    Json,
     NonPersistent,
     Priority,
     Properties,
@@ -106,6 +108,7 @@ def send(
     ] = False,
     url: Broker = None,
     username: Username = None,
+    json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Send a message and wait until the broker has it.
@@ -126,7 +129,7 @@ def send(
     if topic is not None:
         _no_format(destination, form, stream)
         where = _to_kafka(settings, topic, message, count)
-        note(f"sent {_count(count)} to {destination}, the last one to {where}")
+        _tell(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
         return
     from engine.cli.exchange import give, who
 
@@ -136,7 +139,7 @@ def send(
         msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
         raise UsageError(msg)
     give(settings, place, own, *outgoing(place, own, message), number=count)
-    note(f"sent {_count(count)} to {destination} at {place.url}")
+    _tell(f"sent {_count(count)} to {destination} at {place.url}", json_output, destination, count, place.url)
 
 
 def sink_of(place: Place, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
@@ -175,6 +178,13 @@ def _to_kafka(config: Config, topic: str, message: Message, count: int) -> str:
 
     fields = {**message.headers, "JMSDeliveryMode": message.headers.get("JMSDeliveryMode", "PERSISTENT")}
     return produce.send(config, topic, replace(message, headers=fields).to_record(), count)
+
+
+def _tell(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
+    if as_json:
+        typer.echo(json.dumps({"destination": destination, "messages": count, "where": where}, ensure_ascii=False))
+    else:
+        note(text)
 
 
 def _count(number: int) -> str:

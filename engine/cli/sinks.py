@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from routes.model import Config, SinkConfig
 
-__all__ = ["as_mermaid", "as_text"]
+__all__ = ["as_mermaid", "as_text", "records"]
 
 
 def as_text(config: Config) -> str:
@@ -31,6 +31,20 @@ def as_mermaid(config: Config, flowchart: str) -> str:
             place = f"s{len(lines)}"
             lines += [f'  {ids[sink.topic]} -- "{_quoted(name)}" --> {place}[/"{_quoted(destination)}"/]']
     return "\n".join(lines) + "\n"
+
+
+def records(config: Config) -> list[dict[str, Any]]:
+    """A JSON object for each sink, in the form of `engine.topology.describe.records`."""
+    return [
+        {
+            "kind": "sink connector",
+            "name": sink.name,
+            "topics": [sink.topic],
+            "broker": config.url(sink),
+            "routes": dict(_ways(config, sink)),
+        }
+        for sink in config.sinks
+    ]
 
 
 def _ways(config: Config, sink: SinkConfig) -> Iterator[tuple[str, str]]:

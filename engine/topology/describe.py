@@ -1,15 +1,16 @@
-"""A topology as text in the form of Kafka Streams' `describe()`, and as a Mermaid flowchart.
+"""A topology as text in the form of Kafka Streams' `describe()`, as a Mermaid flowchart, and as JSON.
 
-Both are stable for one topology: tests and people compare them whole. Nothing has to run.
+All are stable for one topology: tests and people compare them whole. Nothing has to run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from engine.topology.nodes import ByBranch, Fail, Node, Sink, Source, Split, children
 
-__all__ = ["describe", "mermaid"]
+__all__ = ["describe", "mermaid", "records"]
 
 
 def describe(nodes: Sequence[Node]) -> str:
@@ -24,6 +25,20 @@ def describe(nodes: Sequence[Node]) -> str:
             if not isinstance(node, Source):
                 lines.append(f"      <-- {_names(node.parents)}")
     return "\n".join(lines) + "\n"
+
+
+def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
+    """A JSON object for each node: its kind and name, the nodes before and behind it, and the topics that are known."""
+    return [
+        {
+            "kind": _kind(node).lower(),
+            "name": node.name,
+            "after": list(node.parents),
+            "before": [child.name for child in children(nodes, node.name)],
+            "topics": _topics(node),
+        }
+        for node in nodes
+    ]
 
 
 def mermaid(nodes: Sequence[Node]) -> str:
@@ -48,6 +63,12 @@ def mermaid(nodes: Sequence[Node]) -> str:
         elif isinstance(node, Sink):
             edges += [f"  {ids[node.name]} {arrow} {topic(name)}" for name, arrow in _targets(node)]
     return "\n".join([*lines, *edges]) + "\n"
+
+
+def _topics(node: Node) -> list[str]:
+    if isinstance(node, Source):
+        return [node.topic]
+    return sorted({topic for topic, _ in _targets(node)}) if isinstance(node, Sink) else []
 
 
 def _targets(sink: Sink) -> Iterator[tuple[str, str]]:

@@ -170,6 +170,23 @@ def test_the_topology_is_shown_as_text_and_as_a_picture(call: Call, file: Path) 
     assert out.startswith("flowchart LR\n")
 
 
+def test_the_topology_is_printed_for_programs(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "jms-bridge.properties"
+    path.write_text(WITH_SINKS)
+    code, out, _ = call("topology", "--json", "-c", str(path))
+    nodes = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert nodes[0]["topics"] == ["jms-bridge.journal"]
+    known = {node["name"] for node in nodes}
+    assert all({*node.get("after", ()), *node.get("before", ())} <= known for node in nodes)
+    connectors = {node["name"]: node["routes"] for node in nodes if node["kind"] == "sink connector"}
+    assert connectors == {
+        "nats": {"orders": "nats:orders.${msg.header.region}", "replies to nats": "nats: who asked"},
+        "jms": {"rest": "jms:queue/rest", "replies to jms": "jms: who asked"},
+    }
+    assert call("topology", "--json", "--mermaid", "-c", str(path))[0] == 64
+
+
 def test_the_topology_shows_where_sinks_send_what_they_read(call: Call, file: Path) -> None:
     file.write_text(WITH_SINKS)
     text = call("topology", "-c", str(file))[1]

@@ -1,0 +1,53 @@
+"""`jms-bridge init`: a properties file to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.cli.options import DEFAULT_CONFIG, examples
+from engine.cli.output import note
+from engine.errors import SetupError, UsageError
+
+__all__ = ["init", "register"]
+
+_TESTS = "routes.test.yaml"
+_IN_A_WHEEL = Path(__file__).parents[1] / "_templates"
+_IN_A_CLONE = Path(__file__).parents[2]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=examples("jms-bridge init", "jms-bridge init /etc/jms-bridge/jms-bridge.properties"))(init)
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.")] = DEFAULT_CONFIG,
+) -> None:
+    """Write a properties file with an example of everything, which runs as it is, and tests of its routes beside it."""
+    tests = file.with_name(_TESTS)
+    for path in (file, tests):
+        if path.exists():
+            msg = f"{path} is there already and stays as it is; name another file, or another folder"
+            raise UsageError(msg)
+    for path, name in ((file, DEFAULT_CONFIG.name), (tests, _TESTS)):
+        _write(path, _template(name))
+    option = "" if file == DEFAULT_CONFIG else f" -c {file}"
+    note(f"{file} and {tests} are there. Next: jms-bridge doctor{option}, jms-bridge run{option}")
+
+
+def _template(name: str) -> str:
+    folder = _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else _IN_A_CLONE
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        msg = f"{path} cannot be written: {error.strerror}"
+        raise SetupError(msg) from error
