@@ -51,6 +51,7 @@ class NatsSource:
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
         """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
         self._source = source
+        self._propagates = config.tracing.propagate
         self._connection = Connection(config, source)
         self._stream = Stream(self._connection, source, config.bridge_id) if source.stream else None
         self._feed: _Feed = self._stream or Subscription(self._connection, source, config.bridge_id)
@@ -110,7 +111,9 @@ class NatsSource:
 
     def _delivery(self, incoming: Incoming, token: object) -> Delivery:
         facts = stored(incoming.reply) if token is not None else None
-        message, fault = to_message(incoming, facts, self._source.format, self._source.name, self._default)
+        message, fault = to_message(
+            incoming, facts, self._source.format, self._source.name, self._default, propagates=self._propagates
+        )
         if fault is None:
             return Delivery(message, token)
         if not fault.body_only:
