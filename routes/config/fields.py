@@ -301,7 +301,7 @@ FIELDS = Table(
             "tracing.endpoint",
             ENDPOINT,
             "Where spans of sources and sinks are sent, OTLP over HTTP; without a path it is `/v1/traces`. Needs the "
-            "extra `tracing`: `pip install 'jms-bridge[tracing]'`.",
+            "packages of the [extra `tracing`](tracing.md#spans).",
             example="http://127.0.0.1:4318",
         ),
         Field(
