@@ -28,7 +28,6 @@ __all__ = ["NatsSource"]
 
 _LOOK_SECONDS = 0.05
 """How often the socket is looked after while there are messages to hand over."""
-_QUIET_SECONDS = 10.0
 _SETTLE_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
@@ -58,7 +57,6 @@ class NatsSource:
         self._run = ""
         self._count = 0
         self._look_at = 0.0
-        self._warned_at = -_QUIET_SECONDS
 
     @property
     def address(self) -> str:
@@ -118,10 +116,7 @@ class NatsSource:
             return Delivery(message, token)
         if not fault.body_only:
             return Delivery(message, token, fault=fault.why)
-        now = time.monotonic()
-        if now - self._warned_at > _QUIET_SECONDS:
-            _log.warning("taken as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
-        self._warned_at = now
+        _log.warning("taken as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
         return Delivery(message, token)
 
     def _default(self) -> tuple[str, int]:
