@@ -59,6 +59,16 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.trace_context": (
+        "engine.spark",
+        "engine.router",
+        "engine.topology",
+        "engine.connectors",
+        "engine.journal",
+        "engine.telemetry",
+        "engine.cli",
+        "engine.supervision",
+    ),
     "engine.journal": (
         "engine.spark",
         "engine.router",
