@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import SILENT, librdkafka
 from engine.message import LARGE_BYTES, SIZE
+from engine.trace_context import published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +84,7 @@ class Journal:
 
         Kafka need not be there yet. `settings` are more of the producer's.
         """
+        self._config = config
         self._topic = config.journal.topic
         self._limit = config.journal.max_message_bytes
         self._servers = config.bootstrap_servers
@@ -101,17 +103,18 @@ class Journal:
         """For how long Kafka has confirmed nothing although there is something to confirm."""
         return time.monotonic() - self._progress if self._open else 0.0
 
-    def append(self, message: Message, done: Done) -> bool:
+    def append(self, message: Message, done: Done, trace: Mapping[str, str] | None = None) -> bool:
         """Takes a message, waiting for room; False if `stop` was set before there was any, and it is not taken.
 
-        `done` is called later, inside `append`, `poll` or `flush`, in the order of each partition.
+        `done` is called later, inside `append`, `poll` or `flush`, in the order of each partition. `trace` is the
+        context in which the message goes on; without it, that in which it came.
 
         Raises:
             JournalTooLargeError: this message never fits; others still do.
             HardFailureError: Kafka refuses the bridge.
             UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
         """
-        record = message.to_record()
+        record = message.to_record(published(message, self._config) if trace is None else trace)
         # Measuring costs as much as parsing. A record that is not marked as large is far below such a limit.
         if record.headers[-1][0] == SIZE or self._limit < 4 * LARGE_BYTES:
             size, framing = record.size, _HEADER_FRAMING_BYTES * len(record.headers)

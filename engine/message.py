@@ -135,8 +135,11 @@ class Message:
         known = self.headers.get
         return known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID") or None
 
-    def to_record(self) -> Record:
-        """The Kafka record that the journal holds. Never fails: a header name or text may hold anything."""
+    def to_record(self, trace: Mapping[str, str] = _EMPTY) -> Record:
+        """The Kafka record that the journal holds. Never fails: a header name or text may hold anything.
+
+        `trace` is the context in which the message goes on, by the names of its headers (`engine.trace_context`).
+        """
         # `encode` with `replace`: a lone surrogate is the one thing UTF-8 cannot hold; a wire that allowed it must not
         # stop the source.
         headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in self.headers.items()]
@@ -153,6 +156,8 @@ class Message:
         if self.source:
             headers.append((SOURCE, self.source.encode("utf-8", "replace")))
         headers += [(ORIGIN, origin.encode("utf-8", "replace")) for origin in self.origins]
+        if trace:
+            headers += [(name, text.encode()) for name, text in trace.items()]
         key = self.key
         record = Record(None if key is None else key.encode("utf-8", "replace"), self.body, tuple(headers))
         # Measuring costs as much as the rest; a character of a name has at most four bytes.

@@ -51,6 +51,7 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "Target",
+    "TracingConfig",
     "Unmatched",
     "Watch",
     "WireFormat",
@@ -247,6 +248,18 @@ class ReloadConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TracingConfig:
+    """`tracing.*`: what becomes of the trace that a message belongs to."""
+
+    propagate: bool = True
+    """Whether a valid trace context of a message is published in headers of its own, beside the properties."""
+    endpoint: str | None = None
+    """URL to which spans are sent, path included; None: there are none."""
+    sample_ratio: float = 1.0
+    """Of traces that begin here, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration, free of faults."""
 
@@ -263,6 +276,7 @@ class Config:
     embedded: EmbeddedConfig
     spark: Mapping[str, str] = field(default_factory=dict)
     reload: ReloadConfig = field(default_factory=ReloadConfig)
+    tracing: TracingConfig = field(default_factory=TracingConfig)
     secret_variables: frozenset[str] = frozenset()
     """Names of the environment variables that secrets came from: what the bridge starts beside itself needs none."""
     text: str = field(default="", repr=False, compare=False)

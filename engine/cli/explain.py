@@ -25,6 +25,7 @@ from engine.cli.options import (
 from engine.cli.output import printable
 from engine.errors import UsageError
 from engine.message import BodyType, Message
+from engine.trace_context import traced
 
 if TYPE_CHECKING:
     from engine.message import Record
@@ -84,14 +85,15 @@ def command(
     if journal is not None:
         record, position = _from_journal(settings, journal)
     elif file is not None:
-        record = read_file(file)
+        record = traced(read_file(file), settings)
     else:
         fields = read_headers(headers)
         if address is not None:
             fields["JMSDestination"] = address
         payload, text = read_body(body, body_file)
         values = read_properties(properties, typed)
-        record = _as_sent(Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values))
+        message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
+        record = traced(_as_sent(message), settings)
     explanation = explain(record, settings, position=position)
     if json_output:
         typer.echo(json.dumps(as_json(explanation), ensure_ascii=False))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.connectors import REPLIES
 from engine.connectors.replies import ReplySource, listener
 from engine.connectors.source_loop import SourceLoop, SourceWorker
+from engine.connectors.spans import SourceSpans
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.replies import Requests
     from engine.telemetry.status import Voice
+    from engine.telemetry.tracing import Tracing
     from routes.model import Config, SinkConfig
 
 __all__ = ["Listener"]
@@ -27,7 +29,13 @@ class Listener:
     """Runs while its `with` block does; nothing where the sink has no `reply-to`."""
 
     def __init__(
-        self, config: Config, sink: SinkConfig, requests: Requests, registry: CollectorRegistry, status: Voice
+        self,
+        config: Config,
+        sink: SinkConfig,
+        requests: Requests,
+        registry: CollectorRegistry,
+        status: Voice,
+        tracing: Tracing | None = None,
     ) -> None:
         self._stop = Event()
         self._error: BaseException | None = None
@@ -38,7 +46,9 @@ class Listener:
         own = listener(sink, requests.reply_to)
         source = ReplySource(REPLIES[sink.type](config, own, 1), sink, requests)
         metrics = SourceMetrics(registry, own.name, component_name(own.name))
-        loop = SourceLoop(config, SourceWorker(own.name, requests.worker, sink.workers), source, metrics, status)
+        worker = SourceWorker(own.name, requests.worker, sink.workers)
+        spans = None if tracing is None else SourceSpans(tracing, own)
+        loop = SourceLoop(config, worker, source, metrics, status, spans)
         self._thread = Thread(target=self._run, args=(loop,), name="replies", daemon=True)
 
     def __enter__(self) -> Listener:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from engine.message import DESTINATION, ORIGIN, ROUTE, SIZE, Record
+from engine.trace_context import published
 
 if TYPE_CHECKING:
     from engine.message import Message
@@ -29,7 +30,7 @@ def unjournaled(message: Message, reason: str, why: str, size: int | None, confi
     It never reached the router, so it has no route and no journal position, and cannot be replayed from here. `size`
     is that of the whole in bytes, where only a part is kept.
     """
-    record = replace(message, body=message.body[:_KEPT_BYTES]).to_record()
+    record = replace(message, body=message.body[:_KEPT_BYTES]).to_record(published(message, config))
     own = _errors("source", reason, why) | {ROUTE: "", ORIGIN: config.bridge_id}
     if size is not None or len(message.body) > _KEPT_BYTES:
         own["jmsbridge.truncated"] = str(size or len(message.body))

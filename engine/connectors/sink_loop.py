@@ -21,9 +21,11 @@ from engine.connectors.egress import Egress, Positions, Taken
 from engine.connectors.listener import Listener
 from engine.connectors.rejected import dead_letter
 from engine.connectors.replies import Requests
+from engine.connectors.spans import SinkSpans
 from engine.errors import HardFailureError, SoftFailureError
 from engine.journal import Journal
 from engine.message import DESTINATION, POSITION, ROUTE, Message
+from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics
 from engine.telemetry.status import State, Voices, sink_component
 from routes.immutable import immutable
@@ -66,8 +68,19 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
     voices = Voices(status)
     # Both before either speaks: what is not there yet would not be waited for.
     listening, sending = voices.voice(), voices.voice()
-    with Listener(config, sink, requests, status.registry, listening) as listener:
-        loop = SinkLoop(config, sink, SINKS[sink.type](config, sink, worker), requests, metrics, sending)
+    with (
+        tracing.opened(config, f"sink:{name}") as traces,
+        Listener(config, sink, requests, status.registry, listening, traces) as listener,
+    ):
+        loop = SinkLoop(
+            config,
+            sink,
+            SINKS[sink.type](config, sink, worker),
+            requests,
+            metrics,
+            sending,
+            None if traces is None else SinkSpans(traces, config, sink),
+        )
         loop.run(stop, listener)
 
 
@@ -83,7 +96,14 @@ class SinkLoop:
     """One sink and its topic, for one thread."""
 
     def __init__(
-        self, config: Config, own: SinkConfig, sink: Sink, requests: Requests, metrics: SinkMetrics, status: Voice
+        self,
+        config: Config,
+        own: SinkConfig,
+        sink: Sink,
+        requests: Requests,
+        metrics: SinkMetrics,
+        status: Voice,
+        spans: SinkSpans | None = None,
     ) -> None:
         self._config = config
         self._own = own
@@ -91,6 +111,7 @@ class SinkLoop:
         self._requests = requests
         self._metrics = metrics
         self._status = status
+        self._spans = spans
         self._policies = {route.name: route.on_soft_failure for route in config.routes}
         self._egress = Egress(config, own, sink.settle_seconds, self._release)
         self._positions = Positions()
@@ -163,6 +184,8 @@ class SinkLoop:
         self._number += 1
         identity = f"{self._config.bridge_id}/{position}"
         outgoing = Outgoing(self._number, message, address, identity, reply_to, taken.timestamp_ms)
+        if self._spans is not None:
+            outgoing = self._spans.begin(outgoing, taken.record)
         self._under_way[self._number] = _UnderWay(outgoing, taken)
         self._bytes += len(message.body)
         return outgoing
@@ -173,6 +196,8 @@ class SinkLoop:
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
         delivered = 0
+        if self._spans is not None:
+            self._spans.end(outcomes)
         for outcome in outcomes:
             found = self._under_way.pop(outcome.number, None)
             if found is None:
@@ -262,6 +287,8 @@ class SinkLoop:
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
         if left:
             time.sleep(max(self._settled_at - time.monotonic(), 0))
+        if self._spans is not None:
+            self._spans.forget(left)
         for number in left:
             self._bytes -= len(self._under_way.pop(number).outgoing.message.body)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.base import Delivery, Source
     from engine.connectors.redelivery.repeats import Repeats
+    from engine.connectors.spans import SourceSpans
     from engine.journal import Journal
     from engine.message import Message
     from engine.telemetry.meters import SourceMetrics
@@ -49,11 +51,18 @@ class Flow:
     """For one thread."""
 
     def __init__(
-        self, config: Config, source: Source, journal: Journal, repeats: Repeats | None, metrics: SourceMetrics
+        self,
+        config: Config,
+        source: Source,
+        journal: Journal,
+        repeats: Repeats | None,
+        metrics: SourceMetrics,
+        spans: SourceSpans | None = None,
     ) -> None:
         self._config = config
         self._source = source
         self._journal = journal
+        self._append = journal.append if spans is None else partial(spans.append, journal)
         self._repeats = repeats
         self._metrics = metrics
         self._waiting: deque[_Waiting] = deque()
@@ -180,7 +189,7 @@ class Flow:
             elif delivery.size is not None:
                 raise JournalTooLargeError(delivery.size, self._config.journal.max_message_bytes)
             else:
-                taken = self._journal.append(delivery.message, waiting.journaled)
+                taken = self._append(delivery.message, waiting.journaled)
         except JournalTooLargeError as error:
             why = f"too large for the journal: {error}"
             taken = self._reject(delivery.message, TOO_LARGE, why, error.size, waiting)

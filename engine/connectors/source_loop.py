@@ -20,8 +20,10 @@ from engine.connectors.redelivery.patience import Patience, StoppedError
 from engine.connectors.redelivery.repeats import Repeats
 from engine.connectors.redelivery.tail import Tail
 from engine.connectors.source_flow import Flow
+from engine.connectors.spans import SourceSpans
 from engine.errors import HardFailureError, SoftFailureError
 from engine.journal import Journal, JournalError
+from engine.telemetry import tracing
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
 from routes.immutable import immutable
@@ -48,7 +50,16 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
     source = next(source for source in config.sources if source.name == name)
     metrics = SourceMetrics(status.registry, name, component_name(name, worker))
     identity = SourceWorker(name, worker, source.workers)
-    SourceLoop(config, identity, SOURCES[source.type](config, source, worker), metrics, status).run(stop)
+    with tracing.opened(config, f"source:{name}") as traces:
+        loop = SourceLoop(
+            config,
+            identity,
+            SOURCES[source.type](config, source, worker),
+            metrics,
+            status,
+            None if traces is None else SourceSpans(traces, source),
+        )
+        loop.run(stop)
 
 
 @immutable
@@ -66,7 +77,13 @@ class SourceLoop:
     """One source and its journal, for one thread."""
 
     def __init__(
-        self, config: Config, worker: SourceWorker, source: Source, metrics: SourceMetrics, status: Speaker
+        self,
+        config: Config,
+        worker: SourceWorker,
+        source: Source,
+        metrics: SourceMetrics,
+        status: Speaker,
+        spans: SourceSpans | None = None,
     ) -> None:
         self._config = config
         self._worker = worker
@@ -74,6 +91,7 @@ class SourceLoop:
         self._committing = source if isinstance(source, Committing) else None
         self._metrics = metrics
         self._status = status
+        self._spans = spans
         self._connections = 0
         self._is_stalled = False
         self._back_off = BackOff()
@@ -119,7 +137,7 @@ class SourceLoop:
     def _serve(self, repeats: Repeats | None, stop: Event) -> bool:
         """Until `stop` is set; whether everything that was journalled is acknowledged then."""
         journal = self._journal(stop)
-        flow = Flow(self._config, self._source, journal, repeats, self._metrics)
+        flow = Flow(self._config, self._source, journal, repeats, self._metrics, self._spans)
         try:
             if repeats is not None:
                 repeats.begin()

@@ -12,6 +12,7 @@ from engine.page import forms
 from engine.page.forms import Form
 from engine.page.render import render
 from engine.page.view import Tone
+from engine.trace_context import traced
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
         if request.method == "POST":
             try:
                 form = await forms.read(request)
-                told = _told(explain(_message(form).to_record(), view.config()))
+                config = view.config()
+                told = _told(explain(traced(_message(form).to_record(), config), config))
             except UsageError as error:
                 fault = str(error)
         values = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.explain import Ending, explain
 from engine.route_tests.cases import HEADER, NONE, PUBLISHED
+from engine.trace_context import traced
 
 if TYPE_CHECKING:
     from engine.explain import Explanation
@@ -44,7 +45,7 @@ class Result:
 
 def check(case: Case, config: Config) -> Result:
     """Routes the message as the router would (`engine.explain`) and compares."""
-    explanation = explain(case.record, config)
+    explanation = explain(traced(case.record, config), config)
     differences = []
     for expected in case.expected:
         wanted, found = _wanted(expected, config), _found(expected.what, explanation)

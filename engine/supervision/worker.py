@@ -130,7 +130,8 @@ class Orders:
 class _Revisions:
     """Newer configurations for a router that runs, and the news of them for the supervisor."""
 
-    def __init__(self, given: Given, status: Reporter, environment: Mapping[str, str]) -> None:
+    def __init__(self, name: str, given: Given, status: Reporter, environment: Mapping[str, str]) -> None:
+        self._name = name
         self._given = given
         self._status = status
         self._environment = environment
@@ -141,7 +142,7 @@ class _Revisions:
             return None
         self._number, snapshot = found
         config = snapshot.load(self._environment)
-        logging.setup(config)
+        logging.setup(config, self._name)
         return config
 
     def in_force(self) -> None:
@@ -158,13 +159,12 @@ def run(only: str, worker: int, status_fd: int) -> int:
         number, snapshot = first
         environment = dict(os.environ)
         config = snapshot.load(environment)
-        logging.setup(config)
+        logging.setup(config, name)
         status.works_by(number)
         for variable in config.secret_variables:
             # Not for the JVMs and servers that a part starts: whoever sees their environment sees no secret.
             os.environ.pop(variable, None)
-        structlog.contextvars.bind_contextvars(component=name)
-        _part(config, only, worker, status, orders, _Revisions(orders.given, status, environment))
+        _part(config, only, worker, status, orders, _Revisions(name, orders.given, status, environment))
 
     return serve(name, status_fd, work)
 

@@ -1,12 +1,14 @@
 """Sets up what every process of the bridge writes to stderr, and keeps secrets out of it.
 
 One line for each event, for people; JSON with `JMS_BRIDGE_LOG=json`. `JMS_BRIDGE_LOG_LEVEL` is `info` unless set.
-Libraries that log with Python's own `logging` come out the same way, from warnings up. Metrics and states do not go
-through here, see `engine.telemetry.status`.
+Libraries that log with Python's own `logging` come out the same way, from warnings up. Of what happens again and again
+a few lines are logged, see `engine.telemetry.log_limit`. Metrics and states do not go through here, see
+`engine.telemetry.status`.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import UsageError
+from engine.telemetry.log_limit import Limiter
 from routes.config.secrets import MASK, Secret, is_secret_key
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Redactor", "secrets_of", "setup"]
 
 _LEVELS = ("debug", "info", "warning", "error")
+_LIMITER = Limiter()
+"""One for the process, whatever becomes of its configuration."""
+atexit.register(_LIMITER.flush)
 
 
 class Redactor:
@@ -56,9 +62,16 @@ class Redactor:
         return self(str(value))
 
 
-def setup(config: Config | None = None) -> None:
-    """Log to stderr from here on; called once in each process, as soon as its configuration is known."""
+def setup(config: Config | None = None, component: str = "") -> None:
+    """Log to stderr from here on; called in each process as soon as its configuration is known, and when it changes.
+
+    `component` is the part of the bridge that this process is; each line has it, unless it speaks of another one.
+    """
     redactor = Redactor(secrets_of(config) if config else ())
+
+    def add_component(_logger: object, _method: str, event: EventDict) -> EventDict:
+        return {"component": component, **event} if component else event
+
     shared: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S" if sys.stderr.isatty() else "iso", utc=False),
@@ -66,19 +79,22 @@ def setup(config: Config | None = None) -> None:
         redactor.processor,
     ]
     formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+        foreign_pre_chain=[structlog.stdlib.add_logger_name, add_component, *shared],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer()],
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     # It logs, with their stacks, the errors that it raises.
     handler.addFilter(lambda record: "py4j" not in record.pathname)
+    handler.addFilter(_LIMITER.filter)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for package in ("engine", "routes"):
         logging.getLogger(package).setLevel(_level())
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
+            add_component,
+            _LIMITER.processor,
             *shared,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DESTINATIONS",
+    "ENDPOINT",
     "FROM",
     "HOST_PORT",
     "HOST_PORTS",
@@ -67,6 +68,20 @@ def url(*schemes: str) -> Kind:
         return f"{scheme}://{host_port}"
 
     return Kind("URL", listed, parse)
+
+
+def _parse_endpoint(text: str) -> str:
+    scheme, found, rest = text.partition("://")
+    if not found or scheme not in ("http", "https"):
+        raise BadValueError(f"'{_without_login(text)}' is not http://host:port or https://host:port")
+    if "@" in rest or "?" in rest or "#" in rest:
+        hint = "a header for the login can be in the environment: OTEL_EXPORTER_OTLP_HEADERS"
+        raise BadValueError("this URL holds a host, a port and a path, and nothing else", hint, secret=True)
+    host_port, _, path = rest.partition("/")
+    _split_host_port(host_port, len(scheme) + 3)
+    if not re.fullmatch(r"[A-Za-z0-9._~/%-]*", path):
+        raise BadValueError(f"'{text}' has a path that no URL can have")
+    return f"{scheme}://{host_port}/{path or 'v1/traces'}"
 
 
 def _parse_topic(text: str) -> str:
@@ -176,6 +191,7 @@ def _without_login(text: str) -> str:
 
 DESTINATIONS = Kind("list of destinations", "destinations such as queue:orders, topic:prices", _parse_list)
 FROM = Kind("template", "an address, as in kafka.${topic}", _parse_from)
+ENDPOINT = Kind("URL", "http://host:port or https://host:port", _parse_endpoint)
 HOST_PORT = Kind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
 HOST_PORTS = Kind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
 REPLY_TO = Kind("destination", "a destination, as in queue:replies, or a subject", parse_text)

@@ -24,6 +24,7 @@ from routes.model import (
     SinkConfig,
     SourceConfig,
     Target,
+    TracingConfig,
 )
 from routes.predicate import parse
 from routes.targets import REPLY_SINK, REPLY_TO, Reference, System, Template, reply_route
@@ -61,6 +62,7 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
         embedded=_embedded(settings),
         spark=MappingProxyType({s.entry.key: s.value for s in settings.open("spark.*")}),
         reload=ReloadConfig(watch=settings.get("reload.watch")),
+        tracing=_tracing(settings),
         secret_variables=frozenset(_secret_variables(settings)),
         text=text,
     )
@@ -158,6 +160,14 @@ def _router(settings: Settings) -> RouterConfig:
         interval_seconds=effective(settings, "router.interval"),
         checkpoint=settings.base / settings.get("router.checkpoint"),
         outage_timeout_seconds=settings.get("router.outage-timeout"),
+    )
+
+
+def _tracing(settings: Settings) -> TracingConfig:
+    return TracingConfig(
+        propagate=settings.get("tracing.propagate"),
+        endpoint=settings.get("tracing.endpoint"),
+        sample_ratio=settings.get("tracing.sample-ratio"),
     )
 
 

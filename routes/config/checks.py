@@ -195,6 +195,13 @@ def distinct_ports(settings: Settings) -> None:
         taken.setdefault(port, key)
 
 
+def traces_that_hold_together(settings: Settings) -> None:
+    """Spans of sources and sinks find each other by the headers on the records between them."""
+    if settings.is_set("tracing.endpoint") and settings.get("tracing.propagate") is False:
+        message = "'false' tears the spans of sources and sinks apart"
+        settings.fault("tracing.propagate", "", message, "remove it, or tracing.endpoint")
+
+
 def _route_name(settings: Settings, name: str) -> str:
     return settings.get("routes.NAME.name", name) or name
 
@@ -214,4 +221,5 @@ _CHECKS = (
     realtime_interval,
     brokers_named_or_embedded,
     distinct_ports,
+    traces_that_hold_together,
 )

@@ -5,7 +5,7 @@ To add a key, add a row, and a field to `routes.model` that `build` fills.
 
 from __future__ import annotations
 
-from routes.config.addresses import HOST_PORT, HOST_PORTS, TARGET, TOPIC
+from routes.config.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, TARGET, TOPIC
 from routes.config.broker_fields import BROKER_FIELDS
 from routes.config.language import KEY_HEADER, PREDICATE
 from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
@@ -17,6 +17,7 @@ from routes.config.values import (
     FLAG,
     NAME,
     PATH,
+    RATIO,
     REPLICATION,
     RETENTION,
     TEXT,
@@ -60,6 +61,7 @@ SECTIONS = {
     "for it.",
     "reload": "Taking a changed configuration without a restart: "
     "[operations](operations.md#changing-the-configuration). SIGHUP does it, too.",
+    "tracing": "The traces of OpenTelemetry that messages belong to: [tracing.md](tracing.md).",
     "embedded": "The brokers that come with the bridge, for a first look and for tests.",
 }
 """The first segments of keys in the order of the documentation, with what each is about."""
@@ -286,6 +288,29 @@ FIELDS = Table(
             FLAG,
             "`true`: a running bridge reads this file again when it has changed.",
             default="false",
+        ),
+        Field(
+            "tracing.propagate",
+            FLAG,
+            "Whether a record has the valid trace context of its message (`traceparent`, `tracestate`) in headers of "
+            "these names, where Kafka's clients look for it, beside the JMS properties; and whether such headers of "
+            "Kafka and NATS stand before other properties of these names.",
+            default="true",
+        ),
+        Field(
+            "tracing.endpoint",
+            ENDPOINT,
+            "Where spans of sources and sinks are sent, OTLP over HTTP; without a path it is `/v1/traces`. Needs the "
+            "packages of the [extra `tracing`](tracing.md#spans).",
+            example="http://127.0.0.1:4318",
+        ),
+        Field(
+            "tracing.sample-ratio",
+            RATIO,
+            "How many of the traces that begin in this bridge are recorded, from 0 to 1. A message that belongs to one "
+            "is recorded if that is.",
+            default="1",
+            example="0.01",
         ),
         Field(
             "embedded",

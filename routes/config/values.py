@@ -22,6 +22,7 @@ __all__ = [
     "FLAG",
     "NAME",
     "PATH",
+    "RATIO",
     "REPLICATION",
     "RETENTION",
     "SYSTEM",
@@ -188,6 +189,12 @@ def _parse_system(text: str) -> System:
     return System(text)
 
 
+def _parse_ratio(text: str) -> float:
+    if not re.fullmatch(r"0|1|[01]?\.[0-9]{1,9}", text) or float(text) > 1:
+        raise BadValueError(f"'{text}' is not a number from 0 to 1", "as in 0.01 for one of a hundred")
+    return float(text)
+
+
 def _parse_path(text: str) -> Path:
     return Path(parse_text(text))
 
@@ -209,3 +216,4 @@ REPLICATION = Kind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, o
 RETENTION = Kind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
 SYSTEM = Kind(" \\| ".join(f"`{name}`" for name in _SYSTEMS), one_of(_SYSTEMS), _parse_system)
 PATH = Kind("path", "a path", _parse_path)
+RATIO = Kind("0 to 1", "a number from 0 to 1", _parse_ratio)

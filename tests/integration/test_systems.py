@@ -158,6 +158,39 @@ def test_a_message_goes_from_jms_to_kafka_and_back_through_the_same_bridge(bridg
     assert {message["property region"] for message in found} == {"emea"}
 
 
+def test_a_trace_context_goes_from_jms_to_an_agent_of_kafka_and_back(bridge: Bridge, jms: JmsClient) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736"
+    came, went_on = f"{trace}-00f067aa0ba902b7-01", f"{trace}-b7ad6b7169203331-01"
+    bridge.send(range(1), destination="to.kafka", traceparent=came, tracestate="a=1")
+    found = jms.receive("queue:from.kafka", 30)
+    assert (found["property traceparent"], found["property tracestate"]) == (came, "a=1")
+    records = [located.record for located in read(bridge.bootstrap, "from-jms")]
+    (record,) = [each for each in records if each.header("jms.traceparent") == came]
+    assert (record.header("traceparent"), record.header("tracestate")) == (came, "a=1")
+    # As an application with an agent writes what it has read: headers copied, its own span in place of the old one.
+    copied = [(name, value) for name, value in record.headers if name not in ("traceparent", "jmsbridge.origin")]
+    producer = Producer({"bootstrap.servers": bridge.bootstrap})
+    producer.produce("from-jms", b"worked on", headers=[*copied, ("traceparent", went_on.encode())])
+    assert producer.flush(30) == 0
+    assert jms.receive("queue:from.kafka", 30)["property traceparent"] == went_on
+
+
+def test_a_trace_context_goes_from_jms_to_an_agent_of_nats_and_back(bridge: Bridge, jms: JmsClient) -> None:
+    came = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    async def work(client: Client) -> Msg:
+        subscription = await client.subscribe("from.jms.>")
+        await client.flush()
+        await asyncio.to_thread(bridge.send, range(1), destination="to.nats", region="emea", traceparent=came)
+        await client.publish("to.jms.x", b"back", headers={"traceparent": came})
+        return await subscription.next_msg(30)
+
+    message = with_nats(bridge, work)
+    assert message.headers is not None
+    assert message.headers["traceparent"] == came
+    assert jms.receive("queue:from.nats", 30)["property traceparent"] == came
+
+
 def test_a_queue_and_a_topic_that_mirror_each_other_never_cycle(bridge: Bridge) -> None:
     before = bridge.metric("jmsbridge_unrouted_messages_total", reason="own-origin")
     bridge.send(range(1), destination="mirror")

@@ -23,6 +23,7 @@ from engine.connectors.amqp.session import serial
 from engine.connectors.amqp.transformers import TransformError, inbound_of
 from engine.connectors.base import Delivery
 from engine.connectors.transactions import TransactionalJournal
+from engine.trace_context import published
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,7 +208,7 @@ class AmqpListenerSource:
         if destination not in self._addresses:
             return _not_found(destination)
         may_be_too_large = len(message.body) + _EXPANSION * len(incoming.encoded) > self.max_bytes
-        if may_be_too_large and (size := _size(message)) > self.max_bytes:
+        if may_be_too_large and (size := self._size(message)) > self.max_bytes:
             return self._too_large(size)
         return message
 
@@ -233,15 +234,14 @@ class AmqpListenerSource:
             if each.receiver.attached:
                 each.receiver.taken()
 
+    def _size(self, message: Message) -> int:
+        """Of its record, with some room for what Kafka puts around headers."""
+        record = message.to_record(published(message, self._config))
+        return record.size + _HEADER_FRAMING_BYTES * len(record.headers)
+
     def _too_large(self, size: int) -> Condition:
         return Condition(answers.SIZE_EXCEEDED, f"{size} bytes, the journal takes {self.max_bytes}")
 
 
 def _not_found(destination: str) -> Condition:
     return Condition(answers.NOT_FOUND, f"{destination} is not among what this bridge takes")
-
-
-def _size(message: Message) -> int:
-    """Of its record, with some room for what Kafka puts around headers."""
-    record = message.to_record()
-    return record.size + _HEADER_FRAMING_BYTES * len(record.headers)

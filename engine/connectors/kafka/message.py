@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.kafka.styles import as_text
 from engine.message import BodyType, Message, Record
+from engine.trace_context import TRACEPARENT, of_headers, with_context
 from routes.model import MessageType
 from routes.properties import JmsType, Property
 from routes.targets import KAFKA_TOPIC
@@ -52,9 +53,11 @@ class Located:
 class Reader:
     """Makes canonical messages of one source's records."""
 
-    def __init__(self, source: SourceConfig, bridge_id: str) -> None:
+    def __init__(self, source: SourceConfig, bridge_id: str, *, propagates: bool = True) -> None:
+        """`propagates`: a trace context in headers of its own stands before that of `jms.traceparent`."""
         self._source = source
         self._bridge = bridge_id
+        self._propagates = propagates
 
     def message(self, found: Located) -> tuple[Message, str | None]:
         """The message, and why it cannot be read as its source should; then the body is what came, of type bytes."""
@@ -62,9 +65,13 @@ class Reader:
         plain = Message.from_record(record)
         fields = {name: text for name, text in plain.headers.items() if name not in _STALE}
         properties = {name: value for name, value in plain.properties.items() if not name.startswith(_PROVIDER)}
-        for name, value in _foreign(record).items():
+        foreign = _foreign(record)
+        for name, value in foreign.items():
             properties.setdefault(name, value)
         properties |= _place(found)
+        if self._propagates and TRACEPARENT in foreign:
+            # Agents of Kafka clients set this header and know of no other: what `jms.traceparent` says is older.
+            properties = with_context(properties, of_headers(record.headers))
         _complete(fields, found)
         origins, hops = self._origins(plain)
         if hops:

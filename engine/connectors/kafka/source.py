@@ -56,7 +56,7 @@ class KafkaSource:
         self._worker = worker
         self._patterns = [re.compile(pattern) for pattern in source.destinations]
         self._own = config.own_topics
-        self._reader = Reader(source, config.bridge_id)
+        self._reader = Reader(source, config.bridge_id, propagates=config.tracing.propagate)
         self._consumer: Consumer | None = None
         self._journal: TransactionalJournal | None = None
         self._topics: frozenset[str] = frozenset()

@@ -14,6 +14,7 @@ from engine.codecs.frame import FrameError
 from engine.connectors.base import RefusedError
 from engine.connectors.nats.headers import Known, pack, parse
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
+from engine.trace_context import of_properties, with_context
 from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
@@ -91,16 +92,23 @@ def stored(reply: str) -> Stored | None:
 
 
 def to_message(
-    incoming: Incoming, facts: Stored | None, wire: WireFormat, source: str, default: Callable[[], tuple[str, int]]
+    incoming: Incoming,
+    facts: Stored | None,
+    wire: WireFormat,
+    source: str,
+    default: Callable[[], tuple[str, int]],
+    *,
+    propagates: bool = True,
 ) -> tuple[Message, Fault | None]:
     """The canonical message, and what was wrong with its frame.
 
     `facts` are there for messages of a stream. `default` gives what others get where nothing says it: a message id and
-    the time in milliseconds.
+    the time in milliseconds. `propagates`: a trace context in the headers counts, whatever else does not.
     """
     fields, properties, own, origins = _native(parse(incoming.headers) if incoming.headers else [])
     # The sender's id stands beside a frame, too, which has no place for one.
     given = fields.get("JMSMessageID") or _given_id(own)
+    native = properties
     body, (framed, fault) = incoming.body, _framed(incoming.body, wire)
     if framed is not None:
         fields, properties = _of_frame(framed)
@@ -111,6 +119,8 @@ def to_message(
         fields, properties, body_type = {}, {}, BodyType.of(body)
     else:
         body_type = _body_type(own.get(BODY), body)
+    if propagates and properties is not native and (beside := of_properties(native)):
+        properties = with_context(properties, beside)
     _complete(fields, incoming, facts, given, default)
     return Message(body, body_type, fields, properties, source, origins), fault
 
@@ -217,8 +227,10 @@ def _given_id(own: dict[str, str]) -> str | None:
     return given and (given if given.startswith("ID:") else f"ID:{given}")
 
 
-def to_wire(message: Message, wire: WireFormat, identity: str) -> tuple[bytes, bytes]:
+def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bool = True) -> tuple[bytes, bytes]:
     """Header block and payload of a message; `identity` becomes its `Nats-Msg-Id`.
+
+    `propagates`: its trace context is in the headers, too, where its properties are not.
 
     Raises:
         RefusedError: it does not fit into that format.
@@ -235,6 +247,8 @@ def to_wire(message: Message, wire: WireFormat, identity: str) -> tuple[bytes, b
     headers = [(MESSAGE_ID, identity), *[(ORIGIN, origin) for origin in message.origins]]
     if wire in (WireFormat.HEADERS, WireFormat.AUTO):
         headers += _native_headers(message)
+    elif propagates:
+        headers += of_properties(message.properties).items()
     return pack(headers), payload
 
 

@@ -70,6 +70,7 @@ class NatsSink:
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
         self._sink = sink
+        self._propagates = config.tracing.propagate
         self._connection = Connection(config, sink)
         self._connection.on_publish_violation = self._not_allowed
         self._sent: deque[_Sent] = deque()
@@ -150,7 +151,7 @@ class NatsSink:
     def _line(self, outgoing: Outgoing, sent: _Sent, plain: list[_Sent]) -> bytes:
         """The protocol line of a message, which becomes one of `plain` where no stream confirms it."""
         subject = _subject(outgoing.address)
-        block, payload = to_wire(outgoing.message, self._sink.format, outgoing.id)
+        block, payload = to_wire(outgoing.message, self._sink.format, outgoing.id, propagates=self._propagates)
         size = len(block) + len(payload)
         if size > self._most_bytes:
             raise RefusedError(f"{size} bytes with headers are more than the {self._most_bytes} that the server takes")

@@ -28,7 +28,6 @@ __all__ = ["NatsSource"]
 
 _LOOK_SECONDS = 0.05
 """How often the socket is looked after while there are messages to hand over."""
-_QUIET_SECONDS = 10.0
 _SETTLE_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
@@ -51,13 +50,13 @@ class NatsSource:
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
         """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
         self._source = source
+        self._propagates = config.tracing.propagate
         self._connection = Connection(config, source)
         self._stream = Stream(self._connection, source, config.bridge_id) if source.stream else None
         self._feed: _Feed = self._stream or Subscription(self._connection, source, config.bridge_id)
         self._run = ""
         self._count = 0
         self._look_at = 0.0
-        self._warned_at = -_QUIET_SECONDS
 
     @property
     def address(self) -> str:
@@ -120,15 +119,14 @@ class NatsSource:
     def _delivery(self, incoming: Incoming, token: object) -> Delivery:
         facts = stored(incoming.reply) if token is not None else None
         is_past = self._stream is not None and facts is not None and self._stream.is_past(facts)
-        message, fault = to_message(incoming, facts, self._source.format, self._source.name, self._default)
+        message, fault = to_message(
+            incoming, facts, self._source.format, self._source.name, self._default, propagates=self._propagates
+        )
         if fault is None or is_past:
             return Delivery(message, token, is_past=is_past)
         if not fault.body_only:
             return Delivery(message, token, fault=fault.why)
-        now = time.monotonic()
-        if now - self._warned_at > _QUIET_SECONDS:
-            _log.warning("taken as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
-        self._warned_at = now
+        _log.warning("taken as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
         return Delivery(message, token)
 
     def _default(self) -> tuple[str, int]:

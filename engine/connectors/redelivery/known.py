@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from engine.message import SIZE
+from engine.trace_context import TRACEPARENT, TRACESTATE
 
 if TYPE_CHECKING:
     from engine.message import Record
@@ -18,8 +19,10 @@ __all__ = ["Known", "digest"]
 _MOST = 100_000
 _DIGEST_BYTES = 16
 _TIMESTAMP = "jms.JMSTimestamp"
-_VARYING = frozenset({"jms.JMSRedelivered", "jms.JMSXDeliveryCount", "jms.JMSExpiration", SIZE})
+_OF_THE_DELIVERY = {"jms.JMSRedelivered", "jms.JMSXDeliveryCount", "jms.JMSExpiration"}
 """What may differ from one delivery to the next: an expiration, where it is made of a time to live."""
+_VARYING = frozenset({*_OF_THE_DELIVERY, SIZE, TRACEPARENT, TRACESTATE})
+"""Also what the bridge itself puts on a record: a span of its own has another name each time."""
 
 
 def digest(record: Record) -> bytes:

@@ -77,6 +77,13 @@ def messages(count: int) -> Iterator[Message | Record]:
     yield Record(None, None, ())
     yield Record(b"k", b"\xff", (("jms.region", b"\xff\xfe"), ("jms.n", None), ("jms.region", b"emea"), ("x", None)))
     yield Record(b"k", b"v", (("jms.JMSDestination", b"queue:orders"), ("jmsbridge.body", b"picture")))
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for address in headers["JMSDestination"]:
+        fields = {"JMSDestination": address, "JMSMessageID": "ID:1", "JMSCorrelationID": "c"}
+        traced = {"region": Property("emea"), "n": Property("5"), "traceparent": Property(parent, JmsType.STRING)}
+        yield Message(b"body", headers=fields, properties=traced).to_record(
+            {"traceparent": parent, "tracestate": "a=1"}
+        )
 
 
 @pytest.mark.parametrize(

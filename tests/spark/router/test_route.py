@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from engine.message import BodyType, Message, Record
+from routes.model import HeaderStyle
 from routes.properties import JmsType, Property
 from tests.spark.router.harness import Router
 
@@ -83,6 +84,21 @@ def test_messages_that_were_here_before_expired_or_are_not_durable_are_not_route
 def test_a_message_through_two_bridges_carries_both_origins(router: Router) -> None:
     (result,) = router(ORDERS, [Message(b"x", headers=message().headers, origins=("other",))])
     assert [value for name, value in result.record.headers if name == "jmsbridge.origin"] == [b"other", b"b1"]
+
+
+@pytest.mark.parametrize("style", HeaderStyle)
+def test_a_trace_context_is_published_in_headers_of_its_own_in_every_style(router: Router, style: HeaderStyle) -> None:
+    context = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "a=1"}
+    came = message(traceparent=context["traceparent"]).to_record(context)
+    routed, dead = router(
+        f"routing.headers={style}\nrouting.on-unmatched=dead-letter\n{ORDERS}",
+        [came, message(to="queue:nobody", traceparent=context["traceparent"]).to_record(context)],
+    )
+    assert dead.topic == "dlt"
+    for result in (routed, dead):
+        assert [result.header(name) for name in context] == list(context.values())
+    prefix = "jms.string." if style is HeaderStyle.TYPED else "jms."
+    assert routed.header(f"{prefix}traceparent") == context["traceparent"]
 
 
 def test_non_durable_messages_are_routed_by_default(router: Router) -> None:

@@ -13,6 +13,7 @@ from engine.connectors.kafka.message import HOPS, Located, Reader
 from engine.connectors.kafka.styles import as_text
 from engine.explain.header_styles import published_headers
 from engine.message import BodyType, Message, Record
+from engine.trace_context import of_properties
 from routes.model import HeaderStyle, MessageType, SourceConfig
 from routes.properties import JmsType, Property
 from routes.targets import KAFKA_TOPIC, Reference, System, Template
@@ -196,3 +197,42 @@ def test_a_property_that_is_called_like_a_short_field_stays_one() -> None:
 @given(st.lists(st.tuples(st.text(max_size=20).map(lambda t: "jms." + t), st.none() | st.binary(max_size=12))))
 def test_no_headers_make_it_fail(headers: list[tuple[str, bytes | None]]) -> None:
     read(Record(b"k", b"v", tuple(headers)))
+
+
+OLD, NEW = (f"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{digit}-01" for digit in "67")
+
+
+def contexts(*headers: tuple[str, bytes | None], propagates: bool = True) -> dict[str, Property]:
+    """The properties of a trace context that a record with these headers has as a message."""
+    found = Reader(SOURCE, "b1", propagates=propagates).message(Located(plain(*headers), "t", 2, 7, 1000))[0]
+    return {name: found.properties[name] for name in ("traceparent", "tracestate") if name in found.properties}
+
+
+def test_the_trace_context_of_an_agent_stands_before_what_the_message_came_with() -> None:
+    published = (("jms.traceparent", OLD.encode()), ("jms.tracestate", b"a=1"), ("traceparent", OLD.encode()))
+    read_on = (*published, ("traceparent", NEW.encode()), ("tracestate", b"b=2"))
+    assert contexts(*read_on) == {
+        "traceparent": Property(NEW, JmsType.STRING),
+        "tracestate": Property("b=2", JmsType.STRING),
+    }
+    assert contexts(*published) == {"traceparent": Property(OLD, JmsType.STRING)}, "its state is of the other context"
+
+
+@pytest.mark.parametrize("style", HeaderStyle)
+def test_a_trace_context_goes_to_kafka_and_back_in_every_style(style: HeaderStyle) -> None:
+    message = Message(b"x", headers={"JMSMessageID": "ID:1"}, properties={"traceparent": Property(OLD)})
+    record = message.to_record(of_properties(message.properties))
+    headers = published_headers(record, style, "b2", "journal:0:0")
+    assert ("traceparent", OLD.encode()) in headers
+    assert contexts(*headers) == {"traceparent": Property(OLD, JmsType.STRING)}
+
+
+def test_an_invalid_trace_context_is_a_property_like_any() -> None:
+    headers = (("jms.traceparent", OLD.encode()), ("traceparent", b"hello"))
+    assert contexts(*headers) == {"traceparent": Property(OLD)}
+    assert contexts(*headers[1:]) == {"traceparent": Property("hello", JmsType.STRING)}
+
+
+def test_without_propagation_headers_stand_behind_properties_as_any_other() -> None:
+    headers = (("jms.traceparent", OLD.encode()), ("traceparent", NEW.encode()))
+    assert contexts(*headers, propagates=False) == {"traceparent": Property(OLD)}

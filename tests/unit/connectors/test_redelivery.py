@@ -177,3 +177,18 @@ def test_a_message_that_was_sent_before_others_of_its_destination_is_late() -> N
     assert not late("queue:b", "5")
     assert not late("queue:a", None)
     assert not any(late(f"queue:{n}", "1") for n in range(5000))
+
+
+def test_a_span_that_the_bridge_put_on_a_record_makes_no_other_message_of_it() -> None:
+    parents = [{"traceparent": f"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{digit}-01"} for digit in "67"]
+    journal = Known()
+    journal.add("ID:1", first(ORDER).to_record(parents[0]))
+
+    assert journal.take(redelivered(ORDER).to_record())
+    assert digest(ORDER.to_record(parents[0])) == digest(ORDER.to_record({**parents[1], "tracestate": "a=1"}))
+
+
+def test_messages_of_different_traces_are_different_ones() -> None:
+    others = [replace(ORDER, properties={"traceparent": Property(text)}) for text in ("a", "b")]
+
+    assert digest(others[0].to_record()) != digest(others[1].to_record())

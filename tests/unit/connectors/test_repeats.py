@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.connectors.base import Redelivery
+from engine.connectors.base import NotConnectedError, Redelivery
 from engine.connectors.redelivery import repeats
 from engine.connectors.redelivery.repeats import Repeats
 from engine.message import Message, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class Journal:
@@ -23,6 +23,7 @@ class Journal:
     def __init__(self) -> None:
         self.records: list[tuple[str, Record]] = []
         self.position: dict[int, int] | None = None
+        self.notes: list[str] = []
         self.read_from: list[int] = []
         self.now = 0.0
         self.workers = 1
@@ -47,8 +48,12 @@ class Journal:
     def starts(self, patience: object) -> dict[int, int] | None:
         return self.position
 
-    def keep(self, positions: Mapping[int, int]) -> None:
+    def keep(self, positions: Mapping[int, int], note: str) -> None:
         self.position = dict(positions)
+        self.note(note)
+
+    def note(self, note: str) -> None:
+        self.notes = [note] if note else self.notes
 
     def keep_first(self, positions: Mapping[int, int]) -> None:
         self.position = self.position or dict(positions)
@@ -73,9 +78,26 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
     return made
 
 
-def connected(journal: Any, *, is_marked: bool = True) -> Repeats:
+class Counting:
+    """A source whose system counts its messages."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.recalled: Sequence[str] = ()
+        self.is_gone = False
+
+    def place(self) -> str:
+        if self.is_gone:
+            raise NotConnectedError("gone")
+        return str(self.at)
+
+    def recall(self, notes: Sequence[str]) -> None:
+        self.recalled = tuple(notes)
+
+
+def connected(journal: Any, *, is_marked: bool = True, placed: Counting | None = None) -> Repeats:
     redelivery = Redelivery(returns_seconds=60, doubt_seconds=30, is_marked=is_marked)
-    made = Repeats(journal, journal, SimpleNamespace(), redelivery)  # type: ignore[arg-type]
+    made = Repeats(journal, journal, SimpleNamespace(), redelivery, placed)  # type: ignore[arg-type]
     made.begin()
     return made
 
@@ -147,6 +169,32 @@ def test_the_position_follows_when_everything_is_acknowledged_and_surely_so(jour
     # It could only have come again in the time after the connection was made.
     assert not source.suspects(message(1))
     assert journal.read_from == [0]
+
+
+def test_where_the_system_counts_is_noted_with_the_position_and_recalled_by_the_next_connection(
+    journal: Journal,
+) -> None:
+    source = Counting()
+    repeats = connected(journal, placed=source)
+    journal.write(message(1))
+    source.at = 7
+    run(repeats, journal, 100, received=1, acknowledged=1)
+    assert journal.notes == ["7"]
+
+    following = Counting()
+    connected(journal, placed=following)
+    assert following.recalled == ("7",)
+
+
+def test_where_it_counts_is_noted_at_the_end_if_the_connection_lasts_until_then(journal: Journal) -> None:
+    source = Counting()
+    repeats = connected(journal, placed=source)
+    source.at = 9
+    repeats.settle()
+    assert journal.notes == ["9"]
+    source.is_gone = True
+    repeats.settle()
+    assert journal.notes == ["9"]
 
 
 def test_the_position_stays_while_something_is_not_acknowledged(journal: Journal) -> None:

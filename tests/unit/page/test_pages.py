@@ -79,7 +79,7 @@ def test_routes_have_their_counts_and_the_last_error(page: Page) -> None:
     shown = page.text("/routes")
     assert "1,500" in shown
     assert "6 key-not-found" in shown
-    assert "1 min 5 s ago" in shown
+    assert re.search("1 min [5-9] s ago", shown)
     assert 'href="/dead-letters/letter/0/41"' in shown
     assert "msg.address LIKE &#39;events.%&#39;" in shown
     assert "msg.header.Type==test" in shown

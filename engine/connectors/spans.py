@@ -1,0 +1,119 @@
+"""Spans of what sources take and sinks give, by the semantic conventions of OpenTelemetry for messaging.
+
+A span of a source lasts until the journal has the message, one of a sink until the other side has confirmed it. The
+message goes on in the context of its span: in the journal as record headers, beside the properties it came with; from
+a sink as the properties `traceparent` and `tracestate`. Only made where `tracing.endpoint` is configured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.connectors.addresses import parsed
+from engine.message import ROUTE
+from engine.telemetry.tracing import Operation
+from engine.trace_context import of_headers, of_properties, with_context
+from routes.targets import JMS, System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engine.connectors.base import Outcome, Outgoing
+    from engine.journal import Done, Journal
+    from engine.message import Message, Record
+    from engine.telemetry.tracing import Span, Tracing
+    from routes.model import BrokerConfig, Config, SinkConfig
+
+__all__ = ["SinkSpans", "SourceSpans"]
+
+_SYSTEMS = dict.fromkeys(JMS, "jms")
+"""What `messaging.system` calls a system; others as the bridge does."""
+_KAFKA_TOPIC = "JMS_Kafka_Topic"
+_REFUSED = "refused"
+
+
+class SourceSpans:
+    """Of one source."""
+
+    def __init__(self, tracing: Tracing, source: BrokerConfig) -> None:
+        self._tracing = tracing
+        self._source = source
+        self._system = _SYSTEMS.get(source.type, source.type.value)
+
+    def append(self, journal: Journal, message: Message, done: Done) -> bool:
+        """`Journal.append` in a span."""
+        destination = self._destination(message)
+        attributes = {**_common(self._system, destination, message), "jmsbridge.source": self._source.name}
+        span = self._tracing.begin(Operation.RECEIVE, destination, of_properties(message.properties), attributes)
+
+        def journaled(error: Exception | None) -> None:
+            span.end(None if error is None else type(error).__name__)
+            done(error)
+
+        try:
+            # One that is not taken comes again, and has another span then.
+            return journal.append(message, journaled, span.context or None)
+        except Exception as error:
+            span.end(type(error).__name__)
+            raise
+
+    def _destination(self, message: Message) -> str:
+        if self._source.type is System.KAFKA and (topic := message.properties.get(_KAFKA_TOPIC)):
+            return topic.text
+        return _name(message.headers.get("JMSDestination", ""))
+
+
+class SinkSpans:
+    """Of one worker of a sink."""
+
+    def __init__(self, tracing: Tracing, config: Config, sink: SinkConfig) -> None:
+        self._tracing = tracing
+        self._sink = sink
+        self._system = _SYSTEMS.get(sink.type, sink.type.value)
+        templates = {route.name: route.target.address for route in config.routes}
+        self._templates = {name: str(address) for name, address in templates.items() if address.references}
+        self._open: dict[int, Span] = {}
+        """By the number of the message."""
+
+    def begin(self, outgoing: Outgoing, record: Record) -> Outgoing:
+        """The message of a record as it goes out in a span, which it keeps when it is sent again."""
+        route = record.header(ROUTE) or ""
+        destination, template = _name(outgoing.address), _name(self._templates.get(route, ""))
+        attributes = _common(self._system, destination, outgoing.message)
+        attributes |= {"jmsbridge.sink": self._sink.name, "jmsbridge.route": route}
+        if template:
+            attributes["messaging.destination.template"] = template
+        message = outgoing.message
+        parent = of_headers(record.headers) or of_properties(message.properties)
+        span = self._open[outgoing.number] = self._tracing.begin(
+            Operation.SEND, template or destination, parent, attributes
+        )
+        properties = with_context(message.properties, span.context or parent)
+        return replace(outgoing, message=replace(message, properties=properties))
+
+    def end(self, outcomes: Iterable[Outcome]) -> None:
+        """The other side has these, or will never take them."""
+        for outcome in outcomes:
+            if (span := self._open.pop(outcome.number, None)) is not None:
+                span.end(None if outcome.refusal is None else _REFUSED)
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Another worker sends these again."""
+        for number in numbers:
+            self._open.pop(number, None)
+
+
+def _common(system: str, destination: str, message: Message) -> dict[str, str]:
+    found = {"messaging.system": system, "messaging.destination.name": destination}
+    if message_id := message.headers.get("JMSMessageID"):
+        found["messaging.message.id"] = message_id
+    if correlation_id := message.headers.get("JMSCorrelationID"):
+        found["messaging.message.conversation_id"] = correlation_id
+    return found
+
+
+def _name(address: str) -> str:
+    """`orders` of `queue:orders`."""
+    found = parsed(address)
+    return found[1] if found else address

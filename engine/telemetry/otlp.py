@@ -1,0 +1,147 @@
+"""Spans by OpenTelemetry's SDK, sent in batches over HTTP by a thread of its own.
+
+Nobody waits for them: what an endpoint does not take in time is dropped, and told now and then. What is no key of the
+bridge, such as headers for a login or the size of batches, OpenTelemetry reads from the environment (`OTEL_…`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from threading import Thread
+from typing import TYPE_CHECKING, Any, cast
+
+import structlog
+from opentelemetry.context import Context as SpanContext
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from engine.telemetry.tracing import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.trace_context import Context
+    from routes.model import TracingConfig
+
+__all__ = ["Otlp"]
+
+_SERVICE = "jms-bridge"
+_CLOSE_SECONDS = 3.0
+_GIVE_UP_SECONDS = 1.0
+_TELL_SECONDS = 300.0
+_KINDS = {Operation.RECEIVE: SpanKind.CONSUMER, Operation.SEND: SpanKind.PRODUCER}
+_log = structlog.get_logger(__name__)
+
+
+class Otlp:
+    """See `Tracing`."""
+
+    def __init__(self, tracing: TracingConfig, bridge_id: str, component: str, exporter: Any = None) -> None:
+        """`exporter` is for tests; without one spans go to the endpoint."""
+        assert tracing.endpoint is not None, "who calls this has an endpoint"
+        resource = Resource.create(
+            {
+                "service.name": os.environ.get("OTEL_SERVICE_NAME", _SERVICE),
+                "service.instance.id": f"{bridge_id}/{component}",
+            }
+        )
+        sampler = ParentBased(TraceIdRatioBased(tracing.sample_ratio))
+        self._provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
+        self._exporter = _Told(exporter or OTLPSpanExporter(tracing.endpoint), tracing.endpoint)
+        self._provider.add_span_processor(BatchSpanProcessor(cast("Any", self._exporter)))
+        self._tracer = self._provider.get_tracer(_SERVICE)
+        self._propagator = TraceContextTextMapPropagator()
+
+    def begin(self, operation: Operation, destination: str, parent: Context, attributes: Mapping[str, str]) -> _Span:
+        """See `Tracing`."""
+        own = {"messaging.operation.name": operation.value, "messaging.operation.type": operation.value}
+        span = self._tracer.start_span(
+            f"{operation} {destination}",
+            self._propagator.extract(parent, SpanContext()),
+            kind=_KINDS[operation],
+            attributes=own | dict(attributes),
+        )
+        context: dict[str, str] = {}
+        self._propagator.inject(context, set_span_in_context(span, SpanContext()))
+        return _Span(span, context)
+
+    def close(self) -> None:
+        """Sends what is left, for a moment at most."""
+        # By itself it would wait for half a minute while the exporter tries again and again.
+        closing = Thread(target=self._provider.shutdown, name="spans", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+        if closing.is_alive():
+            self._exporter.shutdown()
+            closing.join(_GIVE_UP_SECONDS)
+
+
+class _Span:
+    """See `Span`."""
+
+    __slots__ = ("_span", "context")
+
+    def __init__(self, span: Any, context: Context) -> None:
+        self._span = span
+        self.context = context
+
+    def end(self, error: str | None = None) -> None:
+        if error is not None:
+            self._span.set_attribute("error.type", error)
+            self._span.set_status(Status(StatusCode.ERROR))
+        self._span.end()
+
+
+class _Told:
+    """An exporter whose failures are told once in a while, in one line."""
+
+    def __init__(self, exporter: Any, endpoint: str) -> None:
+        self._exporter = exporter
+        self._endpoint = endpoint
+        self._words = _Words()
+        self._lost = 0
+        self._tell_at = 0.0
+
+    def export(self, spans: Sequence[object]) -> SpanExportResult:
+        try:
+            result: SpanExportResult = self._exporter.export(spans)
+        except Exception as error:
+            self._words.last = str(error)
+            result = SpanExportResult.FAILURE
+        if result is not SpanExportResult.SUCCESS:
+            self._lost += len(spans)
+            self._tell()
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return bool(self._exporter.force_flush(timeout_millis))
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if now >= self._tell_at:
+            _log.warning("spans are lost", where=self._endpoint, spans=self._lost, why=self._words.last)
+            self._lost, self._tell_at = 0, now + _TELL_SECONDS
+
+
+class _Words(logging.Handler):
+    """Takes what OpenTelemetry says, a line for each batch and more, in place of the log, and keeps the last one."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.last = ""
+        logger = logging.getLogger("opentelemetry")
+        logger.propagate = False
+        logger.handlers = [self]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = record.getMessage()
