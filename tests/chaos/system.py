@@ -192,7 +192,9 @@ class System:
             for name, window in (("IN", 120.0), ("OUT", _DUPLICATE_SECONDS)):
                 config = StreamConfig(name, subjects=[f"{name.lower()}.>"], duplicate_window=window)
                 await streams.add_stream(config, max_msgs=self._stream_messages)
-            consumer = ConsumerConfig("chaos-nats", ack_policy=AckPolicy.EXPLICIT, ack_wait=_ACK_WAIT_SECONDS)
+            consumer = ConsumerConfig(
+                durable_name="chaos-nats", ack_policy=AckPolicy.EXPLICIT, ack_wait=_ACK_WAIT_SECONDS
+            )
             consumer.max_ack_pending, consumer.filter_subject = 25_000, "in.nats"
             await streams.add_consumer("IN", consumer)
 

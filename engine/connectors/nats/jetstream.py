@@ -226,6 +226,9 @@ def _check_consumer(config: Mapping[str, Any], source: SourceConfig, name: str, 
         wrong = "is a push consumer"
     elif config.get("ack_policy") != "explicit":
         wrong = f"has ack policy {config.get('ack_policy')}, not explicit"
+    elif not config.get("durable_name"):
+        # It goes when nobody has read for some seconds, and with it what was acknowledged.
+        wrong = "is not durable"
     if wrong:
         msg = f"{where}: its consumer '{name}' {wrong}; name another one in source.{source.name}.consumer"
         raise HardFailureError(msg)

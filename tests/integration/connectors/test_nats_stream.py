@@ -225,9 +225,14 @@ def test_a_consumer_that_is_deleted_is_made_again(jetstream: NatsHarness, connec
         ((), {}, 'does not exist; make it, such as with: nats stream add {q} --subjects "{q}.a"'),
         (("{q}.b", "{q}.c.>"), {}, "has no subject '{q}.a': it has {q}.b, {q}.c.>; change one of both"),
         (("{q}.*",), {"ack_policy": AckPolicy.NONE}, "its consumer 'b1-src' has ack policy none, not explicit"),
+        (
+            ("{q}.*",),
+            {"durable_name": None, "name": CONSUMER},
+            "its consumer 'b1-src' is not durable; name another one",
+        ),
         (("{q}.*",), {"deliver_subject": "push"}, "its consumer 'b1-src' is a push consumer; name another one in"),
     ],
-    ids=["no stream", "no subject", "no acknowledgement", "push"],
+    ids=["no stream", "no subject", "no acknowledgement", "not durable", "push"],
 )
 def test_what_is_wrong_with_a_stream_ends_it_in_one_line(
     jetstream: NatsHarness,
