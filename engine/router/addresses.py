@@ -69,8 +69,9 @@ def _chosen(row: Row, templated: Sequence[tuple[int, Route, Template]], constant
 
 
 def _filled(row: Row, template: Template) -> Column:
+    # Where a message goes does not depend on the style of the headers that it is published with.
     parts = (
-        F.nullif(row.property(part.name), F.lit("")) if isinstance(part, Reference) else F.lit(part)
+        F.nullif(row.source_property(part.name), F.lit("")) if isinstance(part, Reference) else F.lit(part)
         for part in template.parts
     )
     return F.concat(*parts)

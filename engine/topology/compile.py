@@ -189,6 +189,7 @@ class _Compiler:
             properties=self._headers(content[2]),
             **{name: F.col(f"source_{name}") for name in _ORIGIN},
             source_key=F.col("source_key"),
+            source_properties=self._headers("source_headers"),
             branches=self._taken,
         )
 

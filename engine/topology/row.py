@@ -60,6 +60,8 @@ class Row:
     timestamp: Column
     source_key: Column
     """The key it was read with."""
+    source_properties: HeaderView
+    """Looks into the headers it was read with."""
     properties: HeaderView
     """Looks into the headers as they were when the row was made."""
     branches: Mapping[str, Taken]
@@ -84,6 +86,10 @@ class Row:
     def property(self, name: str) -> Column:
         """The text of a JMS field or property; NULL if the message has none."""
         return self.properties.text(name)
+
+    def source_property(self, name: str) -> Column:
+        """The same in the headers it was read with, whatever they have been replaced by."""
+        return self.source_properties.text(name)
 
     def declared_type(self, name: str) -> Column:
         """The declared type of a JMS field or property (`routes.properties.JmsType`); empty text without one."""

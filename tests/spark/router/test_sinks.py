@@ -139,6 +139,16 @@ def test_a_reply_goes_to_who_asked_before_any_route_is_tried(router: Router) -> 
     assert other.topic == "out"
 
 
+@pytest.mark.parametrize("style", ["text", "short", "typed"])
+@pytest.mark.parametrize("name", ["region", "JMSCorrelationID"])
+def test_where_a_message_goes_does_not_depend_on_the_style_of_its_headers(
+    router: Router, style: str, name: str
+) -> None:
+    text = f"routing.headers={style}\nroutes.a.in.include=TRUE\nroutes.a.out.topic=chosen.${{msg.header.{name}}}\n"
+    (result,) = router(text, [message(**{name: "emea"})])
+    assert (result.topic, result.outcome) == ("chosen.emea", "routed")
+
+
 def test_headers_choose_among_the_kafka_topics_that_are_there(router: Router) -> None:
     text = (
         "routing.on-soft-failure=skip\nroutes.a.in.include=region IS NOT NULL\n"
