@@ -89,6 +89,13 @@ ALERTS: tuple[Alert, ...] = (
         "The oldest message that {{ $labels.instance }} has not routed waits for {{ $value | humanizeDuration }}.",
     ),
     Alert(
+        "JmsBridgeRouterShortOfMemory",
+        "max by (instance) (rate(jmsbridge_spark_gc_seconds_total[5m])) > 0.2",
+        "10m",
+        "warning",
+        "Spark of {{ $labels.instance }} spends {{ $value | humanizePercentage }} of its time on collecting garbage.",
+    ),
+    Alert(
         "JmsBridgeMessagesLost",
         'increase(jmsbridge_unrouted_messages_total{reason="retention"}[15m]) > 0',
         "0m",

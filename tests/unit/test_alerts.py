@@ -55,6 +55,11 @@ FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
         {f"jmsbridge_journal_lag_seconds{{{HERE}}}": "0+60x60"},
         {f"jmsbridge_journal_lag_seconds{{{HERE}}}": "299x60"},
     ),
+    "JmsBridgeRouterShortOfMemory": (
+        20,
+        {f"jmsbridge_spark_gc_seconds_total{{{HERE}}}": "0+15x60"},
+        {f"jmsbridge_spark_gc_seconds_total{{{HERE}}}": "0+6x60"},
+    ),
     "JmsBridgeMessagesLost": (
         5,
         {f'jmsbridge_unrouted_messages_total{{{HERE}, reason="retention"}}': "0 0 7x60"},
