@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from engine.telemetry.figures import Figures
 from engine.telemetry.metrics import PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_START, PROCESS_THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from prometheus_client.metrics_core import Metric as Family
     from prometheus_client.registry import CollectorRegistry
@@ -26,7 +25,7 @@ SUPERVISOR = "supervisor"
 
 
 class ProcessMetrics(Collector):
-    """Figures of each component: those of all processes in the session that its own process leads, added up."""
+    """Figures of each component: those of its own process and of all that came from it, added up."""
 
     def __init__(self, registry: CollectorRegistry, leaders: Callable[[], Mapping[str, int]]) -> None:
         """`leaders` tells the process id of each component that runs."""
@@ -36,24 +35,35 @@ class ProcessMetrics(Collector):
     def collect(self) -> Iterable[Family]:
         """The families, as of now."""
         figures = Figures()
-        sessions = _sessions()
-        groups = {name: (leader, sessions[leader]) for name, leader in self._leaders().items()}
-        groups[SUPERVISOR] = os.getpid(), [psutil.Process()]
-        for name, (leader, processes) in groups.items():
-            for process in processes:
+        names = {os.getpid(): SUPERVISOR} | {leader: name for name, leader in self._leaders().items()}
+        parents = _parents()
+        for pid in parents:
+            if (leader := _leader(pid, parents, names)) is not None:
                 # It may end while it is looked at.
                 with suppress(psutil.NoSuchProcess):
-                    _add(figures, name, process, leads=process.pid == leader)
+                    _add(figures, names[leader], psutil.Process(pid), leads=pid == leader)
         return figures.collect()
 
 
-def _sessions() -> Mapping[int, list[psutil.Process]]:
-    """All processes of this machine by who leads their session."""
-    found: defaultdict[int, list[psutil.Process]] = defaultdict(list)
+def _parents() -> Mapping[int, int]:
+    """The parent of each process of this machine."""
+    found = {}
     for process in psutil.process_iter():
-        with suppress(ProcessLookupError, PermissionError):
-            found[os.getsid(process.pid)].append(process)
+        with suppress(psutil.NoSuchProcess):
+            found[process.pid] = process.ppid()
     return found
+
+
+def _leader(pid: int, parents: Mapping[int, int], leaders: Container[int]) -> int | None:
+    """The nearest process of a component that a process came from, itself included."""
+    seen: set[int] = set()
+    while pid not in leaders:
+        if pid not in parents or pid in seen:
+            return None
+        # A number that was given away again while the table was read might lead in a circle.
+        seen.add(pid)
+        pid = parents[pid]
+    return pid
 
 
 def _add(figures: Figures, name: str, process: psutil.Process, *, leads: bool) -> None:

@@ -14,12 +14,18 @@ from prometheus_client import CollectorRegistry
 
 from engine.telemetry.processes import SUPERVISOR, ProcessMetrics
 
-_FAMILY = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']); print(flush=True); input()"
+# A child with a session of its own, as brokers are started.
+_FAMILY = """\
+import subprocess, sys
+subprocess.Popen([sys.executable, '-c', 'input()'], start_new_session=True)
+print(flush=True)
+input()
+"""
 
 
 @contextmanager
 def family() -> Iterator[int]:
-    """A process that leads a session, and its child."""
+    """A process and its child."""
     with subprocess.Popen(
         [sys.executable, "-c", _FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as process:
@@ -39,7 +45,7 @@ def figures(leaders: Mapping[str, int]) -> Mapping[tuple[str, str], float]:
     return {(each.name.removeprefix("jmsbridge_process_"), each.labels["component"]): each.value for each in samples}
 
 
-def test_a_component_is_all_processes_of_its_session() -> None:
+def test_a_component_is_its_process_and_all_that_came_from_it() -> None:
     with family() as leader:
         found = figures({"router": leader})
         alone = figures({})
