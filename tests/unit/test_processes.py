@@ -17,9 +17,9 @@ from engine.telemetry.processes import SUPERVISOR, ProcessMetrics
 # A child with a session of its own, as brokers are started.
 _FAMILY = """\
 import subprocess, sys
-subprocess.Popen([sys.executable, '-c', 'input()'], start_new_session=True)
+subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], start_new_session=True)
 print(flush=True)
-input()
+sys.stdin.read()
 """
 
 
