@@ -182,6 +182,9 @@ def test_batches_and_processes_have_figures_that_make_sense(prometheus: Promethe
     assert 10_000_000 < used < most
     (router,) = prometheus.query('jmsbridge_process_resident_memory_bytes{component="router"}')
     assert float(router["value"][1]) > used
+    # The broker's own process, not only the one that looks after it.
+    (kafka,) = prometheus.query('jmsbridge_process_resident_memory_bytes{component="kafka"}')
+    assert float(kafka["value"][1]) > 150_000_000
     assert prometheus.query('rate(jmsbridge_process_cpu_seconds_total{component="router"}[10s]) > 0')
 
 
