@@ -1,4 +1,4 @@
-"""The dashboard's row about processes: whether they run, their connections, and which configuration is in force."""
+"""The row about the bridge's processes: which bridge leads, restarts, versions, and the configuration in force."""
 
 from __future__ import annotations
 
