@@ -84,7 +84,10 @@ class Redelivery:
     returns_seconds: float
     """For how long after connecting what an earlier connection left open may take to come again."""
     doubt_seconds: float
-    """For how long an acknowledgement may be lost without anybody knowing: a dead connection is noticed by then."""
+    """For how long an acknowledgement may be lost without anybody knowing: a dead connection is noticed by then.
+
+    0: what was acknowledged never comes again.
+    """
     is_marked: bool = True
     """Whether a message that was given to another consumer before says so, by JMSRedelivered."""
 
@@ -148,10 +151,10 @@ class Source(Protocol):
             NotConnectedError: the connection is gone.
         """
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """Ends the connection; deliveries not acknowledged go back. Never raises, may be called at any time.
 
-        Where the connection still works it returns only when the broker has taken all acknowledgements; True if so.
+        Where the connection still works it returns only when the broker has taken all acknowledgements.
         """
 
 

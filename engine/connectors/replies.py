@@ -193,9 +193,9 @@ class ReplySource:
         """See `Source`."""
         self._source.tend()
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """See `Source`."""
-        return self._source.close()
+        self._source.close()
 
     def _returned(self, message: Message, to: ReturnAddress) -> Message:
         """The reply as it goes to who asked. A service may have copied all headers of the request into it."""

@@ -120,23 +120,19 @@ class SourceLoop:
 
     def _session(self, stop: Event) -> None:
         """One connection from beginning to end."""
-        repeats, in_order = None, False
         try:
             self._source.connect()
             self._connected()
-            repeats = self._repeats(stop)
-            in_order = self._serve(repeats, stop)
+            self._serve(stop)
         except StoppedError:
             pass  # what it waited for, nobody needs any more
         finally:
-            in_order = self._source.close() and in_order
+            self._source.close()
             self._metrics.connection(up=False)
-        if repeats is not None and in_order:
-            repeats.finish()
 
-    def _serve(self, repeats: Repeats | None, stop: Event) -> bool:
-        """Until `stop` is set; whether everything that was journalled is acknowledged then."""
-        journal = self._journal(stop)
+    def _serve(self, stop: Event) -> None:
+        """Until `stop` is set."""
+        repeats, journal = self._repeats(stop), self._journal(stop)
         flow = Flow(self._config, self._source, journal, repeats, self._metrics, self._spans)
         try:
             if repeats is not None:
@@ -144,12 +140,11 @@ class SourceLoop:
                 self._ready()
             self._flow(flow, journal, stop)
             if repeats is not None and flow.is_settled:
-                repeats.settle()
+                repeats.finish()
         finally:
             journal.close()
             # Only now: closing confirms what was on its way.
             flow.count()
-        return flow.is_settled
 
     def _journal(self, stop: Event) -> Journal:
         if isinstance(self._source, Transactional):

@@ -124,7 +124,7 @@ class AmqpListenerSource:
         with self._attendant:
             return self._commits.stalled_seconds
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """Every client is told; what it has not got accepted it has to send again."""
         self._attendant.stop()
         with self._attendant:
@@ -133,7 +133,6 @@ class AmqpListenerSource:
             self._server.close(STOPPING)
             self._waiting.clear()
             self._waiting_bytes = 0
-        return False
 
     @property
     def full(self) -> bool:

@@ -182,23 +182,19 @@ class AmqpSession:
         """For how long a dead connection may go unnoticed."""
         return self._broker.heartbeat_seconds * _SILENT_BEATS
 
-    def close(self, links: Sequence[Link] = ()) -> bool:
+    def close(self, links: Sequence[Link] = ()) -> None:
         """Leaves in order, and never raises.
 
-        Where the connection still works it returns when the broker has taken everything that was sent; True if so.
+        Where the connection still works it returns when the broker has taken everything that was sent.
         What has come and is not settled goes back.
         """
         if self._wire is None:
-            return False
+            return
         try:
-            if not self._open:
-                return False
-            self._leave(links)
+            if self._open:
+                self._leave(links)
         except NotConnectedError as error:
             _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
-            return False
-        else:
-            return True
         finally:
             self.hang_up()
 

@@ -99,11 +99,11 @@ class AmqpSource:
     def tend(self) -> None:
         """Heart-beats have a thread of their own."""
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """Leaves in order, so that the broker has taken every acknowledgement before the connection ends."""
         self._waiting.clear()
         links, self._links = self._links, []
-        return self._session.close(links)
+        self._session.close(links)
 
     def _destinations(self, *, shared: bool) -> list[str]:
         """What this worker reads: a topic gives each of its subscribers everything, unless they share it."""

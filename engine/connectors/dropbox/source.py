@@ -103,9 +103,8 @@ class DropboxSource:
     def tend(self) -> None:
         """Nobody asks whether it is still there."""
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """What is not acknowledged goes back to `target`."""
-        was_open = self._watcher is not None
         lanes, self._lanes = self._lanes, []
         for lane in lanes:
             lane.close()
@@ -113,7 +112,6 @@ class DropboxSource:
             with suppress(OSError):
                 self._watcher.close()
             self._watcher = None
-        return was_open
 
     def _next(self) -> Delivery | None:
         """From the lanes in turns."""

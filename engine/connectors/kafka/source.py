@@ -119,7 +119,7 @@ class KafkaSource:
     def tend(self) -> None:
         """Its client has threads that do."""
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """Leaves the group; what was not committed is read again."""
         self._read.clear()
         self._next.clear()
@@ -127,7 +127,6 @@ class KafkaSource:
             self._consumer.close()
         self._consumer = self._journal = None
         self._topics = frozenset()
-        return True
 
     def _fill(self, timeout_seconds: float, now: float) -> None:
         """Reads what is there, waiting so long for the first record."""

@@ -204,20 +204,16 @@ class Connection:
         self.wake()
         return self._fault
 
-    def leave(self, good_bye: Callable[[], None]) -> bool:
-        """Closes, after doing what belongs to it where the connection still works; True if so. Never raises."""
+    def leave(self, good_bye: Callable[[], None]) -> None:
+        """Closes, after doing what belongs to it where the connection still works. Never raises."""
         if self._client is None:
-            return False
+            return
         try:
-            if self.lost:
-                return False
-            good_bye()
-            self.flush(_GOOD_BYE_SECONDS)
+            if not self.lost:
+                good_bye()
+                self.flush(_GOOD_BYE_SECONDS)
         except NotConnectedError as error:
             _log.warning("left without a good-bye", name=self._broker.name, broker=self.url, why=str(error))
-            return False
-        else:
-            return True
         finally:
             self.close()
 

@@ -68,9 +68,9 @@ class NatsReplies:
         """See `Source`."""
         self._source.tend()
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """See `Source`."""
-        return self._source.close()
+        self._source.close()
 
     def _stream(self) -> str | None:
         """The stream that has the replies; None where there can be none."""

@@ -109,12 +109,11 @@ class NatsSource:
         if self._stream is not None:
             self._stream.recall(notes)
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """Leaves in order: acknowledgements are with the server, and what is open is given back to it."""
-        in_order = self._connection.leave(self._feed.leave)
+        self._connection.leave(self._feed.leave)
         if self._stream is not None:
             self._stream.left()
-        return in_order
 
     def _delivery(self, incoming: Incoming, token: object) -> Delivery:
         facts = stored(incoming.reply) if token is not None else None

@@ -107,19 +107,15 @@ class Bookmarks:
     def keep(self, positions: Mapping[int, int], note: str = "") -> None:
         """From there on this worker may have something in doubt. What does not get through is repeated by `tend`.
 
-        `note` is what `note` takes.
+        `note` is kept beside it; an empty one leaves what there is.
         """
         self._wanted = dict(positions)
-        self.note(note)
+        self._note = note or self._note
         self.tend()
         if self._worker == 1 and self._former:
             # What they had has come to others by now. Where deleting is not allowed, Kafka forgets them in time.
             self._admin.delete_consumer_groups(sorted(self._former), request_timeout=ANSWER_SECONDS)
             self._former = set()
-
-    def note(self, note: str) -> None:
-        """What is kept beside the next position; an empty one leaves what there is."""
-        self._note = note or self._note
 
     def keep_first(self, positions: Mapping[int, int]) -> None:
         """The first position of a worker that has none yet."""

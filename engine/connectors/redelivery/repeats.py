@@ -8,13 +8,11 @@ had it before.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
 from confluent_kafka import KafkaException
 
-from engine.connectors.base import NotConnectedError
 from engine.connectors.redelivery.clean import CleanEnds
 from engine.connectors.redelivery.known import Known
 from engine.connectors.redelivery.order import Order
@@ -61,6 +59,7 @@ class Repeats:
         self._read_at = 0.0
         self._firsts: dict[int, int] = {}
         self._clean = CleanEnds(redelivery.doubt_seconds)
+        self._is_certain = redelivery.doubt_seconds == 0
         self._asked: dict[int, Future[ListOffsetsResultInfo]] = {}
         self._look_at = 0.0
         self._ask_at = time.monotonic() + redelivery.returns_seconds
@@ -127,15 +126,10 @@ class Repeats:
                 self._known.clear()
         self._bookmarks.tend()
 
-    def settle(self) -> None:
-        """Everything is acknowledged, and the connection is still there."""
-        if self._placed is not None:
-            with suppress(NotConnectedError):
-                self._bookmarks.note(self._placed.place())
-
     def finish(self) -> None:
-        """Everything is acknowledged, and the broker has taken it: nothing is in doubt."""
-        self._bookmarks.keep_end()
+        """Everything is acknowledged: where that is certain, nothing is in doubt."""
+        if self._is_certain:
+            self._bookmarks.keep_end()
 
     def _mark(self, received: int, now: float) -> None:
         if self._asked:

@@ -139,22 +139,18 @@ class StompSession:
         """For how long a dead connection may go unnoticed."""
         return self._broker.heartbeat_seconds * _SILENT_BEATS
 
-    def close(self, subscriptions: Iterable[str] = ()) -> bool:
+    def close(self, subscriptions: Iterable[str] = ()) -> None:
         """Ends subscriptions and connection; never raises.
 
-        Where the connection still works it returns when the broker has taken everything that was sent; True if so.
+        Where the connection still works it returns when the broker has taken everything that was sent.
         """
         if self._connection is None:
-            return False
+            return
         try:
-            if not self._connection.wire.is_connected():
-                return False
-            self._leave(self._connection, subscriptions)
+            if self._connection.wire.is_connected():
+                self._leave(self._connection, subscriptions)
         except NotConnectedError as error:
             _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
-            return False
-        else:
-            return True
         finally:
             self._connection.wire.disconnect_socket()
             self._connection = None

@@ -89,10 +89,10 @@ class StompSource:
     def tend(self) -> None:
         """Heart-beats have a thread of their own."""
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """Leaves in order, so that the broker has taken every acknowledgement before the connection ends."""
         kinds, self._kinds = self._kinds, {}
-        return self._session.close(kinds)
+        self._session.close(kinds)
 
     def _subscribe(self, number: str, destination: str) -> None:
         kind, _, name = destination.partition(":")

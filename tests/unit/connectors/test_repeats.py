@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.connectors.base import NotConnectedError, Redelivery
+from engine.connectors.base import Redelivery
 from engine.connectors.redelivery import repeats
 from engine.connectors.redelivery.repeats import Repeats
 from engine.message import Message, Record
@@ -50,13 +50,13 @@ class Journal:
 
     def keep(self, positions: Mapping[int, int], note: str) -> None:
         self.position = dict(positions)
-        self.note(note)
-
-    def note(self, note: str) -> None:
         self.notes = [note] if note else self.notes
 
     def keep_first(self, positions: Mapping[int, int]) -> None:
         self.position = self.position or dict(positions)
+
+    def keep_end(self) -> None:
+        self.position = {0: len(self.records)}
 
     # As `Tail`:
     def read(
@@ -84,19 +84,18 @@ class Counting:
     def __init__(self) -> None:
         self.at = 0
         self.recalled: Sequence[str] = ()
-        self.is_gone = False
 
     def place(self) -> str:
-        if self.is_gone:
-            raise NotConnectedError("gone")
         return str(self.at)
 
     def recall(self, notes: Sequence[str]) -> None:
         self.recalled = tuple(notes)
 
 
-def connected(journal: Any, *, is_marked: bool = True, placed: Counting | None = None) -> Repeats:
-    redelivery = Redelivery(returns_seconds=60, doubt_seconds=30, is_marked=is_marked)
+def connected(
+    journal: Any, *, is_marked: bool = True, placed: Counting | None = None, doubt_seconds: float = 30
+) -> Repeats:
+    redelivery = Redelivery(60, doubt_seconds, is_marked)
     made = Repeats(journal, journal, SimpleNamespace(), redelivery, placed)  # type: ignore[arg-type]
     made.begin()
     return made
@@ -186,15 +185,14 @@ def test_where_the_system_counts_is_noted_with_the_position_and_recalled_by_the_
     assert following.recalled == ("7",)
 
 
-def test_where_it_counts_is_noted_at_the_end_if_the_connection_lasts_until_then(journal: Journal) -> None:
-    source = Counting()
-    repeats = connected(journal, placed=source)
-    source.at = 9
-    repeats.settle()
-    assert journal.notes == ["9"]
-    source.is_gone = True
-    repeats.settle()
-    assert journal.notes == ["9"]
+def test_a_clean_stop_leaves_in_doubt_what_a_broker_may_not_have_kept_yet(journal: Journal) -> None:
+    broker, folder = connected(journal), connected(journal, doubt_seconds=0)
+    journal.write(message(1))
+
+    broker.finish()
+    assert journal.position == {0: 0}
+    folder.finish()
+    assert journal.position == {0: 1}
 
 
 def test_the_position_stays_while_something_is_not_acknowledged(journal: Journal) -> None:
