@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -21,6 +22,7 @@ ETC = Path(__file__).with_name("etc")
 """Configuration files that are the same on every machine."""
 
 _STOP_PATIENCE_SECONDS = 20.0
+_LEAST_FREE_BYTES = 1_000_000
 
 
 class EmbeddedServer(ABC):
@@ -99,9 +101,12 @@ class EmbeddedServer(ABC):
         for kind in self.causes:
             if said := kind.findall(text):
                 return str(said[-1]).strip()
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if lines := [line.strip() for line in text.splitlines() if line.strip()]:
+            return lines[-1]
+        if shutil.disk_usage(self.folder).free < _LEAST_FREE_BYTES:
+            return "the disk is full, and so it could not even say why"
         status = self._process.exit_status if self._process else None
-        return lines[-1] if lines else f"exit status {status}, and not a word"
+        return f"exit status {status}, and not a word"
 
 
 def _read_from(file: Path, position: int) -> str:

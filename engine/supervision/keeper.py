@@ -42,6 +42,7 @@ class Keeper:
         self._start_at: float | None = 0.0
         self._started = False
         self._ready_since: float | None = None
+        self._was_ready = False
         self._deaths = 0
         self._early_deaths = 0
         self._is_deposed = False
@@ -96,6 +97,7 @@ class Keeper:
             self._ready_since = None
         elif self._ready_since is None:
             self._ready_since = now
+            self._was_ready = True
             self._early_deaths = 0
         elif now - self._ready_since > _STEADY_SECONDS:
             self._deaths = 0
@@ -104,9 +106,11 @@ class Keeper:
         name = self.child.name
         status = self._board.get(name)
         self._metrics.component(name, up=False)
-        if status.exit_code is not None:
+        failure = None if status.exit_code is None else _KNOWN.get(status.exit_code, BridgeError)
+        # What this machine has not got now it had when the part was ready: a disk may be full for a while.
+        if failure is not None and not (self._was_ready and failure is SetupError):
             self._board.down(name, status.error or "")
-            raise _KNOWN.get(status.exit_code, BridgeError)(status.error)
+            raise failure(status.error)
         if self._is_deposed:
             self._ready_since = None
             self._start_at = now
@@ -118,7 +122,7 @@ class Keeper:
         self._ready_since = None
         if self._early_deaths >= _HOPELESS:
             message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
-            raise BridgeError(message)
+            raise (failure or BridgeError)(message)
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), _LONGEST_PAUSE_SECONDS)
         self._start_at = now + pause
         self._board.down(name, f"{why}; starting again in {pause:g} s")

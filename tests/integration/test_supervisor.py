@@ -108,6 +108,19 @@ def test_an_embedded_kafka_that_dies_comes_back_and_messages_go_on(bridge: Bridg
     assert "Traceback" not in bridge.output
 
 
+def test_an_embedded_broker_that_cannot_start_again_for_a_while_is_tried_again(bridge: Bridge) -> None:
+    (jvm,) = [pid for pid in descendants(part(bridge, "kafka")) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+    host, port = bridge.bootstrap.split(":")
+    os.kill(jvm, signal.SIGKILL)
+    wait(lambda: gone(jvm))
+    with socket.create_server((host, int(port))):
+        wait(lambda: f"why='port {port} is in use by" in bridge.output, lambda: bridge.output)
+    bridge.wait_ready()
+    bridge.send(range(4000, 4010))
+    wait_arrived(bridge, *range(4000, 4010))
+    assert "Traceback" not in bridge.output
+
+
 def test_ctrl_c_stops_everything_and_the_next_start_goes_on_from_there(bridge: Bridge) -> None:
     assert bridge.process
     started = descendants(bridge.process.pid)
