@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 
     from tests.chaos.system import System
 
-__all__ = ["ClockJump", "DiskFull", "SmallDisk", "find_faketime"]
+__all__ = ["ClockJump", "DiskFull", "SmallDisk"]
 
 _MOUNT = 'mount -t tmpfs -o size="$1" chaos "$2" && echo mounted && exec sleep infinity'
 _PIECE = b"\0" * 4096
+_CLOCK = Path(__file__).with_name("clock.c")
 
 
 class SmallDisk:
@@ -99,7 +102,7 @@ class ClockJump:
     """The clock of the whole bridge jumps, and after some seconds jumps back."""
 
     file: Path
-    """Where libfaketime reads how far the clock is ahead."""
+    """Where `clock.c` reads how far the clock is ahead."""
     by_seconds: int
     seconds: float = 20.0
     witness: str = f"{KAFKA}.stomp"
@@ -109,23 +112,22 @@ class ClockJump:
         return f"set the clock {self.by_seconds:+} s"
 
     @staticmethod
-    def environment(library: Path, file: Path) -> Mapping[str, str]:
-        """For a bridge whose clock is to be set; what is measured by a clock that nobody can set stays right."""
-        file.write_text("+0\n")
-        return {
-            "LD_PRELOAD": str(library),
-            "FAKETIME_TIMESTAMP_FILE": str(file),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
+    def environment(folder: Path, file: Path) -> Mapping[str, str]:
+        """For a bridge whose clock is to be set; what is compiled for it goes to `folder`."""
+        library = folder / "clock.so"
+        command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", library, _CLOCK, "-ldl"]
+        subprocess.run(command, check=True)
+        _set(file, 0)
+        return {"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(file)}
 
     def inject(self, _: System) -> None:
-        self.file.write_text(f"{self.by_seconds:+}\n")
+        _set(self.file, self.by_seconds)
 
     def mend(self, _: System) -> None:
-        self.file.write_text("+0\n")
+        _set(self.file, 0)
 
 
-def find_faketime() -> Path | None:
-    """Debian's package of that name; None where it is not installed."""
-    return next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+def _set(file: Path, seconds: int) -> None:
+    # In place: the processes have the file mapped into their memory.
+    with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT), "r+b") as clock:
+        clock.write(seconds.to_bytes(8, sys.byteorder, signed=True))
