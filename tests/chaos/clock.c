@@ -47,16 +47,16 @@ static struct timespec real(const struct timespec *until)
 }
 
 /* The system's own function of this name; without the version, the oldest one might be found where there are several. */
-#define SYSTEM(type, name, version)                              \
-    static type system_##name;                                   \
-    if (!system_##name)                                          \
-        system_##name = (type)dlvsym(RTLD_NEXT, #name, version); \
-    if (!system_##name)                                          \
-        system_##name = (type)dlsym(RTLD_NEXT, #name)
+#define SYSTEM(name, version)                                               \
+    static __typeof__(&name) system_##name;                                 \
+    if (!system_##name)                                                     \
+        system_##name = (__typeof__(&name))dlvsym(RTLD_NEXT, #name, version); \
+    if (!system_##name)                                                     \
+        system_##name = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    SYSTEM(int (*)(clockid_t, struct timespec *), clock_gettime, "GLIBC_2.17");
+    SYSTEM(clock_gettime, "GLIBC_2.17");
     int failed = system_clock_gettime(clock, now);
     if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
         now->tv_sec += ahead();
@@ -83,21 +83,21 @@ time_t time(time_t *into)
 
 int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
 {
-    SYSTEM(int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *), pthread_cond_timedwait, "GLIBC_2.3.2");
+    SYSTEM(pthread_cond_timedwait, "GLIBC_2.3.2");
     struct timespec then = real(until);
     return system_pthread_cond_timedwait(condition, mutex, &then);
 }
 
 int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until)
 {
-    SYSTEM(int (*)(cnd_t *, mtx_t *, const struct timespec *), cnd_timedwait, "GLIBC_2.34");
+    SYSTEM(cnd_timedwait, "GLIBC_2.34");
     struct timespec then = real(until);
     return system_cnd_timedwait(condition, mutex, &then);
 }
 
 int sem_timedwait(sem_t *semaphore, const struct timespec *until)
 {
-    SYSTEM(int (*)(sem_t *, const struct timespec *), sem_timedwait, "GLIBC_2.34");
+    SYSTEM(sem_timedwait, "GLIBC_2.34");
     struct timespec then = real(until);
     return system_sem_timedwait(semaphore, &then);
 }
