@@ -58,6 +58,7 @@ def prometheus(config: Config | None) -> Iterator[str]:
         f"--storage.tsdb.path={folder / 'data'}",
         f"--storage.tsdb.retention.time={_KEPT}",
         f"--web.listen-address={address}",
+        "--enable-feature=exemplar-storage",
     ]
     with (folder / "prometheus.log").open("w") as log:
         # Ctrl-C is the bridge's, which takes a while to stop: its last figures are scraped, too.

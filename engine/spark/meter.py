@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import structlog
+from prometheus_client.samples import Exemplar
 
 from engine.telemetry.metrics import NO_ROUTE
 from routes.model import Policy
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from engine.router import Outcome
     from engine.spark.failures import StoppedByPolicyError
     from engine.spark.lag import Lag
-    from engine.spark.tally import Note, Reading
+    from engine.spark.tally import Example, Note, Reading
     from engine.telemetry.meters import RouterMetrics
     from routes.model import Config
 
@@ -48,6 +49,7 @@ class Meter:
         self._now: Counter[_Series] = Counter()
         self._latency_before: tuple[Sequence[int], float] = ((), 0.0)
         self._latency: tuple[Sequence[int], float] = ((), 0.0)
+        self._exemplars: Sequence[Exemplar | None] = ()
         self._lines = 0
         self._quiet = 0
         self._lines_since = clock()
@@ -68,7 +70,9 @@ class Meter:
         self._latency = (reading.buckets, reading.latency_seconds)
         buckets, seconds = _added(self._latency_before, self._latency)
         cumulative = list(itertools.accumulate(buckets))
-        self._metrics.latency(cumulative[:-1], seconds, cumulative[-1])
+        newer = itertools.zip_longest(map(_exemplar, reading.examples), self._exemplars)
+        self._exemplars = [new or old for new, old in newer]
+        self._metrics.latency(cumulative[:-1], seconds, cumulative[-1], self._exemplars)
         self._log_failures(reading)
 
     def lag(self, lag: Lag) -> None:
@@ -132,6 +136,14 @@ class Meter:
             reason=outcome.reason,
             position=f"{self._config.journal.topic}:{note.partition}:{note.offset}",
         )
+
+
+def _exemplar(example: Example | None) -> Exemplar | None:
+    if example is None:
+        return None
+    # As `jms-bridge explain --journal` takes it.
+    place = f"{example.partition}:{example.offset}"
+    return Exemplar({"journal": place}, example.latency_ms / 1000, example.time_ms / 1000)
 
 
 def _added(left: tuple[Sequence[int], float], right: tuple[Sequence[int], float]) -> tuple[Sequence[int], float]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from engine.router import Outcome, Routed
 
-__all__ = ["BUCKETS", "INTERCEPTOR", "Note", "Reading", "SendFailure", "Tally"]
+__all__ = ["BUCKETS", "INTERCEPTOR", "Example", "Note", "Reading", "SendFailure", "Tally"]
 
 INTERCEPTOR = "jmsbridge.Sends"
 """To be among the sink's `interceptor.classes`: what `sent`, `acknowledged` and `failed` of a reading rest on."""
@@ -52,6 +52,17 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """A message that took about so long."""
+
+    partition: int
+    offset: int
+    latency_ms: int
+    time_ms: int
+    """When it was routed, milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
 class SendFailure:
     """The first record that Kafka did not take."""
 
@@ -77,6 +88,8 @@ class Reading:
     buckets: tuple[int, ...]
     latency_seconds: float
     """Sum over all routed rows."""
+    examples: tuple[Example | None, ...]
+    """A recent message for each bucket that has any."""
     processed: Mapping[int, int]
     """Highest offset by journal partition; partitions without a row are missing."""
     times_ms: Mapping[int, int]
@@ -163,6 +176,7 @@ def _reading(figures: Mapping[str, Any]) -> Reading:
         failure=_failure(figures["failure"]),
         buckets=tuple(figures["buckets"]),
         latency_seconds=figures["latency_ms"] / 1000,
+        examples=tuple(example and Example(*example) for example in figures["examples"]),
         processed={partition: offset for partition, offset in enumerate(figures["processed"]) if offset >= 0},
         times_ms={partition: time for partition, time in enumerate(figures["times"]) if time >= 0},
         notes=tuple(Note(outcome, None if route < 0 else route, *rest) for outcome, route, *rest in figures["notes"]),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from prometheus_client.metrics_core import Metric as Family
+    from prometheus_client.samples import Exemplar
 
-__all__ = ["Figures", "Kind", "Metric"]
+__all__ = ["Buckets", "Figures", "Kind", "Metric"]
+
+
+_Series: TypeAlias = "list[tuple[str, float] | tuple[str, float, Exemplar]]"
 
 
 class Kind(StrEnum):
@@ -41,13 +46,32 @@ class Metric:
     help: str
 
 
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """The buckets of a histogram."""
+
+    bounds: Sequence[float]
+    cumulative: Sequence[int]
+    """How many values each upper bound covers."""
+    count: int
+    """Of all values."""
+    exemplars: Sequence[Exemplar | None] = ()
+    """One of the values of each bucket, that without a bound included; OpenMetrics alone has them."""
+
+    def series(self) -> _Series:
+        """As the client library takes them."""
+        found = zip((*map(str, self.bounds), "+Inf"), map(float, (*self.cumulative, self.count)), strict=True)
+        with_exemplars = zip_longest(found, self.exemplars)
+        return [(name, count, exemplar) if exemplar else (name, count) for (name, count), exemplar in with_exemplars]
+
+
 class Figures(Collector):
     """Current values, read by the registry whenever somebody scrapes. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._values: dict[Metric, dict[tuple[str, ...], float]] = {}
-        self._histograms: dict[Metric, tuple[list[tuple[str, float]], float]] = {}
+        self._histograms: dict[Metric, tuple[_Series, float]] = {}
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
         """The value of one series from now on."""
@@ -67,22 +91,21 @@ class Figures(Collector):
             for known in [labels] if labels else list(series):
                 series.pop(known, None)
 
-    def set_histogram(
-        self, metric: Metric, bounds: Sequence[float], cumulative: Sequence[int], total: float, count: int
-    ) -> None:
-        """The state of a histogram without labels: how many values each upper bound covers, their sum and number."""
-        names = (*(str(bound) for bound in bounds), "+Inf")
-        buckets = [(name, float(n)) for name, n in zip(names, (*cumulative, count), strict=True)]
+    def set_histogram(self, metric: Metric, buckets: Buckets, total: float) -> None:
+        """The state of a histogram without labels, `total` being the sum of its values."""
+        series = buckets.series()
         with self._lock:
-            self._histograms[metric] = (buckets, total)
+            self._histograms[metric] = (series, total)
 
     def collect(self) -> Iterator[Family]:
         """All families as of one moment."""
         with self._lock:
             values = {metric: dict(series) for metric, series in self._values.items()}
             histograms = dict(self._histograms)
-        for metric, (buckets, total) in histograms.items():
-            yield HistogramMetricFamily(metric.name, metric.help, buckets, total)
+        for metric, (counts, total) in histograms.items():
+            histogram = HistogramMetricFamily(metric.name, metric.help)
+            histogram.add_metric((), counts, total)
+            yield histogram
         for metric, series in values.items():
             make = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
             family = make(metric.name, metric.help, labels=metric.labels)

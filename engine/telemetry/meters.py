@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.registry import Collector
 
-from engine.telemetry.figures import Figures
+from engine.telemetry.figures import Buckets, Figures
 from engine.telemetry.metrics import (
     ACKNOWLEDGED,
     BUILD_INFO,
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric as Family
     from prometheus_client.registry import CollectorRegistry
+    from prometheus_client.samples import Exemplar
 
     from engine.dead_letters.backlog import Census
     from routes.model import Config
@@ -104,9 +105,15 @@ class RouterMetrics:
         """Messages passed over for one of `UNROUTED_REASONS`."""
         self._figures.set(UNROUTED, total, reason)
 
-    def latency(self, cumulative: Sequence[int], sum_seconds: float, count: int) -> None:
-        """How long routing took: for each of `LATENCY_BUCKETS_SECONDS` the messages up to it, then all of them."""
-        self._figures.set_histogram(LATENCY, LATENCY_BUCKETS_SECONDS, cumulative, sum_seconds, count)
+    def latency(
+        self, cumulative: Sequence[int], sum_seconds: float, count: int, exemplars: Sequence[Exemplar | None] = ()
+    ) -> None:
+        """How long routing took: for each of `LATENCY_BUCKETS_SECONDS` the messages up to it, then all of them.
+
+        `exemplars` has a message for each bucket.
+        """
+        buckets = Buckets(LATENCY_BUCKETS_SECONDS, cumulative, count, exemplars)
+        self._figures.set_histogram(LATENCY, buckets, sum_seconds)
         now = self._clock()
         self._past.append((now, sum_seconds, count))
         while len(self._past) > 2 and self._past[1][0] <= now - _AVERAGE_OVER_SECONDS:

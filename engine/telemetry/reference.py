@@ -28,7 +28,10 @@ embedded `kafka`, `artemis` and `nats`. What a sink takes in as replies counts u
 |---|---|---|---|
 {rows}
 
-The buckets of the latency histogram end at {bounds} seconds and +Inf.
+The buckets of the latency histogram end at {bounds} seconds and +Inf. In OpenMetrics each
+bucket has an exemplar, a recent message that took so long: `{{journal="PARTITION:OFFSET"}}`, its latency and the time.
+`jms-bridge explain --journal PARTITION:OFFSET` shows that message. Prometheus keeps exemplars when it is started with
+`--enable-feature=exemplar-storage`.
 
 Dead letters are counted by the bridge that leads, about every second; the figures are absent until all were read once.
 

@@ -21,7 +21,7 @@ from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
-from prometheus_client import generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest
 
 from routes.errors import BridgeError
 
@@ -190,7 +190,7 @@ class Reporter:
             while not closed:
                 with self._changed:
                     status, closed = self._status, self._closed
-                self._send(fd, replace(status, metrics=generate_latest(self.registry).decode()))
+                self._send(fd, replace(status, metrics=_text_of(self.registry)))
                 with self._changed:
                     self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
         except BrokenPipeError:
@@ -207,6 +207,10 @@ class Reporter:
 
     def _news(self, told: Status) -> bool:
         return self._closed or replace(told, metrics="") != self._status
+
+
+def _text_of(registry: CollectorRegistry) -> str:
+    return bytes(generate_latest(registry)).decode()  # type: ignore[no-untyped-call]
 
 
 def _text(exc: BaseException) -> str:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from engine.message import ORIGIN, POSITION
 from engine.router import Outcome, Routed
 from engine.spark.published import find
-from engine.spark.tally import Note, Tally
+from engine.spark.tally import BUCKETS, Note, Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +57,18 @@ def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkS
     assert reading.times_ms == {0: 1000}
     assert reading.notes == (Note(1, 1, 0, 1, 1000), Note(1, 1, 0, 4, 1000), Note(1, 1, 0, 7, 1000))
     assert tally.read().notes == ()
+
+
+def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSession, tally: Tally) -> None:
+    before = time.time() * 1000
+    tally.counted(routed(spark, 0, 9)).collect()
+    *quicker, example = tally.read().examples
+    assert quicker == [None] * (BUCKETS - 1)
+    assert example is not None
+    # Others came within the same second.
+    assert (example.partition, example.offset) == (0, 0)
+    assert before - 1 < example.time_ms < time.time() * 1000 + 1
+    assert example.latency_ms == example.time_ms - 1000
 
 
 def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, tally: Tally) -> None:

@@ -2,7 +2,7 @@
 
 import math
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
@@ -10,8 +10,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from engine.telemetry.exposition import Merged, merge
 from engine.telemetry.status import State, Status, StatusBoard
 
-COUNTER = """# HELP received_total Messages.
-# TYPE received_total counter
+COUNTER = """# HELP received Messages.
+# TYPE received counter
 received_total{{source="a\\"b\\\\c"}} {}
 """
 GAUGE = """# HELP up Up.
@@ -20,7 +20,7 @@ up{{component="{}"}} {}
 """
 HISTOGRAM = """# HELP latency_seconds Time.
 # TYPE latency_seconds histogram
-latency_seconds_bucket{le="0.1"} 1.0
+latency_seconds_bucket{le="0.1"} 1.0 # {journal="0:7"} 0.05 1700000000.000000000
 latency_seconds_bucket{le="+Inf"} 2.0
 latency_seconds_count 2.0
 latency_seconds_sum 0.5
@@ -28,7 +28,7 @@ latency_seconds_sum 0.5
 
 
 def status(component: str, metrics: str, state: State = State.READY) -> Status:
-    return Status(component, state, metrics=metrics)
+    return Status(component, state, metrics=metrics + "# EOF\n")
 
 
 def samples(families: list[Metric]) -> dict[tuple[str, ...], float]:
@@ -73,7 +73,7 @@ def test_the_merged_text_is_the_text_of_a_single_process() -> None:
     board.put(status("x", text))
     registry = CollectorRegistry()
     registry.register(Merged(board))
-    assert generate_latest(registry).decode() == text
+    assert open_metrics(registry).decode() == text + "# EOF\n"
     assert [family.name for family in parse_open_metrics(open_metrics(registry).decode())] == [
         "received",
         "up",

@@ -179,7 +179,7 @@ def test_a_patient_server_does_not_wait_for_what_is_no_bridge(answer: bytes) -> 
 
 
 def test_metrics_hold_the_supervisors_figures_and_those_of_the_components(served: Served) -> None:
-    served.board.put(Status("router", State.READY, metrics="# HELP x_total X.\n# TYPE x_total counter\nx_total 3.0\n"))
+    served.board.put(Status("router", State.READY, metrics="# HELP x X.\n# TYPE x counter\nx_total 3.0\n# EOF\n"))
     code, kind, body = served.get("/metrics")
     assert (code, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert 'jmsbridge_component_up{component="router"} 0.0\n' in body

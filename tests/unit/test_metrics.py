@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
 from engine.dead_letters.backlog import OTHER, Backlog, Census
 from engine.telemetry.exposition import Merged
@@ -92,7 +93,8 @@ def everything(config: Config) -> CollectorRegistry:
 
 
 def text(registry: CollectorRegistry) -> str:
-    return generate_latest(registry).decode()
+    """What a process tells its supervisor."""
+    return open_metrics(registry).decode()
 
 
 def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
@@ -142,7 +144,7 @@ def test_open_dead_letters_are_told_by_reason_as_of_the_scrape() -> None:
 def test_dead_letters_that_nobody_has_counted_have_no_figures(census: Census | None) -> None:
     registry = CollectorRegistry()
     DeadLetterMetrics(registry, lambda: census)
-    assert text(registry) == ""
+    assert generate_latest(registry) == b""
 
 
 def test_every_reason_of_the_bridge_is_told_apart() -> None:
@@ -202,7 +204,7 @@ def test_the_average_is_that_of_the_last_minute(config: Config) -> None:
 
 def test_every_metric_is_exposed_with_the_name_kind_and_help_of_the_table(config: Config) -> None:
     registry = everything(config)
-    exposed = text(registry)
+    exposed = generate_latest(registry).decode()
     for metric in METRICS:
         assert f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n" in exposed
     assert len(re.findall("^# TYPE", exposed, re.MULTILINE)) == len(METRICS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
 from engine.router import Outcome
 from engine.spark.failures import StoppedByPolicyError
 from engine.spark.meter import Meter
-from engine.spark.tally import BUCKETS, Note, Reading
+from engine.spark.tally import BUCKETS, Example, Note, Reading
 from engine.telemetry.meters import RouterMetrics
 from routes.config import loads
 
@@ -36,11 +37,26 @@ READING = Reading(
     failure=None,
     buckets=(1, 2, *[0] * (BUCKETS - 3), 4),
     latency_seconds=1.5,
+    examples=(Example(0, 17, 1, 1_700_000_000_000), *[None] * (BUCKETS - 1)),
     processed={0: 24},
     times_ms={0: 0},
     notes=(),
     unnoted=0,
 )
+
+
+def test_a_message_of_each_bucket_is_an_exemplar_until_there_is_a_newer_one() -> None:
+    registry = CollectorRegistry()
+    meter = Meter(RouterMetrics(registry, CONFIG))
+    newer = Example(1, 5, 70_000, 1_700_000_001_000)
+    for examples in (READING.examples, (None,) * BUCKETS, (*[None] * (BUCKETS - 1), newer)):
+        meter.begin(CONFIG, OUTCOMES)
+        meter.update(replace(READING, examples=examples))
+    told = [line for line in open_metrics(registry).decode().splitlines() if "#" in line[1:]]
+    assert told == [
+        'jmsbridge_routing_latency_seconds_bucket{le="0.001"} 3.0 # {journal="0:17"} 0.001 1700000000.0',
+        'jmsbridge_routing_latency_seconds_bucket{le="+Inf"} 21.0 # {journal="1:5"} 70.0 1700000001.0',
+    ]
 
 
 def test_totals_go_on_when_a_query_starts_again() -> None:

@@ -5,8 +5,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.api.java.UDF5;
 
 /**
@@ -35,6 +37,7 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
   };
 
   private static final int NOTES = 256;
+  private static final long EXAMPLE_MS = 1000;
 
   private static volatile Counts counts = new Counts(new byte[0], 0);
   private static volatile Mark[] marks = new Mark[0];
@@ -47,6 +50,7 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
     final LongAdder emitted = new LongAdder();
     final LongAdder[] buckets = adders(BOUNDS_MS.length + 1);
     final LongAdder latencyMs = new LongAdder();
+    final AtomicReferenceArray<long[]> examples = new AtomicReferenceArray<>(buckets.length);
     final ArrayBlockingQueue<long[]> notes = new ArrayBlockingQueue<>(NOTES);
     final LongAdder unnoted = new LongAdder();
 
@@ -60,13 +64,18 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
       int kind = kinds[outcome];
       cells[outcome * width + (route == null ? 0 : route + 1)].increment();
       if ((kind & TIMED) != 0) {
-        long latency = Math.max(0, System.currentTimeMillis() - time / 1000);
+        long now = System.currentTimeMillis();
+        long latency = Math.max(0, now - time / 1000);
         int bucket = 0;
         while (bucket < BOUNDS_MS.length && latency > BOUNDS_MS[bucket]) {
           bucket++;
         }
         buckets[bucket].increment();
         latencyMs.add(latency);
+        long[] example = examples.getPlain(bucket);
+        if (example == null || now - example[3] >= EXAMPLE_MS) {
+          examples.set(bucket, new long[] {partition, offset, latency, now});
+        }
       }
       if ((kind & NOTED) != 0
           && !notes.offer(new long[] {outcome, route == null ? -1 : route, partition, offset, time / 1000})) {
@@ -119,7 +128,8 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
 
   /**
    * Everything since {@link #begin}, as JSON. `counts` is by outcome, then by no route and each route; `processed` and
-   * `times` (epoch milliseconds) are by journal partition, -1 for none; `notes` are handed out once.
+   * `times` (epoch milliseconds) are by journal partition, -1 for none; `notes` are handed out once. `examples` has a
+   * recent message for each bucket, or null: journal partition and offset, latency and time in milliseconds.
    */
   public static String read() {
     // Acknowledged is read first and emitted last, against the flow: a difference is never hidden, at worst shown late.
@@ -128,6 +138,9 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
     Mark[] at = marks;
     String processed = Arrays.stream(at).map(mark -> mark.processed.toString()).collect(Collectors.joining(","));
     String times = Arrays.stream(at).map(mark -> mark.time.toString()).collect(Collectors.joining(","));
+    String examples = IntStream.range(0, now.buckets.length)
+        .mapToObj(bucket -> Arrays.toString(now.examples.get(bucket)))
+        .collect(Collectors.joining(",", "[", "]"));
     List<long[]> notes = new ArrayList<>();
     now.notes.drainTo(notes);
     return "{\"outcomes\":" + now.kinds.length
@@ -135,6 +148,7 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
         + ",\"emitted\":" + now.emitted
         + ",\"buckets\":" + Arrays.toString(now.buckets)
         + ",\"latency_ms\":" + now.latencyMs
+        + ",\"examples\":" + examples
         + ",\"processed\":[" + processed + "],\"times\":[" + times + "]"
         + ",\"notes\":" + notes.stream().map(Arrays::toString).collect(Collectors.joining(",", "[", "]"))
         + ",\"unnoted\":" + now.unnoted
