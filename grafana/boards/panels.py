@@ -79,7 +79,7 @@ def number(
 
 
 def heat(title: str, description: str, unit: str, query: str, span: int = 12) -> heatmap.Panel:
-    """How a histogram's buckets fill over time."""
+    """How a histogram's buckets fill over time, with its exemplars where Prometheus keeps them."""
     panel = (
         heatmap.Panel()
         .calculate(calculate=False)
@@ -100,6 +100,7 @@ def heat(title: str, description: str, unit: str, query: str, span: int = 12) ->
         .expr(query)
         .legend_format("{{le}}")
         .format(prometheus_model.PromQueryFormat.HEATMAP)
+        .exemplar(exemplar=True)
         .ref_id("A")
     )
 

