@@ -17,7 +17,6 @@ from engine.telemetry.report import read
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.spark.generation import Place
     from engine.spark.positions import KafkaOffsets
     from routes.model import Config
 
@@ -81,19 +80,13 @@ def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:
 
     topic = config.journal.topic
     entry = Notebook(config).read()
-    routed = _behind(entry.place) if entry else {}
+    routed = entry.place.positions if entry else {}
     ends = kafka.ends([topic], committed=True).get(topic, {})
     starts = kafka.starts([topic]).get(topic, {})
     return [
         Waiting(_ROUTER, f"{topic}:{partition}", max(end - max(routed.get(partition, 0), starts.get(partition, 0)), 0))
         for partition, end in sorted(ends.items())
     ]
-
-
-def _behind(place: Place) -> Mapping[int, int]:
-    """The first offset that is surely not routed, by partition."""
-    stopped = {partition: at + 1 for partition, at in (place.stopped or {}).items()}
-    return {**place.start.positions, **(place.committed.positions if place.committed else {}), **stopped}
 
 
 def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:

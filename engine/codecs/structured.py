@@ -33,7 +33,6 @@ __all__ = [
     "encode_map",
     "encode_object",
     "encode_stream",
-    "is_typed",
     "single",
 ]
 
@@ -225,11 +224,6 @@ def _read_map_types(types: str) -> Mapping[str, str]:
 
 _map_types = lru_cache(1000)(_read_map_types)
 """Messages of one kind have the same entries."""
-
-
-def is_typed(types: str) -> bool:
-    """Whether the body types of an object message name the type of its one value."""
-    return types in _TYPES
 
 
 def _shown(value: object) -> str:

@@ -90,6 +90,13 @@ class Place:
     stopped: Offsets | None
     """The last offset that it decided on, by journal partition; None after a crash."""
 
+    @property
+    def positions(self) -> Offsets:
+        """Where the next generation may begin, by journal partition, of those that this one has seen."""
+        written = {**self.start.positions, **(self.committed.positions if self.committed else {})}
+        decided = {partition: last + 1 for partition, last in (self.stopped or {}).items()}
+        return {each: max(written.get(each, 0), decided.get(each, 0)) for each in written.keys() | decided.keys()}
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:

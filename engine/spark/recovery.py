@@ -104,14 +104,11 @@ class Recovery:
 
     def _resume(self, last: Place, starts: Offsets, ends: Offsets) -> Offsets:
         self._same_journal(last.start)
-        committed, stopped = last.committed, last.stopped
-        positions = {**starts, **last.start.positions, **(committed.positions if committed else {})}
-        if stopped is not None:
-            positions = {partition: max(at, stopped.get(partition, -1) + 1) for partition, at in positions.items()}
+        positions = {**starts, **last.positions}
         self._within(positions, ends)
         positions = self._kept(positions, starts)
-        if stopped is None:
-            since = None if committed is None else committed.time_ms - _MARGIN_MS
+        if last.stopped is None:
+            since = None if last.committed is None else last.committed.time_ms - _MARGIN_MS
             positions = self._repair(last.start, positions, since)
             self._within(positions, ends)
         return positions

@@ -13,6 +13,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import stomp
 from confluent_kafka import Consumer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
@@ -183,15 +184,10 @@ def run_to_its_end(file: Path, *arguments: str) -> tuple[int, str, str]:
 
 def descendants(pid: int) -> set[int]:
     """All processes that came from this one and live."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    found: set[int] = set()
-    fresh = {pid}
-    while fresh := {child for child, parent in parents.items() if parent in fresh} - found:
-        found |= fresh
-    return found
+    try:
+        return {child.pid for child in psutil.Process(pid).children(recursive=True)}
+    except psutil.NoSuchProcess:
+        return set()
 
 
 def part(bridge: Bridge, only: str) -> int:

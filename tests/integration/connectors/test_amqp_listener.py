@@ -79,8 +79,8 @@ def test_a_producer_without_a_destination_sends_where_each_message_says(
     ("perform", "error"),
     [
         (lambda client: client.post("queue:elsewhere", [{"body": "x"}]), "InvalidDestinationException.*not-found"),
-        (lambda client: client.post("queue:{queue}", [{"body": "x" * 80_000}]), "message-size-exceeded"),
-        (lambda client: client.open("queue:{queue}"), "nothing can be received here"),
+        (lambda client: client.post("queue:taken", [{"body": "x" * 80_000}]), "message-size-exceeded"),
+        (lambda client: client.open("queue:taken"), "nothing can be received here"),
     ],
 )
 def test_what_is_refused_is_told_and_others_go_on(
@@ -93,12 +93,12 @@ def test_what_is_refused_is_told_and_others_go_on(
     perform: Callable[[QpidClient], None],
     error: str,
 ) -> None:
-    config = configured({**listening(port, "queue:{queue}"), "journal.max-message-bytes": "65536"})
+    config = configured({**listening(port, "queue:taken"), "journal.max-message-bytes": "65536"})
     source = start(config)
     client, other = connect(), connect()
     with pytest.raises(AssertionError, match=error):
         perform(client)
-    other.post("queue:{queue}", [{"body": "fine"}])
+    other.post("queue:taken", [{"body": "fine"}])
     assert [message.body for message in journaled(kafka, config)] == [b"fine"]
     assert source.error is None
 

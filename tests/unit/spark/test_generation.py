@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.spark.generation import DamagedError, Generation, Generations, Place, Start
+from engine.spark.generation import Committed, DamagedError, Generation, Generations, Place, Start
 
 START = Start(
     journal="journal",
@@ -148,3 +148,11 @@ def test_a_damaged_stop_is_refused(tmp_path: Path) -> None:
     (generation.folder / "stop.json").write_text("{}")
     with pytest.raises(DamagedError, match=r"stop.json is damaged"):
         generation.stopped()
+
+
+def test_the_next_generation_may_begin_behind_what_was_committed_or_decided_on() -> None:
+    crashed = Place(START, Committed({0: 20}, time_ms=0), stopped=None)
+    assert crashed.positions == {0: 20, 1: 0}
+    # Of partition 1 it decided on nothing since it began; partition 2 was added meanwhile.
+    stopped = Place(START, Committed({0: 20, 1: 7}, time_ms=0), stopped={0: 24, 1: -1, 2: 3})
+    assert stopped.positions == {0: 25, 1: 7, 2: 4}
