@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.doctor.bridge import ask_bridge, check_http
 from engine.doctor.brokers import broker_check
+from engine.doctor.certificates import check_certificates
 from engine.doctor.checks import Check, run
 from engine.doctor.clock import check_clock
 from engine.doctor.disk import check_disks
@@ -101,6 +102,7 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("ports", partial(check_embedded_ports, config, running=running))
     yield Check("folders", partial(check_folders, config))
     yield Check("files", partial(check_files, config, snapshot))
+    yield Check("certificates", partial(check_certificates, config))
     roots = {f"dropboxes of {broker.name}": broker.root for broker in config.brokers if broker.root is not None}
     logs = {"logs": config.embedded.data / "log"}
     yield Check("disk", partial(check_disks, {**folders_of(config), **logs, **roots}))

@@ -1,0 +1,71 @@
+"""Until when certificates are valid: the day on which one ends, every connection that needs it ends, too."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cryptography.x509 import load_pem_x509_certificates
+
+from engine.doctor.findings import Finding, failed, ok, warning
+from engine.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from cryptography.x509 import Certificate
+
+    from routes.model import Config
+
+__all__ = ["check_certificate", "check_certificates"]
+
+_PEM = b"-----BEGIN CERTIFICATE-----"
+_SOON = timedelta(days=30)
+
+
+def check_certificates(config: Config) -> Iterator[Finding]:
+    """Those of the bridge itself, and of the authorities that it trusts, as far as they are PEM files."""
+    base = config.path.absolute().parent
+    tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
+    kafka = [base / table["ssl.certificate.location"] for table in tables if "ssl.certificate.location" in table]
+    own = [config.http.certificate, *(broker.tls_certificate for broker in config.brokers), *kafka]
+    trusted = [base / table["ssl.ca.location"] for table in tables if "ssl.ca.location" in table]
+    trusted += [broker.tls_ca for broker in config.brokers if broker.tls_ca is not None]
+    now = datetime.now(UTC)
+    for path in dict.fromkeys(filter(None, own)):
+        yield from check_certificate(path, now, is_own=True)
+    for path in dict.fromkeys(trusted):
+        yield from check_certificate(path, now, is_own=False)
+
+
+def check_certificate(path: Path, now: datetime, *, is_own: bool) -> Iterator[Finding]:
+    """What there is to say of a file; nothing of one that cannot be read, which others tell, or is no PEM file.
+
+    Of the bridge's own the first certificate counts, which is the bridge's; of authorities the one that is valid for
+    the longest: bundles have old ones, too.
+    """
+    certificates = _read(path)
+    if not certificates:
+        return
+    found = certificates[0] if is_own else max(certificates, key=lambda each: each.not_valid_after_utc)
+    name = f"certificate {path.name}"
+    remedy = "renew it" if is_own else "get the authority's new one"
+    begins, ends = found.not_valid_before_utc, found.not_valid_after_utc
+    if ends <= now:
+        yield failed(name, f"{path} has expired on {ends:%Y-%m-%d %H:%M} UTC", remedy, UnreachableError)
+    elif begins > now:
+        what = f"{path} is valid only from {begins:%Y-%m-%d %H:%M} UTC on"
+        yield failed(name, what, "is the clock of this machine right?", UnreachableError)
+    elif ends - now < _SOON:
+        yield warning(name, f"{path} expires on {ends:%Y-%m-%d %H:%M} UTC", f"{remedy}, and restart the bridge")
+    else:
+        yield ok(name, f"{path} is valid until {ends:%Y-%m-%d}")
+
+
+def _read(path: Path) -> Sequence[Certificate]:
+    try:
+        text = path.read_bytes()
+        return load_pem_x509_certificates(text) if _PEM in text else []
+    except (OSError, ValueError):
+        return []
