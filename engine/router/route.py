@@ -36,7 +36,8 @@ class Routed:
 
     frame: DataFrame
     """`key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route` (index into
-    the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`."""
+    the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`, `failed_message`
+    (JMSMessageID of one that failed softly)."""
     outcomes: tuple[Outcome, ...]
 
 
@@ -64,6 +65,7 @@ def route(
         Outcome(Policy.DEAD_LETTER, UNMATCHED),
     )
     wanted = compiled.branch(ROUTES)
+    failed = compiled.ended_at(SKIPPED) | compiled.ended_at(DEAD_LETTERS)
     result = compiled.frame.select(
         "key",
         "value",
@@ -74,6 +76,7 @@ def route(
         F.col("source_partition").alias("journal_partition"),
         F.col("source_offset").alias("journal_offset"),
         F.col("source_timestamp").alias("journal_timestamp"),
+        F.when(failed, compiled.source_property("JMSMessageID")).alias("failed_message"),
     )
     return Routed(result, outcomes)
 

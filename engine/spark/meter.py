@@ -132,6 +132,7 @@ class Meter:
         route = None if note.route is None else self._config.routes[note.route].name
         _log.warning(
             "message skipped" if outcome.kind == Policy.SKIP else "message dead-lettered",
+            message=note.message or "without id",
             route=route,
             reason=outcome.reason,
             position=f"{self._config.journal.topic}:{note.partition}:{note.offset}",

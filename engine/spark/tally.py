@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from routes.model import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -49,6 +49,8 @@ class Note:
     offset: int
     time_ms: int
     """When the journal got it, milliseconds since 1970."""
+    message: str
+    """Its JMSMessageID; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class Tally:
         self._java = jvm.jmsbridge.Tally
         self._sends = jvm.jmsbridge.Sends
         types = jvm.org.apache.spark.sql.types.DataTypes
-        _register(spark, _COUNT, jvm.jmsbridge.Tally(), "UDF5", types.BooleanType)
+        _register(spark, _COUNT, jvm.jmsbridge.Tally(), "UDF6", types.BooleanType)
         _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
 
     def now(self) -> Column:
@@ -130,7 +132,7 @@ class Tally:
     def counted(self, routed: Routed) -> DataFrame:
         """The rows to publish, with the columns of Spark's Kafka sink; every row of `routed` is counted."""
         columns = "outcome", "route", "journal_partition", "journal_offset"
-        row = F.call_function(_COUNT, *columns, F.unix_micros("journal_timestamp"))
+        row = F.call_function(_COUNT, *columns, F.unix_micros("journal_timestamp"), "failed_message")
         # A column first and a filter on it: a filter on the call itself would be moved below the projections, and
         # with it a second computation of the outcome.
         return routed.frame.withColumn("counted", row).where("counted AND topic IS NOT NULL").select(*_SINK_COLUMNS)
@@ -150,7 +152,7 @@ class Tally:
 
 
 def _register(spark: SparkSession, name: str, function: Any, interface: str, result: Any) -> None:
-    # By reflection: py4j takes either `udf(UDF5, DataType)` or `udf(Object, DataType)`, as chance has it.
+    # By reflection: py4j takes either `udf(UDF6, DataType)` or `udf(Object, DataType)`, as chance has it.
     jvm: Any = spark._jvm
     methods = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethods()
     wanted = f"functions.udf(org.apache.spark.sql.api.java.{interface},"
@@ -179,9 +181,14 @@ def _reading(figures: Mapping[str, Any]) -> Reading:
         examples=tuple(example and Example(*example) for example in figures["examples"]),
         processed={partition: offset for partition, offset in enumerate(figures["processed"]) if offset >= 0},
         times_ms={partition: time for partition, time in enumerate(figures["times"]) if time >= 0},
-        notes=tuple(Note(outcome, None if route < 0 else route, *rest) for outcome, route, *rest in figures["notes"]),
+        notes=tuple(map(_note, figures["notes"])),
         unnoted=figures["unnoted"],
     )
+
+
+def _note(told: Sequence[Any]) -> Note:
+    outcome, route, partition, offset, time_ms, message = told
+    return Note(outcome, None if route < 0 else route, partition, offset, time_ms, base64.b64decode(message).decode())
 
 
 def _failure(encoded: str) -> SendFailure | None:

@@ -55,6 +55,10 @@ class Compiled:
     _dropped: dict[str, int]
     _taken: dict[str, Taken]
 
+    def source_property(self, name: str) -> Column:
+        """The text of a JMS field or property of the record that it came from; NULL if that had none."""
+        return _source_headers().text(name)
+
     def ended_at(self, name: str) -> Column:
         """Whether a record of `frame` went no further than this node; false for a node that is not there."""
         return _one_of(F.col("place"), self._places.get(name, ()))
@@ -136,7 +140,7 @@ class _Compiler:
             columns["topic"] = F.when(here, self._topic(sink)).otherwise(columns["topic"])
         self._frame = self._frame.select(
             *(column.alias(name) for name, column in columns.items()),
-            *(f"source_{name}" for name in _ORIGIN),
+            *(f"source_{name}" for name in (*_ORIGIN, "headers", "names")),
             *(f"place_{version}" for version in range(self._version + 1)),
             F.col(self._place).alias("place"),
         )
@@ -194,7 +198,7 @@ class _Compiler:
         )
 
     def _headers(self, column: str) -> HeaderView:
-        return HeaderView(F.col(column), F.col("source_names") if column == "source_headers" else None)
+        return _source_headers() if column == "source_headers" else HeaderView(F.col(column))
 
     def _properties(self, node: Node) -> ColumnView:
         """The values that predicates read, taken out of the headers of the node's stream."""
@@ -289,6 +293,10 @@ class _Compiler:
         spread = F.when(_one_of(place, self._places[node.name]), F.array(*copies)).otherwise(F.array(place))
         self._version += 1
         self._frame = self._frame.select("*", F.explode(spread).alias(self._place))
+
+
+def _source_headers() -> HeaderView:
+    return HeaderView(F.col("source_headers"), F.col("source_names"))
 
 
 def _edge(parent: str, child: Node) -> str:

@@ -43,6 +43,7 @@ def routed(spark: SparkSession, start: int, end: int) -> Routed:
         "0 AS journal_partition",
         "id AS journal_offset",
         "timestamp_millis(1000) AS journal_timestamp",
+        "CASE WHEN id < 7 THEN 'ID:\"ü' || id END AS failed_message",
     )
     return Routed(frame, OUTCOMES)
 
@@ -55,7 +56,11 @@ def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkS
     assert reading.emitted == 3
     assert reading.processed == {0: 8}
     assert reading.times_ms == {0: 1000}
-    assert reading.notes == (Note(1, 1, 0, 1, 1000), Note(1, 1, 0, 4, 1000), Note(1, 1, 0, 7, 1000))
+    assert reading.notes == (
+        Note(1, 1, 0, 1, 1000, 'ID:"ü1'),
+        Note(1, 1, 0, 4, 1000, 'ID:"ü4'),
+        Note(1, 1, 0, 7, 1000, ""),
+    )
     assert tally.read().notes == ()
 
 

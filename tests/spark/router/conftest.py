@@ -67,6 +67,7 @@ def router(spark: SparkSession, tmp_path: Path) -> Router:
                 ),
                 str(routed.outcomes[row.outcome]),
                 row.route,
+                row.failed_message,
             )
             for row in rows
         ]

@@ -18,6 +18,7 @@ class Result:
     record: Record
     outcome: str
     route: int | None
+    failed_message: str | None
 
     def header(self, name: str) -> str | None:
         return self.record.header(name)

@@ -210,6 +210,10 @@ def test_each_route_follows_its_own_policy(router: Router) -> None:
         ("routed", "a"),
         ("routed", "b"),
     ]
+    # Also in styles that spell it in another way.
+    for style in HeaderStyle:
+        results = router(text + f"routing.headers={style}\n", [message(r="a"), message(r="b"), message(r="a", k="1")])
+        assert [result.failed_message for result in results] == ["ID:1", "ID:1", None]
 
 
 def test_policy_stop_ends_the_query_and_names_the_message(router: Router) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
@@ -95,10 +96,11 @@ def test_failures_are_logged_one_by_one_up_to_a_limit(capsys) -> None:  # type: 
     now = 0.0
     meter = Meter(RouterMetrics(CollectorRegistry(), CONFIG), lambda: now)
     meter.begin(CONFIG, OUTCOMES)
-    notes = tuple(Note(2, 1, 0, offset, 0) for offset in range(25))
+    notes = tuple(Note(2, 1, 0, offset, 0, f"ID:{offset}") for offset in range(25))
     meter.update(replace(READING, notes=notes, unnoted=100))
     now = 20.0
     meter.update(replace(READING, unnoted=100))
     lines = capsys.readouterr().out.splitlines()
     assert sum("message skipped" in line for line in lines) == 20
+    assert re.search("message=ID:0 .*reason=key-invalid route=b", lines[0])
     assert sum("messages=105" in line for line in lines) == 1

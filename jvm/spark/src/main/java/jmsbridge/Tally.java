@@ -1,7 +1,9 @@
 package jmsbridge;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
@@ -9,19 +11,20 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.apache.spark.sql.api.java.UDF5;
+import org.apache.spark.sql.api.java.UDF6;
 
 /**
  * Counts every row the router decides on, inside the JVM, so that figures are seconds old in both modes.
  *
  * <p>Spark reports progress once per interval; this is a column function instead, called for each row after routing
- * with (outcome, route, journal partition, journal offset, journal time in microseconds) and always answering true.
+ * with (outcome, route, journal partition, journal offset, journal time in microseconds, message id where it is to be
+ * noted) and always answering true.
  * Python calls {@link #begin}, and reads {@link #read} about every second. All state is static: it belongs to the one
  * JVM of a local session, and survives the restart of a query in it. Rows of one journal partition come in the order
  * of their offsets and from one thread at a time; on that rests that a row routed again after a failure is not
  * counted again.
  */
-public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, Boolean> {
+public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, String, Boolean> {
   /** Outcomes of this kind leave a record in Kafka. */
   public static final int EMITS = 1;
 
@@ -51,7 +54,7 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
     final LongAdder[] buckets = adders(BOUNDS_MS.length + 1);
     final LongAdder latencyMs = new LongAdder();
     final AtomicReferenceArray<long[]> examples = new AtomicReferenceArray<>(buckets.length);
-    final ArrayBlockingQueue<long[]> notes = new ArrayBlockingQueue<>(NOTES);
+    final ArrayBlockingQueue<Note> notes = new ArrayBlockingQueue<>(NOTES);
     final LongAdder unnoted = new LongAdder();
 
     Counts(byte[] kinds, int routes) {
@@ -60,7 +63,7 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
       this.cells = adders(kinds.length * width);
     }
 
-    void add(int outcome, Integer route, int partition, long offset, long time) {
+    void add(int outcome, Integer route, int partition, long offset, long time, String message) {
       int kind = kinds[outcome];
       cells[outcome * width + (route == null ? 0 : route + 1)].increment();
       if ((kind & TIMED) != 0) {
@@ -78,9 +81,19 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
         }
       }
       if ((kind & NOTED) != 0
-          && !notes.offer(new long[] {outcome, route == null ? -1 : route, partition, offset, time / 1000})) {
+          && !notes.offer(new Note(outcome, route == null ? -1 : route, partition, offset, time / 1000, message))) {
         unnoted.increment();
       }
+    }
+  }
+
+  /** An outcome that is remembered; no route is -1. */
+  private record Note(int outcome, int route, int partition, long offset, long time, String message) {
+    @Override
+    public String toString() {
+      byte[] id = (message == null ? "" : message).getBytes(StandardCharsets.UTF_8);
+      String place = outcome + "," + route + "," + partition + "," + offset + "," + time;
+      return "[" + place + ",\"" + Base64.getEncoder().encodeToString(id) + "\"]";
     }
   }
 
@@ -111,14 +124,15 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
   }
 
   @Override
-  public Boolean call(Integer outcome, Integer route, Integer partition, Long offset, Long time) {
+  public Boolean call(
+      Integer outcome, Integer route, Integer partition, Long offset, Long time, String message) {
     Counts now = counts;
     if ((now.kinds[outcome] & EMITS) != 0) {
       now.emitted.increment();
     }
     Mark mark = partition < marks.length ? marks[partition] : grow(partition);
     if (offset > mark.counted.getPlain()) {
-      now.add(outcome, route, partition, offset, time);
+      now.add(outcome, route, partition, offset, time, message);
       mark.counted.setRelease(offset);
     }
     mark.time.setRelease(time / 1000);
@@ -141,7 +155,7 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
     String examples = IntStream.range(0, now.buckets.length)
         .mapToObj(bucket -> Arrays.toString(now.examples.get(bucket)))
         .collect(Collectors.joining(",", "[", "]"));
-    List<long[]> notes = new ArrayList<>();
+    List<Note> notes = new ArrayList<>();
     now.notes.drainTo(notes);
     return "{\"outcomes\":" + now.kinds.length
         + ",\"counts\":" + Arrays.toString(now.cells)
@@ -150,7 +164,7 @@ public final class Tally implements UDF5<Integer, Integer, Integer, Long, Long, 
         + ",\"latency_ms\":" + now.latencyMs
         + ",\"examples\":" + examples
         + ",\"processed\":[" + processed + "],\"times\":[" + times + "]"
-        + ",\"notes\":" + notes.stream().map(Arrays::toString).collect(Collectors.joining(",", "[", "]"))
+        + ",\"notes\":" + notes.stream().map(Note::toString).collect(Collectors.joining(",", "[", "]"))
         + ",\"unnoted\":" + now.unnoted
         + "," + sends + "}";
   }
