@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SPARE_SLOTS", "close", "log_file", "open_session", "running_tasks", "start"]
+__all__ = ["SPARE_SLOTS", "close", "log_file", "open_session", "own_folder", "running_tasks", "start"]
 
 SPARE_SLOTS = 2
 """Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
@@ -140,9 +142,9 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
     if not (extras / _OURS).exists():
         msg = f"no {_OURS} in {extras}: run `make setup`"
         raise SetupError(msg)
-    folder.mkdir(parents=True, exist_ok=True)
+    temporary = own_folder(folder.absolute() / "tmp")
     log.parent.mkdir(parents=True, exist_ok=True)
-    _write_settings(folder, log, settings, extras)
+    _write_settings(folder, log, settings, extras, temporary)
     with _environment(folder), _own_interrupts(), log.open("ab") as output:
         try:
             launch: Any = launch_gateway
@@ -155,6 +157,20 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
             (folder / _SETTINGS).unlink()
         conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
         return SparkSession(SparkContext(gateway=gateway, conf=conf))
+
+
+def own_folder(tmp: Path) -> Path:
+    """A new folder for what this process and its JVM need only while they run.
+
+    What those have left that were killed goes; other routers may stand by in the same place.
+    """
+    for found in tmp.glob("[0-9]*"):
+        pid = int(found.name)
+        if pid == os.getpid() or not psutil.pid_exists(pid):
+            shutil.rmtree(found, ignore_errors=True)
+    own = tmp / str(os.getpid())
+    own.mkdir(parents=True, exist_ok=True)
+    return own
 
 
 def close(session: SparkSession) -> None:
@@ -196,15 +212,16 @@ def _check_master(config: Config, master: str, least: int) -> None:
     raise ConfigurationError([fault])
 
 
-def _write_settings(folder: Path, log: Path, settings: Mapping[str, str], jars: Path) -> None:
+def _write_settings(folder: Path, log: Path, settings: Mapping[str, str], jars: Path, temporary: Path) -> None:
     places = {
         "spark.driver.extraClassPath": f"{jars.absolute()}/*",
-        "spark.local.dir": str(folder.absolute() / "tmp"),
+        "spark.local.dir": str(temporary),
         "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse"),
     }
     merged = {**_DEFAULTS, **places, **settings}
     # They come before those of spark.driver.extraJavaOptions, which a user may set.
-    merged.setdefault("spark.driver.defaultJavaOptions", " ".join(_java_options(merged["spark.driver.memory"])))
+    options = [f'"-Djava.io.tmpdir={temporary}"', *_java_options(merged["spark.driver.memory"])]
+    merged.setdefault("spark.driver.defaultJavaOptions", " ".join(options))
     lines = "".join(f"{name} {_escaped(value)}\n" for name, value in merged.items())
     for name, text in ((_SETTINGS, lines), ("log4j2.properties", _LOG4J.format(log=log.absolute()))):
         # At once: another bridge, which stands by in the same folder, may be reading it.
