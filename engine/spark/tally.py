@@ -50,7 +50,7 @@ class Note:
     time_ms: int
     """When the journal got it, milliseconds since 1970."""
     message: str
-    """Its JMSMessageID; empty if it has none."""
+    """The first 200 characters of its JMSMessageID; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def routed(spark: SparkSession, start: int, end: int) -> Routed:
         "0 AS journal_partition",
         "id AS journal_offset",
         "timestamp_millis(1000) AS journal_timestamp",
-        "CASE WHEN id < 7 THEN 'ID:\"ü' || id END AS failed_message",
+        "CASE WHEN id < 7 THEN 'ID:\"ü' || id || repeat('x', (id - 1) * 100) END AS failed_message",
     )
     return Routed(frame, OUTCOMES)
 
@@ -58,7 +58,7 @@ def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkS
     assert reading.times_ms == {0: 1000}
     assert reading.notes == (
         Note(1, 1, 0, 1, 1000, 'ID:"ü1'),
-        Note(1, 1, 0, 4, 1000, 'ID:"ü4'),
+        Note(1, 1, 0, 4, 1000, 'ID:"ü4' + "x" * 194),
         Note(1, 1, 0, 7, 1000, ""),
     )
     assert tally.read().notes == ()

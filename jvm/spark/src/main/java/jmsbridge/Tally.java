@@ -40,6 +40,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
   };
 
   private static final int NOTES = 256;
+  private static final int LONGEST_ID = 200;
   private static final long EXAMPLE_MS = 1000;
 
   private static volatile Counts counts = new Counts(new byte[0], 0);
@@ -91,7 +92,8 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
   private record Note(int outcome, int route, int partition, long offset, long time, String message) {
     @Override
     public String toString() {
-      byte[] id = (message == null ? "" : message).getBytes(StandardCharsets.UTF_8);
+      String known = message == null ? "" : message.substring(0, Math.min(message.length(), LONGEST_ID));
+      byte[] id = known.getBytes(StandardCharsets.UTF_8);
       String place = outcome + "," + route + "," + partition + "," + offset + "," + time;
       return "[" + place + ",\"" + Base64.getEncoder().encodeToString(id) + "\"]";
     }
