@@ -8,14 +8,16 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from queue import Queue
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 import stomp
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.embedded.ports import accepts
@@ -59,6 +61,30 @@ def test_kafka_continues_where_it_stopped(own_kafka: EmbeddedKafka) -> None:
     assert first_value(own_kafka, "orders") == b"hello"
     with admin_of(own_kafka) as admin:
         assert admin.list_topics(timeout=20).cluster_id == cluster
+
+
+def test_a_stop_of_kafka_leaves_no_transaction_open_for_ever(own_kafka: EmbeddedKafka) -> None:
+    own_kafka.start()
+    admin = admin_of(own_kafka)
+    admin.create_topics([NewTopic("t", 4)])["t"].result(20)
+    stop = Event()
+    producers = [Thread(target=transact, args=(own_kafka, f"t{number}", stop)) for number in range(6)]
+    for producer in producers:
+        producer.start()
+    wait_until(lambda: sum(ends(own_kafka, IsolationLevel.READ_COMMITTED)) > 400)
+
+    own_kafka.stop()
+    stop.set()
+    for producer in producers:
+        producer.join()
+    own_kafka.start()
+    for number in range(6):
+        # What the one before it has left is ended by the next of its name.
+        Producer(transactional(own_kafka, f"t{number}")).init_transactions(20)
+
+    wait_until(
+        lambda: ends(own_kafka, IsolationLevel.READ_COMMITTED) == ends(own_kafka, IsolationLevel.READ_UNCOMMITTED)
+    )
 
 
 def test_kafka_makes_no_topic_that_nobody_asked_for(kafka: EmbeddedKafka) -> None:
@@ -192,6 +218,40 @@ def running(pid: int) -> bool:
 
 def admin_of(kafka: EmbeddedKafka) -> AdminClient:
     return AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+
+
+def transactional(kafka: EmbeddedKafka, name: str) -> dict[str, str | int]:
+    return {"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0}
+
+
+def transact(kafka: EmbeddedKafka, name: str, stop: Event) -> None:
+    """One transaction after the other over all partitions of `t`, until Kafka is gone."""
+    producer = Producer(transactional(kafka, name))
+    with suppress(KafkaException):
+        producer.init_transactions(20)
+        while not stop.is_set():
+            producer.begin_transaction()
+            for number in range(8):
+                producer.produce("t", b"x", partition=number % 4)
+            producer.commit_transaction(5)
+
+
+def ends(kafka: EmbeddedKafka, level: IsolationLevel) -> list[int]:
+    """Where the partitions of `t` end for such a reader."""
+    wanted = {TopicPartition("t", partition): OffsetSpec.latest() for partition in range(4)}
+    found: list[int] = []
+
+    def asked() -> bool:
+        admin = admin_of(kafka)
+        try:
+            answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=20)
+            found[:] = [future.result().offset for future in answers.values()]
+        except KafkaException:
+            return False  # Its partitions have no leader yet.
+        return True
+
+    wait_until(asked)
+    return found
 
 
 def publish(kafka: EmbeddedKafka, topic: str, value: bytes) -> KafkaError | None:
