@@ -1,7 +1,8 @@
 """How far the router is behind its journal, and whether the topics it needs are there: sampled in a thread.
 
 The end of a journal that is written in transactions lies behind markers, which are no records: a tail of markers only
-counts as nothing to do. Whether a tail is one is found by reading it.
+counts as nothing to do. Whether a tail is one is found by reading it. What a transaction hides that nobody ends, since
+Kafka has lost it or its producer may take very long, is waiting as well.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _TAIL_AT_MOST = 1000
 """Longer tails are not read to see whether they hold records."""
 _TAIL_SECONDS = 2.0
 _HISTORY = 600
+_HIDDEN_SECONDS = 75.0
+"""Longer than Kafka lets producers leave a transaction open, unless they ask for more."""
 _JOIN_SECONDS = 15.0
 
 _log = structlog.get_logger(__name__)
@@ -59,11 +62,32 @@ class _Partition:
     """The position whose tail was read last."""
     empty_until: int = -1
     """Between `looked_at` and here there is no record."""
+    hidden: int = 0
+    """Records behind the end that cannot be read, because a transaction has been open for long."""
+    hidden_since: float | None = None
+    """When (monotonic) records were first seen behind the end as it is now, however long that is ago."""
+
+    @property
+    def end(self) -> int:
+        return self.ends[-1][1]
+
+    def note(self, end: int, written: int) -> None:
+        """The end for who reads committed, and that of all records."""
+        now = time.monotonic()
+        if written <= end or (self.ends and end != self.end):
+            self.hidden_since = None
+        elif self.hidden_since is None:
+            self.hidden_since = now
+        is_long = self.hidden_since is not None and now - self.hidden_since > _HIDDEN_SECONDS
+        self.hidden = written - end if is_long else 0
+        if len(self.ends) > 1 and self.ends[-2][1] == self.end == end:
+            # Only the first sample of an end tells an age, only the last one that it still holds.
+            self.ends.pop()
+        self.ends.append((now, end))
 
     def records(self, position: int) -> int:
-        end = self.ends[-1][1]
         at = max(position, self.empty_until) if position == self.looked_at else position
-        return max(0, end - at)
+        return max(0, self.end - at) + self.hidden
 
 
 class LagSampler:
@@ -116,6 +140,12 @@ class LagSampler:
         return Lag(records, max(ages, default=0.0))
 
     @property
+    def hidden(self) -> Mapping[int, int]:
+        """Where a transaction that nobody ends hides the rest of a partition of the journal."""
+        with self._lock:
+            return {number: each.end for number, each in self._partitions.items() if each.hidden}
+
+    @property
     def partitions(self) -> int:
         """How many the journal has, at the last sample."""
         return len(self._partitions)
@@ -127,8 +157,10 @@ class LagSampler:
 
     def _age(self, number: int, positions: Offsets, times_ms: Mapping[int, int]) -> float:
         position = positions.get(number, 0)
-        ends = self._partitions[number].ends
-        since = next((at for at, end in ends if end > position), time.monotonic())
+        partition = self._partitions[number]
+        ends = partition.ends
+        hidden_since = partition.hidden_since or time.monotonic()
+        since = next((at for at, end in ends if end > position), hidden_since)
         if ends[0][1] > position and number in times_ms:
             # From before the first sample: about as old as the record routed last.
             return max(time.time() - times_ms[number] / 1000, 0.0)
@@ -137,9 +169,10 @@ class LagSampler:
     def sample(self) -> None:
         """Asks Kafka now."""
         try:
+            written = self._kafka.ends([self._journal]).get(self._journal, {})
             ends = self._kafka.ends([self._journal], committed=True).get(self._journal, {})
             there = self._kafka.partitions([self._journal, *self._outputs])
-            self._note(ends)
+            self._note(ends, written)
             self._look_at_tails()
         except (KafkaUnavailableError, HardFailureError) as error:
             self.complaint = error
@@ -153,22 +186,18 @@ class LagSampler:
         while not self._stop.wait(self._interval):
             self.sample()
 
-    def _note(self, ends: Offsets) -> None:
-        now = time.monotonic()
+    def _note(self, ends: Offsets, written: Offsets) -> None:
         with self._lock:
             for number, end in ends.items():
-                known = self._partitions.setdefault(number, _Partition()).ends
-                if known and known[-1][1] == end and len(known) > 1 and known[-2][1] == end:
-                    # Only the first sample of an end tells an age, only the last one that it still holds.
-                    known.pop()
-                known.append((now, end))
+                self._partitions.setdefault(number, _Partition()).note(end, written.get(number, end))
 
     def _look_at_tails(self) -> None:
         with self._lock:
             tails = {
                 number: position
                 for number, each in self._partitions.items()
-                if 0 < each.records(position := self._positions.get(number, 0)) <= _TAIL_AT_MOST
+                if not each.hidden
+                and 0 < each.records(position := self._positions.get(number, 0)) <= _TAIL_AT_MOST
                 and len(each.ends) > 1
                 and each.ends[-2][1] == each.ends[-1][1]
                 and (position != each.looked_at or each.empty_until >= 0)

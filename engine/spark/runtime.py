@@ -40,7 +40,7 @@ from engine.topics import ensure_journal, ensure_state_topic
 from routes.model import RouterMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from threading import Event
 
     from engine.spark.generation import Generation
@@ -237,5 +237,13 @@ class _Router:
             return
         if settled:
             self._outage.over()
+        if hidden := sampler.hidden:
+            self._status.state(State.DEGRADED, self._hidden(hidden))
+            return
         count = len(self._config.own_routes)
         self._status.state(State.READY, f"{count} route{'s' * (count != 1)}, {self._config.router.mode}")
+
+    def _hidden(self, places: Mapping[int, int]) -> str:
+        journal = self._config.journal.topic
+        where = ", ".join(f"{journal}:{partition}:{offset}" for partition, offset in sorted(places.items()))
+        return f"a transaction that nobody ends hides what is behind {where}: see kafka-transactions.sh find-hanging"

@@ -1,0 +1,59 @@
+"""How far a router is behind, with a journal in a real Kafka and no router."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Producer
+
+from engine.spark import lag
+from engine.spark.lag import LagSampler
+from engine.spark.positions import KafkaOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+    from engine.embedded import EmbeddedKafka
+    from tests.conftest import TopicFactory
+
+
+def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not so in time"
+        time.sleep(0.05)
+
+
+def test_what_a_transaction_hides_that_nobody_ends_is_behind(
+    kafka: EmbeddedKafka, topic: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "_HIDDEN_SECONDS", 2.0)
+    journal = topic("journal")
+    servers = {"bootstrap.servers": kafka.bootstrap}
+    producer = Producer({**servers, "transactional.id": journal})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(journal, b"in the transaction")
+    producer.flush()
+    other = Producer(servers)
+    for _ in range(3):
+        other.produce(journal, b"in none")
+    other.flush()
+    sampler = LagSampler(KafkaOffsets(servers), servers, journal, [], {0: 0}, interval_seconds=0.2)
+    try:
+        until(lambda: sampler.partitions == 1)
+        assert sampler.lag({0: 0}, {}).total == 0
+        until(lambda: sampler.hidden == {0: 0})
+        assert sampler.lag({0: 0}, {}).records == {0: 4}
+        assert sampler.lag({0: 0}, {}).seconds > 2
+
+        producer.commit_transaction(30)
+        until(lambda: sampler.hidden == {})
+        # With the marker of the transaction.
+        until(lambda: sampler.lag({0: 0}, {}).records == {0: 5})
+        assert sampler.lag({0: 5}, {}).total == 0
+    finally:
+        sampler.close()
