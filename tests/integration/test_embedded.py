@@ -80,11 +80,10 @@ def test_a_stop_of_kafka_leaves_no_transaction_open_for_ever(own_kafka: Embedded
     own_kafka.start()
     for number in range(6):
         # What the one before it has left is ended by the next of its name.
-        Producer(transactional(own_kafka, f"t{number}")).init_transactions(20)
+        Producer(transactional(own_kafka, f"t{number}")).init_transactions(60)
 
-    wait_until(
-        lambda: ends(own_kafka, IsolationLevel.READ_COMMITTED) == ends(own_kafka, IsolationLevel.READ_UNCOMMITTED)
-    )
+    committed, written = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+    wait_until(lambda: ends(own_kafka, committed) == ends(own_kafka, written), 60)
 
 
 def test_kafka_makes_no_topic_that_nobody_asked_for(kafka: EmbeddedKafka) -> None:
