@@ -22,15 +22,17 @@ __all__ = ["check_certificate", "check_certificates"]
 
 _PEM = b"-----BEGIN CERTIFICATE-----"
 _SOON = timedelta(days=30)
+_OWN = ("ssl.certificate.location", "ssl.keystore.location")
+_TRUSTED = ("ssl.ca.location", "ssl.truststore.location")
 
 
 def check_certificates(config: Config) -> Iterator[Finding]:
     """Those of the bridge itself, and of the authorities that it trusts, as far as they are PEM files."""
     base = config.path.absolute().parent
     tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
-    kafka = [base / table["ssl.certificate.location"] for table in tables if "ssl.certificate.location" in table]
+    kafka = [base / table[key] for table in tables for key in _OWN if key in table]
     own = [config.http.certificate, *(broker.tls_certificate for broker in config.brokers), *kafka]
-    trusted = [base / table["ssl.ca.location"] for table in tables if "ssl.ca.location" in table]
+    trusted = [base / table[key] for table in tables for key in _TRUSTED if key in table]
     trusted += [broker.tls_ca for broker in config.brokers if broker.tls_ca is not None]
     now = datetime.now(UTC)
     for path in dict.fromkeys(filter(None, own)):

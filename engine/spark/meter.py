@@ -28,6 +28,8 @@ __all__ = ["RETENTION", "Meter"]
 RETENTION = "retention"
 """Reason `unrouted` of journal records that retention removed before they were routed."""
 
+_EXEMPLAR_SECONDS = 600.0
+"""Older ones are of no help, and their messages may be gone from the journal."""
 _LINES, _LINES_SECONDS = 20, 10.0
 """So many messages get a line of their own in so many seconds."""
 
@@ -49,7 +51,6 @@ class Meter:
         self._now: Counter[_Series] = Counter()
         self._latency_before: tuple[Sequence[int], float] = ((), 0.0)
         self._latency: tuple[Sequence[int], float] = ((), 0.0)
-        self._exemplars: Sequence[Exemplar | None] = ()
         self._lines = 0
         self._quiet = 0
         self._lines_since = clock()
@@ -70,9 +71,8 @@ class Meter:
         self._latency = (reading.buckets, reading.latency_seconds)
         buckets, seconds = _added(self._latency_before, self._latency)
         cumulative = list(itertools.accumulate(buckets))
-        newer = itertools.zip_longest(map(_exemplar, reading.examples), self._exemplars)
-        self._exemplars = [new or old for new, old in newer]
-        self._metrics.latency(cumulative[:-1], seconds, cumulative[-1], self._exemplars)
+        exemplars = [_exemplar(example, time.time()) for example in reading.examples]
+        self._metrics.latency(cumulative[:-1], seconds, cumulative[-1], exemplars)
         self._log_failures(reading)
 
     def lag(self, lag: Lag) -> None:
@@ -139,8 +139,8 @@ class Meter:
         )
 
 
-def _exemplar(example: Example | None) -> Exemplar | None:
-    if example is None:
+def _exemplar(example: Example | None, now: float) -> Exemplar | None:
+    if example is None or abs(now - example.time_ms / 1000) > _EXEMPLAR_SECONDS:
         return None
     # As `jms-bridge explain --journal` takes it.
     place = f"{example.partition}:{example.offset}"

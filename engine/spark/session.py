@@ -7,17 +7,18 @@ log file, never to the user's terminal.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import psutil
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -39,6 +40,8 @@ SPARE_SLOTS = 2
 
 _OURS = HALLMARKS["spark"]
 _STOP_SECONDS = 20
+_HELD: list[IO[str] | None] = []
+"""The locks of this process, which go with it."""
 _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
@@ -162,15 +165,30 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
 def own_folder(tmp: Path) -> Path:
     """A new folder for what this process and its JVM need only while they run.
 
-    What those have left that were killed goes; other routers may stand by in the same place.
+    What those have left that were killed goes. Other routers may stand by in the same place: each holds a lock for as
+    long as it lives.
     """
-    for found in tmp.glob("[0-9]*"):
-        pid = int(found.name)
-        if pid == os.getpid() or not psutil.pid_exists(pid):
-            shutil.rmtree(found, ignore_errors=True)
-    own = tmp / str(os.getpid())
-    own.mkdir(parents=True, exist_ok=True)
+    tmp.mkdir(parents=True, exist_ok=True)
+    with (tmp / "lock").open("w") as everybody:
+        fcntl.flock(everybody, fcntl.LOCK_EX)
+        for found in filter(Path.is_dir, tmp.iterdir()):
+            if (lock := _locked(found)) is not None:
+                shutil.rmtree(found, ignore_errors=True)
+                lock.close()
+        own = Path(tempfile.mkdtemp(dir=tmp))
+        _HELD.append(_locked(own))
     return own
+
+
+def _locked(folder: Path) -> IO[str] | None:
+    """The lock of a folder, if nobody holds it."""
+    lock = (folder / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
 
 
 def close(session: SparkSession) -> None:

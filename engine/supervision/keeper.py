@@ -107,8 +107,9 @@ class Keeper:
         status = self._board.get(name)
         self._metrics.component(name, up=False)
         failure = None if status.exit_code is None else _KNOWN.get(status.exit_code, BridgeError)
-        # What this machine has not got now it had when the part was ready: a disk may be full for a while.
-        if failure is not None and not (self._was_ready and failure is SetupError):
+        # What this machine has not got now it had when the part was ready: a disk is full for a while, not for ever.
+        is_passing = self._was_ready and failure is SetupError
+        if failure is not None and not is_passing:
             self._board.down(name, status.error or "")
             raise failure(status.error)
         if self._is_deposed:
@@ -118,11 +119,11 @@ class Keeper:
             return
         why = status.error or (f"killed by signal {-code}" if code < 0 else f"ended with exit status {code}")
         self._deaths += 1
-        self._early_deaths += self._ready_since is None
+        self._early_deaths += self._ready_since is None and not is_passing
         self._ready_since = None
         if self._early_deaths >= _HOPELESS:
             message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
-            raise (failure or BridgeError)(message)
+            raise BridgeError(message)
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), _LONGEST_PAUSE_SECONDS)
         self._start_at = now + pause
         self._board.down(name, f"{why}; starting again in {pause:g} s")

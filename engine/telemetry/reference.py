@@ -21,15 +21,15 @@ Generated from `engine/telemetry/metrics.py` (`make docs`); a test keeps it curr
 
 `/metrics` on `http.address` serves the figures of all processes of the bridge, at most a few seconds old, in
 Prometheus' text format or in OpenMetrics. Counters start at 0 with their process: use `rate()` and `increase()`, which
-know that. Components are `router`, `source:NAME` (`source:NAME/2` for its second worker), `sink:NAME`, and the
-embedded `kafka`, `artemis` and `nats`. What a sink takes in as replies counts under the source `NAME.replies`.
+know that. Components are `supervisor`, `router`, `source:NAME` (`source:NAME/2` for its second worker), `sink:NAME`,
+and the embedded `kafka`, `artemis` and `nats`. What a sink takes in as replies counts under the source `NAME.replies`.
 
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|
 {rows}
 
-The buckets of the latency histogram end at {bounds} seconds and +Inf. In OpenMetrics each
-bucket has an exemplar, a recent message that took so long: `{{journal="PARTITION:OFFSET"}}`, its latency and the time.
+The buckets of the latency histogram end at {bounds} seconds and +Inf. In OpenMetrics a bucket
+has an exemplar, a message of the last ten minutes that took so long: `{{journal="PARTITION:OFFSET"}}`.
 `jms-bridge explain --journal PARTITION:OFFSET` shows that message. Prometheus keeps exemplars when it is started with
 `--enable-feature=exemplar-storage`.
 

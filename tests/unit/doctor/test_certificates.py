@@ -65,7 +65,8 @@ def test_all_that_a_configuration_names_are_looked_at_once(folder: Path) -> None
     file.write_text(f"""
 bridge.id=b
 kafka.bootstrap.servers=127.0.0.1:1
-kafka.ssl.ca.location=ca.pem
+kafka.ssl.truststore.location=ca.pem
+kafka.ssl.truststore.type=PEM
 kafka.ssl.certificate.location={folder}/expired.pem
 kafka.ssl.key.location=expired.key
 source.jms.type=stomp

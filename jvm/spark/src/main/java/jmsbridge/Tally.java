@@ -77,7 +77,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
         buckets[bucket].increment();
         latencyMs.add(latency);
         long[] example = examples.getPlain(bucket);
-        if (example == null || now - example[3] >= EXAMPLE_MS) {
+        if (example == null || Math.abs(now - example[3]) >= EXAMPLE_MS) {
           examples.set(bucket, new long[] {partition, offset, latency, now});
         }
       }
