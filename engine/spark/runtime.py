@@ -246,4 +246,4 @@ class _Router:
     def _hidden(self, places: Mapping[int, int]) -> str:
         journal = self._config.journal.topic
         where = ", ".join(f"{journal}:{partition}:{offset}" for partition, offset in sorted(places.items()))
-        return f"a transaction that nobody ends hides what is behind {where}: see kafka-transactions.sh find-hanging"
+        return f"a transaction that nobody ends hides what is behind {where}: run-book JmsBridgeRouterStands"
