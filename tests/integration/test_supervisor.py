@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
 from tests.integration.bridge_process import ROOT, Bridge, configuration, descendants, part, run_to_its_end, wait
@@ -119,6 +121,23 @@ def test_an_embedded_broker_that_cannot_start_again_for_a_while_is_tried_again(b
     bridge.send(range(4000, 4010))
     wait_arrived(bridge, *range(4000, 4010))
     assert "Traceback" not in bridge.output
+
+
+def test_partitions_that_are_added_to_a_running_journal_are_routed(bridge: Bridge) -> None:
+    journal = bridge.settings.get("journal.topic", "jms-bridge.journal")
+    admin = AdminClient({"bootstrap.servers": bridge.bootstrap})
+    number = len(admin.list_topics(journal).topics[journal].partitions)
+    restarts = bridge.metric("jmsbridge_component_restarts_total", component="router")
+    admin.create_partitions([NewPartitions(journal, number + 1)])[journal].result(30)
+    wait(lambda: bridge.metric("jmsbridge_component_restarts_total", component="router") > restarts)
+    # A new source sees the partitions at once, one that runs after some minutes.
+    os.kill(part(bridge, "source:jms"), signal.SIGKILL)
+    bridge.wait_ready()
+    bridge.send(range(5000, 5100))
+    wait_arrived(bridge, *range(5000, 5100))
+    consumer = Consumer({"bootstrap.servers": bridge.bootstrap, "group.id": "test"})
+    assert consumer.get_watermark_offsets(TopicPartition(journal, number))[1] > 0
+    consumer.close()
 
 
 def test_ctrl_c_stops_everything_and_the_next_start_goes_on_from_there(bridge: Bridge) -> None:
