@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from engine.cli.options import DEFAULT_CONFIG, examples
+from engine.cli.options import DEFAULT_CONFIG, Json, examples
 from engine.cli.output import note
 from engine.errors import SetupError, UsageError
 
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
 
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.")] = DEFAULT_CONFIG,
+    json_output: Json = False,
 ) -> None:
     """Write a properties file with an example of everything, which runs as it is, and tests of its routes beside it."""
     tests = file.with_name(_TESTS)
@@ -34,6 +36,10 @@ def init(
             raise UsageError(msg)
     for path, name in ((file, DEFAULT_CONFIG.name), (tests, _TESTS)):
         _write(path, _template(name))
+    if json_output:
+        for path in (file, tests):
+            typer.echo(json.dumps({"file": str(path)}))
+        return
     option = "" if file == DEFAULT_CONFIG else f" -c {file}"
     note(f"{file} and {tests} are there. Next: jms-bridge doctor{option}, jms-bridge run{option}")
 

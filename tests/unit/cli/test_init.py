@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,13 @@ def test_it_makes_the_folder_and_says_what_comes_next(tmp_path: Path, capsys: py
     assert run("init", str(file)) == 0
     assert file.exists()
     assert f"jms-bridge run -c {file}" in capsys.readouterr().err
+
+
+def test_programs_are_told_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.properties"
+    assert run("init", "--json", str(file)) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert told == [{"file": str(file)}, {"file": str(tmp_path / "routes.test.yaml")}]
 
 
 @pytest.mark.parametrize("there", ["jms-bridge.properties", "routes.test.yaml"])
