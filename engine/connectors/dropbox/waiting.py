@@ -67,13 +67,23 @@ class Waiting:
 
     def _look(self, now: float) -> None:
         self._hinted = False
-        # What comes while it looks is found by the next look.
-        self._ranks = ranked(self._folder) if self._may_look() else []
+        self._ranks = self._ordered() if self._may_look() else []
         self._ranks.reverse()
         # Where there was something, there is more soon: that is looked for as soon as this is done.
         self._hinted = bool(self._ranks)
         took = time.monotonic() - now
         self._look_at = now + max(self._interval_seconds, took / _SHARE)
+
+    def _ordered(self) -> list[Rank]:
+        """The files as of now; what comes while this looks is found by the next look.
+
+        Of two that come one after the other meanwhile, a file system may show the second and not the first. That one is
+        there when it is asked again.
+        """
+        if not (found := ranked(self._folder)):
+            return []
+        names = {each.filename for each in found}
+        return [each for each in ranked(self._folder) if each.filename in names or each <= found[-1]]
 
 
 def _ranks(folder: str) -> Iterator[Rank]:
