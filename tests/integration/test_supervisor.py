@@ -127,9 +127,7 @@ def test_partitions_that_are_added_to_a_running_journal_are_routed(bridge: Bridg
     journal = bridge.settings.get("journal.topic", "jms-bridge.journal")
     admin = AdminClient({"bootstrap.servers": bridge.bootstrap})
     number = len(admin.list_topics(journal).topics[journal].partitions)
-    restarts = bridge.metric("jmsbridge_component_restarts_total", component="router")
     admin.create_partitions([NewPartitions(journal, number + 1)])[journal].result(30)
-    wait(lambda: bridge.metric("jmsbridge_component_restarts_total", component="router") > restarts)
     # A new source sees the partitions at once, one that runs after some minutes.
     os.kill(part(bridge, "source:jms"), signal.SIGKILL)
     bridge.wait_ready()
