@@ -71,7 +71,8 @@ class Meter:
         self._latency = (reading.buckets, reading.latency_seconds)
         buckets, seconds = _added(self._latency_before, self._latency)
         cumulative = list(itertools.accumulate(buckets))
-        exemplars = [_exemplar(example, time.time()) for example in reading.examples]
+        now = time.time()
+        exemplars = [_exemplar(example, now) for example in reading.examples]
         self._metrics.latency(cumulative[:-1], seconds, cumulative[-1], exemplars)
         self._log_failures(reading)
 

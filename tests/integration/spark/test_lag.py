@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
@@ -10,21 +9,13 @@ from confluent_kafka import Producer
 from engine.spark import lag
 from engine.spark.lag import LagSampler
 from engine.spark.positions import KafkaOffsets
+from tests.integration.connectors.running import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pytest
 
     from engine.embedded import EmbeddedKafka
     from tests.conftest import TopicFactory
-
-
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "not so in time"
-        time.sleep(0.05)
 
 
 def test_what_a_transaction_hides_that_nobody_ends_is_behind(
