@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from engine.telemetry.families import ADDED_UP, joined
 from engine.telemetry.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from prometheus_client.samples import Exemplar
+    from prometheus_client.metrics_core import Metric
 
     from engine.telemetry.status import Status, StatusBoard
 
 __all__ = ["Merged", "merge"]
 
-_ADDED_UP = ("counter", "histogram")
 _NOTHING = "# EOF\n"
 
 
@@ -43,32 +42,14 @@ def merge(statuses: Iterable[Status]) -> list[Metric]:
 
     What a dead component has counted stays true until it counts again; what it measured does not, so its gauges go.
     """
-    families: dict[str, _Sum] = {}
-    for status in statuses:
-        for family in _families(status.metrics or _NOTHING):
-            if family.type in _ADDED_UP or status.state is not State.DOWN:
-                families.setdefault(family.name, _Sum(family)).add(family)
-    return [total.family() for total in families.values()]
+    return joined(
+        family
+        for status in statuses
+        for family in _families(status.metrics or _NOTHING)
+        if family.type in ADDED_UP or status.state is not State.DOWN
+    )
 
 
 def _families(text: str) -> Iterable[Metric]:
     families: Iterable[Metric] = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
     return families
-
-
-class _Sum:
-    def __init__(self, like: Metric) -> None:
-        self._like = like
-        self._samples: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[float, Exemplar | None]] = {}
-
-    def add(self, family: Metric) -> None:
-        for sample in family.samples:
-            key = (sample.name, tuple(sample.labels.items()))
-            before = self._samples.get(key, (0.0, None)) if family.type in _ADDED_UP else (0.0, None)
-            self._samples[key] = before[0] + sample.value, sample.exemplar or before[1]
-
-    def family(self) -> Metric:
-        merged = Metric(self._like.name, self._like.documentation, self._like.type)
-        for (name, labels), (value, exemplar) in self._samples.items():
-            merged.add_sample(name, dict(labels), value, exemplar=exemplar)
-        return merged

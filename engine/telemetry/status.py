@@ -3,7 +3,7 @@
 A child has a `Reporter`: it writes one JSON line about every second, and at once when its state changes, to a pipe that
 the supervisor reads into its `StatusBoard`. Who starts, restarts and stops processes is `supervisor`.
 
-    {"component": "router", "state": "ready", "detail": "2 routes", "metrics": "<Prometheus text>"}
+    {"component": "router", "state": "ready", "detail": "2 routes", "metrics": "<OpenMetrics text>"}
     {"component": "router", "state": "down", "detail": "", "metrics": "…", "error": "one line", "exit_code": 4}
 
 The second form is a process's last line; without `exit_code` the error was not foreseen, and a restart may help.
@@ -21,8 +21,8 @@ from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
-from prometheus_client.openmetrics.exposition import generate_latest
 
+from engine.telemetry.families import text_of
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Status:
     detail: str = ""
     """What it waits for, or what it does; one line, shown to users, free of secrets."""
     metrics: str = ""
-    """Its figures in Prometheus' text format."""
+    """Its figures in OpenMetrics' text format."""
     error: str | None = None
     """Why it ended; for a `BridgeError` the complete text for the user."""
     exit_code: int | None = None
@@ -190,7 +190,7 @@ class Reporter:
             while not closed:
                 with self._changed:
                     status, closed = self._status, self._closed
-                self._send(fd, replace(status, metrics=_text_of(self.registry)))
+                self._send(fd, replace(status, metrics=text_of(self.registry)))
                 with self._changed:
                     self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
         except BrokenPipeError:
@@ -207,10 +207,6 @@ class Reporter:
 
     def _news(self, told: Status) -> bool:
         return self._closed or replace(told, metrics="") != self._status
-
-
-def _text_of(registry: CollectorRegistry) -> str:
-    return bytes(generate_latest(registry)).decode()  # type: ignore[no-untyped-call]
 
 
 def _text(exc: BaseException) -> str:

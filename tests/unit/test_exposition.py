@@ -8,6 +8,8 @@ from prometheus_client.openmetrics.exposition import generate_latest as open_met
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 
 from engine.telemetry.exposition import Merged, merge
+from engine.telemetry.families import text_of
+from engine.telemetry.meters import SinkMetrics, SourceMetrics
 from engine.telemetry.status import State, Status, StatusBoard
 
 COUNTER = """# HELP received Messages.
@@ -79,3 +81,18 @@ def test_the_merged_text_is_the_text_of_a_single_process() -> None:
         "up",
         "latency_seconds",
     ]
+
+
+def test_parts_of_one_process_that_count_alike_are_one_family_each() -> None:
+    """A sink that awaits replies is a source of them too."""
+    registry = CollectorRegistry()
+    sink = SinkMetrics(registry, "jms", "sink:jms")
+    replies = SourceMetrics(registry, "jms.replies", "source:jms.replies")
+    other = SourceMetrics(registry, "jms.replies", "source:jms.replies/2")
+    sink.connection(up=True)
+    replies.received(2)
+    other.received(3)
+    merged = samples(merge([Status("sink:jms", State.READY, metrics=text_of(registry))]))
+    assert merged["jmsbridge_connection_up", "sink:jms"] == 1
+    assert merged["jmsbridge_connection_up", "source:jms.replies"] == 0
+    assert merged["jmsbridge_source_received_messages_total", "jms.replies"] == 5
