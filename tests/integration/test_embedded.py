@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from queue import Queue
@@ -22,9 +21,11 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.embedded.ports import accepts
 from engine.errors import SetupError
+from tests.processes import gone
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from engine.embedded.server import EmbeddedServer
     from tests.conftest import TopicFactory
@@ -71,7 +72,7 @@ def test_a_stop_of_kafka_leaves_no_transaction_open_for_ever(own_kafka: Embedded
     producers = [Thread(target=transact, args=(own_kafka, f"t{number}", stop)) for number in range(6)]
     for producer in producers:
         producer.start()
-    wait_until(lambda: sum(ends(own_kafka, IsolationLevel.READ_COMMITTED)) > 400)
+    until(lambda: sum(ends(own_kafka, IsolationLevel.READ_COMMITTED)) > 400, 60)
 
     own_kafka.stop()
     stop.set()
@@ -83,7 +84,7 @@ def test_a_stop_of_kafka_leaves_no_transaction_open_for_ever(own_kafka: Embedded
         Producer(transactional(own_kafka, f"t{number}")).init_transactions(60)
 
     committed, written = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
-    wait_until(lambda: ends(own_kafka, committed) == ends(own_kafka, written), 60)
+    until(lambda: ends(own_kafka, committed) == ends(own_kafka, written), 60)
 
 
 def test_kafka_makes_no_topic_that_nobody_asked_for(kafka: EmbeddedKafka) -> None:
@@ -102,7 +103,7 @@ def test_artemis_keeps_messages_over_a_kill(own_artemis: EmbeddedArtemis) -> Non
     send(own_artemis, "orders", b"hello")
     assert own_artemis.pid is not None
     os.kill(own_artemis.pid, signal.SIGKILL)
-    wait_until(lambda: not own_artemis.alive())
+    until(lambda: not own_artemis.alive())
 
     own_artemis.start()
 
@@ -151,11 +152,11 @@ sys.stdin.read()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bridge:
         assert bridge.stdout is not None
         broker = int(bridge.stdout.readline())
-        assert running(broker)
+        assert not gone(broker)
 
         bridge.kill()
 
-        wait_until(lambda: not running(broker))
+        until(lambda: gone(broker))
 
 
 def test_a_taken_port_is_told_with_its_holder_and_the_setting(kafka: EmbeddedKafka, tmp_path: Path) -> None:
@@ -200,21 +201,6 @@ def refusal(broker: EmbeddedServer) -> str:
     return str(told.value)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "not so in time"
-        time.sleep(0.02)
-
-
-def running(pid: int) -> bool:
-    """Whether the process does anything; a zombie, whose new parent has yet to notice, does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def admin_of(kafka: EmbeddedKafka) -> AdminClient:
     return AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
 
@@ -249,7 +235,7 @@ def ends(kafka: EmbeddedKafka, level: IsolationLevel) -> list[int]:
             return False  # Its partitions have no leader yet.
         return True
 
-    wait_until(asked)
+    until(asked)
     return found
 
 

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,10 @@ from engine.embedded import EmbeddedNats, free_ports
 from engine.embedded.ports import accepts
 from engine.errors import SetupError
 from tests.processes import gone
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 MIB = 1024 * 1024
@@ -122,7 +122,7 @@ sys.stdin.read()
 
         bridge.kill()
 
-        wait_until(lambda: gone(server))
+        until(lambda: gone(server))
 
 
 def test_a_taken_port_is_told_with_its_holder_and_the_setting(
@@ -159,14 +159,7 @@ def refusal(server: EmbeddedNats) -> str:
 def kill(server: EmbeddedNats) -> None:
     assert server.pid is not None
     os.kill(server.pid, signal.SIGKILL)
-    wait_until(lambda: not server.alive())
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "not so in time"
-        time.sleep(0.02)
+    until(lambda: not server.alive())
 
 
 def information(server: EmbeddedNats) -> Any:

@@ -16,8 +16,9 @@ from engine.journal import Journal, JournalError, JournalTooLargeError
 from engine.message import Message
 from engine.topics import ensure_journal
 from routes.properties import Property
-from tests.integration.connectors.running import configure, read, until, visible
+from tests.integration.connectors.running import configure, read, visible
 from tests.processes import pause
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -23,6 +23,7 @@ from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
 from tests.processes import gone
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -211,22 +212,15 @@ def bridge(folder: Path, source: str = "steady") -> Iterator[Bridge]:
         assert not running.thread.is_alive()
 
 
-def wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_parts_are_prepared_but_do_not_work_before_the_bridge_leads(tmp_path: Path) -> None:
     with bridge(tmp_path) as running:
-        wait(lambda: running.happened("router prepares") == 1 and running.state("kafka") is State.READY)
+        until(lambda: running.happened("router prepares") == 1 and running.state("kafka") is State.READY)
         time.sleep(0.5)
         assert running.happened("router works") == 0
         assert b"jmsbridge_leader 0.0" in generate_latest(running.registry)
         running.lead()
-        wait(lambda: running.state("router") is State.READY and running.state("orders") is State.READY)
-        wait(lambda: b"jmsbridge_leader 1.0" in generate_latest(running.registry))
+        until(lambda: running.state("router") is State.READY and running.state("orders") is State.READY)
+        until(lambda: b"jmsbridge_leader 1.0" in generate_latest(running.registry))
     assert running.told == ["another bridge leads", ""]
     assert running.outcome == 0
 
@@ -234,17 +228,17 @@ def test_parts_are_prepared_but_do_not_work_before_the_bridge_leads(tmp_path: Pa
 def test_parts_of_a_bridge_that_does_not_lead_any_more_are_killed_and_stand_by(tmp_path: Path) -> None:
     with bridge(tmp_path, source="deaf") as running:
         running.lead()
-        wait(lambda: running.state("router") is State.READY and running.state("orders") is State.READY)
+        until(lambda: running.state("router") is State.READY and running.state("orders") is State.READY)
         pids = [running.pid(name, "works") for name in ("router", "orders")]
         kafka = running.pid("kafka", "works")
         running.election.until = 0.0
-        wait(lambda: all(gone(pid) for pid in pids))
-        wait(lambda: running.happened("router prepares") == 2 and running.happened("orders prepares") == 2)
+        until(lambda: all(gone(pid) for pid in pids))
+        until(lambda: running.happened("router prepares") == 2 and running.happened("orders prepares") == 2)
         assert not gone(kafka)
         assert running.happened("router stops") == running.happened("router works") - 1 == 0
         assert b'restarts_total{component="router"} 0.0' in generate_latest(running.registry)
         running.lead()
-        wait(lambda: running.happened("router works") == 2)
+        until(lambda: running.happened("router works") == 2)
         running.supervisor.stop()
         running.supervisor.stop()
 
@@ -259,18 +253,18 @@ def part(folder: Path, seconds: float) -> Iterator[int]:
     try:
         child.may_work(time.monotonic() + seconds)
         child.release()
-        wait(lambda: board.get("router").state is State.READY)
+        until(lambda: board.get("router").state is State.READY)
         yield int((folder / "events").read_text().split()[-1])
     finally:
         child.kill()
-        wait(lambda: child.ended() is not None)
+        until(lambda: child.ended() is not None)
 
 
 def test_a_part_ends_by_itself_when_its_time_is_over_and_nobody_says_so(tmp_path: Path) -> None:
     began = time.monotonic()
     with part(tmp_path, 4) as pid:
         assert not gone(pid)
-        wait(lambda: gone(pid))
+        until(lambda: gone(pid))
         assert 4 <= time.monotonic() - began < 6
 
 
@@ -281,14 +275,14 @@ def test_a_part_that_stood_still_beyond_its_time_does_not_go_on(tmp_path: Path) 
         assert not gone(pid)
         os.kill(pid, signal.SIGCONT)
         began = time.monotonic()
-        wait(lambda: gone(pid))
+        until(lambda: gone(pid))
         assert time.monotonic() - began < 3
 
 
 def test_the_lead_is_given_away_when_nothing_works_any_more(tmp_path: Path) -> None:
     with bridge(tmp_path) as running:
         running.lead()
-        wait(lambda: running.state("router") is State.READY and running.state("orders") is State.READY)
+        until(lambda: running.state("router") is State.READY and running.state("orders") is State.READY)
     assert running.election.resigned_with == ["kafka"]
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 
@@ -21,6 +21,7 @@ from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
 from routes.config.snapshot import Snapshot
+from tests.waiting import until
 
 SCRIPT = Path(__file__).with_name("parts_for_tests.py")
 SECONDS = 20
@@ -92,12 +93,12 @@ class Bridge:
         self.supervisor.reload()
 
     def wait_told(self, said: str) -> None:
-        wait(lambda: said in str(self.reload.state))
+        until(lambda: said in str(self.reload.state))
 
     def wait_taken(self) -> None:
         """What is in the file is in force, and all parts are ready."""
-        wait(lambda: self.reload.state["hash"] == Snapshot.take(self.file).hash)
-        wait(lambda: all(told.state is State.READY for told in self.board.all()))
+        until(lambda: self.reload.state["hash"] == Snapshot.take(self.file).hash)
+        until(lambda: all(told.state is State.READY for told in self.board.all()))
 
     def details(self) -> dict[str, str]:
         return {status.component: status.detail for status in self.board.all()}
@@ -110,24 +111,17 @@ class Bridge:
 def bridge(tmp_path: Path) -> Iterator[Bridge]:
     running = Bridge(tmp_path)
     running.thread.start()
-    wait(lambda: all(told.state is State.READY for told in running.board.all()))
+    until(lambda: all(told.state is State.READY for told in running.board.all()))
     yield running
     running.supervisor.stop()
     running.thread.join(SECONDS)
     assert not running.thread.is_alive()
 
 
-def wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_the_router_takes_new_routes_in_its_process_and_others_are_left_alone(bridge: Bridge) -> None:
     before = bridge.details()
     bridge.ask(BASE.replace("topic=a", "topic=b"))
-    wait(lambda: bridge.details()["router"] != before["router"])
+    until(lambda: bridge.details()["router"] != before["router"])
     after = bridge.details()
     assert before["router"].split() == [after["router"].split()[0], "a"]
     assert after["router"].split()[1] == "b"
@@ -143,11 +137,11 @@ def test_a_source_that_changes_begins_anew_alone_and_one_that_is_new_joins(bridg
     after = bridge.details()
     assert after["router"] == before["router"]
     assert after["source:s"] != before["source:s"]
-    wait(lambda: bridge.metric("jmsbridge_component_up", component="source:t") == 1)
+    until(lambda: bridge.metric("jmsbridge_component_up", component="source:t") == 1)
     bridge.ask(BASE)
     bridge.wait_taken()
-    wait(lambda: list(bridge.details()) == ["router", "source:s"])
-    wait(lambda: bridge.metric("jmsbridge_component_up", component="source:t") is None)
+    until(lambda: list(bridge.details()) == ["router", "source:s"])
+    until(lambda: bridge.metric("jmsbridge_component_up", component="source:t") is None)
 
 
 def test_faults_are_refused_as_a_whole_and_told_with_their_places(bridge: Bridge) -> None:
@@ -164,14 +158,14 @@ def test_faults_are_refused_as_a_whole_and_told_with_their_places(bridge: Bridge
     assert bridge.details() == before
     bridge.refusal = None
     bridge.ask(BASE)
-    wait(lambda: bridge.metric("jmsbridge_config_last_reload_success") == 1)
+    until(lambda: bridge.metric("jmsbridge_config_last_reload_success") == 1)
 
 
 def test_a_part_that_dies_while_the_file_is_half_written_starts_with_what_is_in_force(bridge: Bridge) -> None:
     bridge.file.write_text("brid")
     pid = bridge.details()["source:s"].split()[0]
     os.kill(int(pid), signal.SIGKILL)
-    wait(lambda: bridge.board.get("source:s").state is State.READY and bridge.details()["source:s"].split()[0] != pid)
+    until(lambda: bridge.board.get("source:s").state is State.READY and bridge.details()["source:s"].split()[0] != pid)
     assert bridge.details()["source:s"].split()[1] == "a"
 
 
@@ -180,8 +174,8 @@ def test_a_new_part_that_cannot_work_brings_the_old_configuration_back(bridge: B
     in_force = bridge.reload.state["hash"]
     bridge.ask(BASE.replace("topic=a", "topic=b") + TWO.format(behaviour))
     bridge.wait_told("was given up: source:t: topic 'orders' does not exist; create it")
-    wait(lambda: list(bridge.details()) == ["router", "source:s"])
-    wait(lambda: bridge.details()["router"].split()[1] == "a")
+    until(lambda: list(bridge.details()) == ["router", "source:s"])
+    until(lambda: bridge.details()["router"].split()[1] == "a")
     assert bridge.reload.state["hash"] == in_force
     assert bridge.reload.state["reload"]["success"] is False
     assert bridge.thread.is_alive()
@@ -198,17 +192,17 @@ def test_a_watched_file_is_read_when_it_has_changed_and_rests(bridge: Bridge) ->
     other = bridge.folder / "other"
     other.write_text(BASE.replace("topic=a", "topic=b"))
     other.replace(bridge.file)
-    wait(lambda: bridge.details()["router"].split()[1] == "b")
+    until(lambda: bridge.details()["router"].split()[1] == "b")
 
 
 def test_a_bridge_that_stands_by_takes_over_with_what_it_was_given_last(tmp_path: Path) -> None:
     bridge = Bridge(tmp_path, Elsewhere())
     bridge.thread.start()
     try:
-        wait(lambda: all(detail.endswith(" a") for detail in bridge.details().values()))
+        until(lambda: all(detail.endswith(" a") for detail in bridge.details().values()))
         bridge.ask(BASE.replace("topic=a", "topic=b") + TWO.format("reloadable"))
-        wait(lambda: bridge.reload.state["hash"] == Snapshot.take(bridge.file).hash)
-        wait(
+        until(lambda: bridge.reload.state["hash"] == Snapshot.take(bridge.file).hash)
+        until(
             lambda: (
                 {name: detail.split()[1] for name, detail in bridge.details().items() if detail}
                 == {"router": "b", "source:s": "a", "source:t": "b"}
@@ -223,7 +217,7 @@ def test_a_bridge_that_stands_by_takes_over_with_what_it_was_given_last(tmp_path
 
 def test_a_bridge_that_is_stopped_in_the_middle_ends_in_order(bridge: Bridge) -> None:
     bridge.ask(f"{BASE}source.s.username=me\nsource.s.password=x\n{TWO.format('reloadable')}")
-    wait(lambda: bool(bridge.crew.leaving) or "source:t" in bridge.details())
+    until(lambda: bool(bridge.crew.leaving) or "source:t" in bridge.details())
     bridge.supervisor.stop()
     bridge.thread.join(SECONDS)
     assert bridge.outcome == 0

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -23,6 +22,7 @@ from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
 from routes.errors import BridgeError
 from tests.processes import gone
+from tests.waiting import until
 
 SCRIPT = Path(__file__).with_name("parts_for_tests.py")
 SECONDS = 20
@@ -131,7 +131,7 @@ def test_what_a_killed_part_started_goes_with_it(tmp_path: Path) -> None:
         grandchild = int(running.board.get("router").detail)
         os.kill(running.pid("router"), signal.SIGKILL)
         assert running.board.wait(lambda: running.board.get("router").state is State.DOWN, SECONDS)
-        wait(lambda: gone(grandchild))
+        until(lambda: gone(grandchild))
 
 
 def test_the_bridge_error_of_a_part_ends_everything_in_order_with_the_same_words_and_code(tmp_path: Path) -> None:
@@ -189,23 +189,16 @@ def test_parts_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     )
     owner = subprocess.Popen([sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)])
     try:
-        wait(lambda: (tmp_path / "events").exists() and "router works" in (tmp_path / "events").read_text())
+        until(lambda: (tmp_path / "events").exists() and "router works" in (tmp_path / "events").read_text())
     finally:
         owner.kill()
         owner.wait()
     pids = {int(line.rpartition(" ")[2]) for line in (tmp_path / "events").read_text().splitlines()}
     assert len(pids) == 2
-    wait(lambda: all(gone(pid) for pid in pids))
+    until(lambda: all(gone(pid) for pid in pids))
     assert {"kafka stops", "router stops"} <= {
         line.rpartition(" ")[0] for line in (tmp_path / "events").read_text().splitlines()
     }
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_hang_up_stops_the_bridge_when_its_terminal_has_gone_and_reloads_it_else(

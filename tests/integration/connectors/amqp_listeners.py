@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
 from tests.conftest import JARS
-from tests.integration.connectors.running import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

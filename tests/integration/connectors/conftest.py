@@ -19,9 +19,10 @@ from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
-from tests.integration.connectors.running import Running, configure, until
+from tests.integration.connectors.running import Running, configure
 from tests.integration.connectors.sinks import NatsSinkHarness, RunningSink, StompSinkHarness
 from tests.integration.connectors.stomp_harness import StompHarness
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path

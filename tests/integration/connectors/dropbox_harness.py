@@ -16,8 +16,8 @@ import pytest
 
 from routes.properties import Property
 from tests.dropboxes import files, headers
-from tests.integration.connectors.running import until
 from tests.integration.connectors.sinks import Arrived
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

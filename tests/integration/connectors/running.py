@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from engine.message import Message, Record
 from engine.telemetry.status import Reporter
 from routes import config as configuration
 from tests.integration.connectors.harness import Outgoing
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,14 +40,6 @@ def configure(folder: Path, bootstrap: str, journal: str, settings: Mapping[str,
     file = folder / "bridge.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
     return configuration.load(file)
-
-
-def until(condition: Callable[[], object], seconds: float = 30, what: str = "") -> None:
-    """Returns when it is true; fails after that time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what or condition}"
-        time.sleep(0.02)
 
 
 class Worker:

@@ -17,7 +17,8 @@ from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
 from engine.topics import ensure_journal, ensure_sink_topics
 from routes import config as configuration
 from routes.properties import Property
-from tests.integration.connectors.running import Worker, until
+from tests.integration.connectors.running import Worker
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -15,8 +15,9 @@ from engine.topics import ensure_journal
 from routes.properties import JmsType, Property
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.amqp_listeners import Sending, SourceProcess, listening
-from tests.integration.connectors.running import numbers, read, until
+from tests.integration.connectors.running import numbers, read
 from tests.processes import paused
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

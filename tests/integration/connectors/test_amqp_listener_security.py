@@ -15,7 +15,8 @@ from engine.embedded.ports import accepts
 from tests.certificates import certify
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.amqp_listeners import listening
-from tests.integration.connectors.running import bodies, until
+from tests.integration.connectors.running import bodies
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path

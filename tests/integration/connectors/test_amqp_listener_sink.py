@@ -10,8 +10,8 @@ import pytest
 from engine.embedded.ports import accepts
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from tests.integration.connectors.running import until
 from tests.integration.connectors.sinks import RouterStandIn, committed, configure, numbered
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,11 @@ from engine.connectors import transactions
 from engine.telemetry.status import State
 from engine.topics import ensure_journal
 from tests.integration.connectors.amqp_listeners import SourceProcess, listening
-from tests.integration.connectors.running import until, visible
+from tests.integration.connectors.running import visible
 from tests.integration.connectors.sinks import RouterStandIn, committed, numbered
 from tests.integration.connectors.sinks import configure as configure_sink
 from tests.processes import paused
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

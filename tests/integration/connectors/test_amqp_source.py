@@ -11,7 +11,8 @@ from engine.message import BodyType
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property
 from tests.integration.connectors.harness import Outgoing
-from tests.integration.connectors.running import bodies, numbered, numbers, read, until
+from tests.integration.connectors.running import bodies, numbered, numbers, read
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,9 @@ from engine.embedded import EmbeddedArtemis, free_ports
 from tests.conftest import JARS, QUICK_START
 from tests.integration.connectors.amqp_harness import AmqpHarness
 from tests.integration.connectors.amqp_jms import QpidClient
-from tests.integration.connectors.running import SOURCE, numbered, numbers, until
+from tests.integration.connectors.running import SOURCE, numbered, numbers
 from tests.integration.connectors.stomp_harness import StompHarness
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

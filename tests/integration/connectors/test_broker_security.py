@@ -13,8 +13,8 @@ from engine.message import Message
 from engine.telemetry.status import State
 from routes.model import SinkConfig
 from tests.conftest import JARS
-from tests.integration.connectors.running import until
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

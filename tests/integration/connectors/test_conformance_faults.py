@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UnreachableError
 from engine.telemetry.status import State
-from tests.integration.connectors.running import numbered, numbers, until
+from tests.integration.connectors.running import numbered, numbers
 from tests.processes import paused
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.dropboxes import files, headers
-from tests.integration.connectors.running import numbers, read, until
+from tests.integration.connectors.running import numbers, read
 from tests.integration.connectors.sinks import RouterStandIn, committed, configure, in_order, numbered
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from engine.embedded import EmbeddedKafka

@@ -18,7 +18,8 @@ from engine.errors import SoftFailureError
 from engine.message import BodyType, Message
 from engine.topics import ensure_journal
 from routes.properties import JmsType, Property
-from tests.integration.connectors.running import Running, configure, until, visible
+from tests.integration.connectors.running import Running, configure, visible
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from engine.embedded import EmbeddedNats, free_ports
 from tests.integration.connectors.nats_harness import CONSUMER, NatsHarness
-from tests.integration.connectors.running import SOURCE, numbered, numbers, until
+from tests.integration.connectors.running import SOURCE, numbered, numbers
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

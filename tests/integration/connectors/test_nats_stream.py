@@ -23,7 +23,7 @@ from tests.integration.connectors.nats_harness import (
     publish,
     receive,
 )
-from tests.integration.connectors.running import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,9 +20,10 @@ from routes.model import Config
 from tests.dropboxes import files
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.nats_harness import delivered_again
-from tests.integration.connectors.running import SOURCE, bodies, numbered, numbers, until
+from tests.integration.connectors.running import SOURCE, bodies, numbered, numbers
 from tests.integration.connectors.stomp_harness import amqp as proton
 from tests.processes import paused
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ from engine.errors import SoftFailureError
 from engine.message import BodyType, Message
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property
-from tests.integration.connectors.running import read, until
+from tests.integration.connectors.running import read
 from tests.integration.connectors.sinks import (
     SINK,
     RouterStandIn,
@@ -25,6 +25,7 @@ from tests.integration.connectors.sinks import (
     numbered,
     numbers,
 )
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,9 @@ from engine.errors import SetupError
 from engine.message import BodyType
 from engine.telemetry.status import State
 from tests.integration.connectors.harness import Outgoing
-from tests.integration.connectors.running import bodies, numbered, numbers, read, until
+from tests.integration.connectors.running import bodies, numbered, numbers, read
 from tests.integration.connectors.stomp_harness import amqp
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from engine.spark import lag
 from engine.spark.lag import LagSampler
 from engine.spark.positions import KafkaOffsets
-from tests.integration.connectors.running import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     import pytest
