@@ -30,7 +30,7 @@ nats: ## a NATS server to try the bridge with, built from its pinned source; nee
 	$(SET_UP) --nats
 
 test: check ## check, then all tests, on a real Kafka, Artemis and NATS
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/spark tests/integration tests/chaos
+	$(PY) -m pytest --tb=short -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/spark tests/integration tests/chaos
 
 chaos: setup-dev ## kill all parts of a bridge under load, KILLS=100 times, and count what is lost or doubled; takes an hour
 	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
