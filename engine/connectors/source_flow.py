@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.connectors.base import Committing, NotConnectedError, Transactional
+from engine.connectors.redelivery.patience import StoppedError
 from engine.connectors.rejected import TOO_LARGE, UNREADABLE, unjournaled
 from engine.errors import SoftFailureError
 from engine.journal import JournalError, JournalTooLargeError
@@ -90,7 +91,11 @@ class Flow:
         return not self._waiting and self.failure is None
 
     def step(self) -> bool:
-        """Reads what is there, or waits for some; whether anything was acknowledged."""
+        """Reads what is there, or waits for some; whether anything was acknowledged.
+
+        Raises:
+            StoppedError: somebody wants to stop, and the journal has no room for the next message.
+        """
         for _ in range(_BATCH):
             if len(self._waiting) >= _MOST_OUTSTANDING:
                 self._source.tend()
@@ -194,8 +199,9 @@ class Flow:
             why = f"too large for the journal: {error}"
             taken = self._reject(delivery.message, TOO_LARGE, why, error.size, waiting)
         if not taken:
-            # Asked to stop while waiting for room: it stays with the broker.
+            # Asked to stop while waiting for room: it stays with the broker, and so does all that comes behind it.
             self._waiting.pop()
+            raise StoppedError
 
     def _reject(self, message: Message, reason: str, why: str, size: int | None, waiting: _Waiting) -> bool:
         who = message.headers.get("JMSMessageID", "without id")
