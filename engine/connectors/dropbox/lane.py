@@ -71,9 +71,22 @@ class Lane:
         box.create()
         self._slot = Slot.any(box, reading.owner)
         self._waiting = Waiting(box.folder("target"), reading.interval_seconds, self._may_look)
-        self._left = sorted(self._slot.names(), key=lambda name: rank(name, lambda: self._modified(name)), reverse=True)
-        self._taken = set(self._left)
-        for slot in Slot.abandoned(box, reading.owner):
+        try:
+            self._left = self._names()
+            self._taken = set(self._left)
+            self._give_back()
+        except OSError:
+            # Nobody could: a lane that is not made is not closed.
+            self._slot.close()
+            raise
+
+    def _names(self) -> list[str]:
+        """Of the files that a process of this slot has left, the next one at the end."""
+        return sorted(self._slot.names(), key=lambda name: rank(name, lambda: self._modified(name)), reverse=True)
+
+    def _give_back(self) -> None:
+        """What processes have left that nobody follows."""
+        for slot in Slot.abandoned(self._box, self._reading.owner):
             try:
                 slot.give_back(slot.names())
             finally:
