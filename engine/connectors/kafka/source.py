@@ -140,7 +140,10 @@ class KafkaSource:
         if self._fault:
             raise self._fault
         if first is not None:
-            self._read.extend(filter(self._is_record, (first, *consumer.consume(_BATCH - 1, 0))))
+            # Before more is asked for: if its partition goes to another worker in that moment, it goes from here too.
+            self._read.extend(filter(self._is_record, [first]))
+            others = consumer.consume(_BATCH - 1, 0)
+            self._read.extend(filter(self._is_record, others))
         if self._fault:
             raise self._fault
 
@@ -189,7 +192,10 @@ class KafkaSource:
             self._journal.commit()
         elif positions:
             # Nothing of it went into the journal: its policy was to skip it.
-            consumer.commit(offsets=positions, asynchronous=False)
+            try:
+                consumer.commit(offsets=positions, asynchronous=False)
+            except KafkaException as error:
+                raise self._translated(error.args[0], positions[0].topic) from error
         self._next.clear()
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
@@ -200,8 +206,8 @@ class KafkaSource:
             return
         try:
             self._commit(self._next)
-        except (JournalError, HardFailureError, KafkaException) as error:
-            self._fault = error if not isinstance(error, KafkaException) else self._translated(error.args[0], "group")
+        except (JournalError, HardFailureError, NotConnectedError) as error:
+            self._fault = error
 
     def _on_lost(self, _: Consumer, places: list[TopicPartition]) -> None:
         self._fault = NotConnectedError(
