@@ -1,35 +1,39 @@
 """The Kafka topic that a sink reads: records in, and how far the other side has confirmed them.
 
 Workers of a sink are a consumer group, so each partition has one reader, and a standby takes over by Kafka's own rules.
-An offset is committed only when everything before it has been dealt with.
+An offset is committed only when everything before it has been dealt with, and with it what is done behind it
+(`offsets`).
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member, sink_group
+from engine.connectors.offsets import Position, Positions
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
 from engine.message import Record
 from routes.immutable import immutable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
 
     from confluent_kafka import Message as KafkaMessage
 
     from routes.model import Config, SinkConfig
 
-__all__ = ["Egress", "Positions", "Taken"]
+__all__ = ["Egress", "Taken"]
 
 _BRIEFLY_SECONDS = 0.5
 _ASK_SECONDS = 5.0
 _ANSWER_SECONDS = 1.0
+_COMMITTING_SECONDS = 60.0
+_log = structlog.get_logger(__name__)
 _REFUSED = {
     **REFUSED,
     KafkaError.UNKNOWN_TOPIC_OR_PART: "there is no such topic; start the bridge again, which makes it",
@@ -47,42 +51,11 @@ class Taken:
     """When it was written, milliseconds since 1970."""
 
 
-class Positions:
-    """What was taken and is not dealt with yet, by partition. Things may end in any order; offsets follow in theirs."""
-
-    def __init__(self) -> None:
-        self._taken: defaultdict[int, deque[int]] = defaultdict(deque)
-        self._done: defaultdict[int, set[int]] = defaultdict(set)
-        self._next: dict[int, int] = {}
-
-    def take(self, partition: int, offset: int) -> None:
-        """A record was taken; those of a partition come in the order of their offsets."""
-        self._taken[partition].append(offset)
-
-    def done(self, partition: int, offset: int) -> None:
-        """It was dealt with. One of a partition that was forgotten meanwhile does not count."""
-        taken, done = self._taken[partition], self._done[partition]
-        if not taken or offset < taken[0]:
-            return
-        done.add(offset)
-        while taken and taken[0] in done:
-            done.remove(taken[0])
-            self._next[partition] = taken.popleft() + 1
-
-    def advanced(self) -> dict[int, int]:
-        """The offsets that moved since the last call: where the next reader would begin, by partition."""
-        moved, self._next = self._next, {}
-        return moved
-
-    def forget(self, partitions: Collection[int]) -> None:
-        """They belong to somebody else now."""
-        for partition in partitions:
-            for each in (self._taken, self._done, self._next):
-                each.pop(partition, None)
-
-
 class Egress:
-    """A reader of one sink's topic. For one thread; `released` is called inside `take` and `rest`."""
+    """A reader of one sink's topic. For one thread; `released` is called inside `take` and `rest`.
+
+    Every record that `take` gives is told to `done` in the end.
+    """
 
     def __init__(
         self, config: Config, sink: SinkConfig, settle_seconds: float, released: Callable[[Collection[int]], None]
@@ -102,10 +75,17 @@ class Egress:
         self._rests = False
         self._took_at = 0.0
         self._early: list[Taken] = []
+        self._positions = Positions()
+        self._committing_since: float | None = None
+        self._texts = True
+        """Whether Kafka takes a text with each offset."""
+        self._revoked: set[int] = set()
+        """Partitions that went away during the last `take`."""
         # Kafka counts from a reader's last heart-beat.
         session_ms = max(SESSION_MS, int(settle_seconds * 1000) + HEARTBEAT_MS)
         settings = librdkafka(config, "consumer") | {
             "auto.offset.reset": "earliest",
+            "on_commit": self._on_commit,
             **member(sink_group(config, sink.name), self._on_error, session_ms),
         }
         self._consumer = Consumer(settings)
@@ -133,7 +113,10 @@ class Egress:
         if first is None:
             return []
         # Asked for one alone, it gives it at once; asked for many, it would wait for all of them.
-        messages = [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
+        self._revoked.clear()
+        others = self._consumer.consume(most - 1, 0) if most > 1 else []
+        # Its partition may go to another reader in that moment: Kafka's client drops only what it still has itself.
+        messages = others if first.partition() in self._revoked else [first, *others]
         taken = [each for message in messages if (each := self._taken(message)) is not None]
         if taken:
             self._down_since = None
@@ -147,26 +130,45 @@ class Egress:
         self._rest(rests=True)
         message = self._consumer.poll(timeout_seconds)
         self._check()
-        if message is not None and (taken := self._taken(message)) is not None:
+        if message is not None and message.error() is None:
             # From a partition that was assigned only now. It rests like the others, so that `take` resumes them all.
-            self._early.append(taken)
             self._consumer.pause(self._consumer.assignment())
+        if message is not None and (taken := self._taken(message)) is not None:
+            self._early.append(taken)
 
-    def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
-        """Where the next reader of each partition would begin. What does not get through is repeated with later ones.
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing should be taken before something is done, for what is done would be forgotten."""
+        return self._positions.is_full
+
+    def done(self, taken: Taken) -> None:
+        """A record was dealt with."""
+        self._positions.done(taken.partition, taken.offset)
+
+    def commit(self, *, wait: bool = False) -> None:
+        """Tells Kafka where the next reader of each partition would begin. What does not get through is told again.
 
         With `wait` it returns when Kafka has it, or will not take it now.
         """
-        if not positions:
+        since = self._committing_since
+        if since is not None and not wait and time.monotonic() - since < _COMMITTING_SECONDS:
             return
-        offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in positions.items()]
+        if since is not None:
+            self._positions.again()
+        offsets = [
+            TopicPartition(self._topic, partition, position.offset, position.text if self._texts else "")
+            for partition, position in self._positions.moved().items()
+        ]
+        if not offsets:
+            return
         try:
             if wait:
-                self._consumer.commit(offsets=offsets, asynchronous=False)
+                self._on_commit(None, self._consumer.commit(offsets=offsets, asynchronous=False))
             else:
                 self._consumer.commit(offsets=offsets, asynchronous=True)
+                self._committing_since = time.monotonic()
         except KafkaException as error:
-            self._on_error(error.args[0])
+            self._on_commit(error.args[0], offsets)
 
     def lag(self) -> dict[int, int]:
         """Records behind the last one taken, by partition, as far as Kafka has told."""
@@ -188,9 +190,27 @@ class Egress:
         headers: Any = message.headers() or ()
         partition: Any = message.partition()
         offset: Any = message.offset()
+        if not self._positions.knows(partition):
+            self._positions.recall(partition, self._committed(partition))
+        if not self._positions.take(partition, offset):
+            return None
         return Taken(
             partition, offset, Record(message.key(), message.value(), tuple(headers)), max(message.timestamp()[1], 0)
         )
+
+    def _committed(self, partition: int) -> Position:
+        """What the last reader of a partition has committed; waits for Kafka for as long as it may be away."""
+        place = TopicPartition(self._topic, partition)
+        while True:
+            try:
+                (found,) = self._consumer.committed([place], timeout=_ASK_SECONDS)
+                if found.error is None:
+                    return Position(max(found.offset, 0), found.metadata or "")
+                self._on_error(found.error)
+            except KafkaException as error:
+                self._on_error(error.args[0])
+            self._down_since = self._down_since or time.monotonic()
+            self._check()
 
     def _rest(self, *, rests: bool) -> None:
         if rests is not self._rests:
@@ -200,10 +220,28 @@ class Egress:
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
         partitions = {place.partition for place in places}
+        self._revoked |= partitions
         self._early = [taken for taken in self._early if taken.partition not in partitions]
         self._released(partitions)
+        self._positions.forget(partitions)
         # What is assigned next is not paused.
         self._rests = False
+
+    def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        """How a commit has ended: as a whole, or for each partition."""
+        self._committing_since = None
+        errors = [found for found in (error, *(place.error for place in places)) if found is not None]
+        if not errors:
+            return
+        if any(each.code() == KafkaError.OFFSET_METADATA_TOO_LARGE for each in errors):
+            self._texts = False
+            _log.warning(
+                "Kafka does not take which messages are delivered behind one that waits; they come again after a "
+                "restart. Its offset.metadata.max.bytes should be 4096 or more",
+                topic=self._topic,
+            )
+        self._positions.again()
+        self._on_error(errors[0])
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in _REFUSED:

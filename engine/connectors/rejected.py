@@ -21,6 +21,8 @@ UNREADABLE = "unreadable"
 """That of a message whose wire format has a fault in it."""
 
 _KEPT_BYTES = 64 * 1024
+_FRAMING_BYTES = 4096
+"""More than Kafka adds to a record with its own framing."""
 _REFUSED = "refused"
 
 
@@ -35,14 +37,26 @@ def unjournaled(message: Message, reason: str, why: str, size: int | None, confi
     if size is not None or len(message.body) > _KEPT_BYTES:
         own["jmsbridge.truncated"] = str(size or len(message.body))
     key = record.key if len(record.key or b"") <= _KEPT_BYTES else None
-    return replace(record, key=key, headers=(*_fitting(record.headers), *_encoded(own)))
+    return replace(record, key=key, headers=(*_fitting(record.headers, _KEPT_BYTES), *_encoded(own)))
 
 
-def dead_letter(record: Record, why: str, route: str, sink: str) -> Record:
-    """Of a routed record that a sink cannot give away. It can be replayed: the message is as the journal had it."""
+def dead_letter(record: Record, why: str, route: str, sink: str, limit: int | None = None) -> Record:
+    """Of a routed record that a sink cannot give away. It can be replayed: the message is as the journal had it.
+
+    Of one that exceeds `limit`, the dead-letter topic's own in bytes, it is the beginning, as the router cuts it.
+    """
     kept = tuple((name, value) for name, value in record.headers if name not in (DESTINATION, ROUTE))
     own = _errors(f"sink {sink}", _REFUSED, why) | {ROUTE: route}
-    return replace(record, headers=(*kept, *_encoded(own)))
+    letter = replace(record, headers=(*kept, *_encoded(own)))
+    if limit is None or letter.size + _FRAMING_BYTES <= limit:
+        return letter
+    room = min(_KEPT_BYTES, limit // 4)
+    own["jmsbridge.truncated"] = str(record.size)
+    value = None if record.value is None else record.value[:room]
+    key = record.key if len(record.key or b"") <= room else None
+    ours = tuple(header for header in kept if header[0].startswith("jmsbridge.") and header[0] != SIZE)
+    theirs = _fitting(tuple(header for header in kept if header not in ours), room)
+    return replace(record, key=key, value=value, headers=(*theirs, *ours, *_encoded(own)))
 
 
 def _errors(stage: str, reason: str, why: str) -> dict[str, str]:
@@ -60,9 +74,8 @@ def _encoded(texts: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
     return tuple((name, text.encode("utf-8", "replace")) for name, text in texts.items())
 
 
-def _fitting(headers: tuple[tuple[str, bytes | None], ...]) -> tuple[tuple[str, bytes | None], ...]:
-    """The headers up to the first that does not fit any more; the standard fields come first."""
-    room = _KEPT_BYTES
+def _fitting(headers: tuple[tuple[str, bytes | None], ...], room: int) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers up to the first that does not fit into that many bytes; the standard fields come first."""
     kept: list[tuple[str, bytes | None]] = []
     for name, value in headers:
         # The size of what is left would be mistaken for that of the message.

@@ -17,17 +17,18 @@ import structlog
 from engine.connectors import SINKS
 from engine.connectors.back_off import BackOff
 from engine.connectors.base import Holding, NotConnectedError, Outgoing
-from engine.connectors.egress import Egress, Positions, Taken
+from engine.connectors.egress import Egress, Taken
 from engine.connectors.listener import Listener
 from engine.connectors.rejected import dead_letter
 from engine.connectors.replies import Requests
 from engine.connectors.spans import SinkSpans
 from engine.errors import HardFailureError, SoftFailureError
-from engine.journal import Journal
+from engine.journal import Journal, JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics
 from engine.telemetry.status import State, Voices, sink_component
+from engine.topics import limits
 from routes.immutable import immutable
 from routes.model import Policy
 
@@ -84,6 +85,10 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
         loop.run(stop, listener)
 
 
+class _RebalancedError(Exception):
+    """What was sent is partly another reader's now; only the end of the connection takes it back."""
+
+
 @immutable
 class _UnderWay:
     """A message that is not confirmed yet."""
@@ -114,15 +119,18 @@ class SinkLoop:
         self._spans = spans
         self._policies = {route.name: route.on_soft_failure for route in config.routes}
         self._egress = Egress(config, own, sink.settle_seconds, self._release)
-        self._positions = Positions()
         self._under_way: dict[int, _UnderWay] = {}
         self._bytes = 0
         self._number = 0
         self._connections = 0
         self._is_connected = False
+        self._is_rebalanced = False
+        """Whether something was sent on this connection that is another reader's now."""
         self._settled_at = 0.0
         self._back_off = BackOff()
         self._letters: Journal | None = None
+        self._letter_limit: int | None = None
+        """Of the dead-letter topic, in bytes, where that is known."""
         self._failure: Exception | None = None
         self._committed_at = 0.0
         self._figures_at = 0.0
@@ -133,6 +141,8 @@ class SinkLoop:
             while not stop.is_set():
                 try:
                     self._session(stop, listener)
+                except _RebalancedError:
+                    _log.info("connects anew, since partitions go to another reader", where=self._sink.address)
                 except NotConnectedError as error:
                     self._back_off.check(self._sink.address, error, self._config.router.outage_timeout_seconds)
                     self._wait(error, stop, listener)
@@ -146,13 +156,14 @@ class SinkLoop:
         try:
             self._sink.connect()
             self._connected()
+            self._is_rebalanced = False
             self._send([each.outgoing for each in self._under_way.values()])
             while not stop.is_set():
                 self._step()
                 listener.check()
             self._status.state(State.STOPPING, f"waiting for {self._sink.address}")
             self._settle(_SETTLE_SECONDS)
-            self._commit(wait=True)
+            self._egress.commit(wait=True)
         except NotConnectedError:
             self._settled_at = time.monotonic() + self._sink.settle_seconds
             raise
@@ -163,26 +174,30 @@ class SinkLoop:
 
     def _step(self) -> None:
         room = min(self._sink.most_under_way - len(self._under_way), _BATCH)
-        if self._bytes >= _MOST_BYTES_UNDER_WAY:
+        if self._bytes >= _MOST_BYTES_UNDER_WAY or self._egress.is_full:
             room = 0
         if room > 0:
             taken = self._egress.take(room, _SOON_SECONDS if self._under_way else _IDLE_SECONDS)
-            self._send([outgoing for each in taken if (outgoing := self._take(each)) is not None])
+            outgoing = [outgoing for each in taken if (outgoing := self._take(each)) is not None]
         else:
             self._egress.rest(0)
+            outgoing = []
+        if self._is_rebalanced:
+            raise _RebalancedError
+        self._send(outgoing)
         self._note(self._sink.outcomes(0 if room > 0 else _FULL_SECONDS))
         self._look_after()
 
     def _take(self, taken: Taken) -> Outgoing | None:
         """What is to be sent of a record; None for one that says no destination, which no router wrote."""
-        self._positions.take(taken.partition, taken.offset)
         address, position = _last(taken.record, DESTINATION), _last(taken.record, POSITION)
         if address is None or position is None:
             self._refuse(taken, "the record says no destination; something else wrote it")
             return None
         message, reply_to = self._requests.outgoing(Message.from_record(taken.record))
         self._number += 1
-        identity = f"{self._config.bridge_id}/{position}"
+        # With the time, since a journal that was made anew has the same positions again.
+        identity = f"{self._config.bridge_id}/{position}@{taken.timestamp_ms}"
         outgoing = Outgoing(self._number, message, address, identity, reply_to, taken.timestamp_ms)
         if self._spans is not None:
             outgoing = self._spans.begin(outgoing, taken.record)
@@ -205,7 +220,7 @@ class SinkLoop:
             self._bytes -= len(found.outgoing.message.body)
             if outcome.refusal is None:
                 delivered += 1
-                self._positions.done(found.taken.partition, found.taken.offset)
+                self._egress.done(found.taken)
             else:
                 self._refuse(found.taken, outcome.refusal)
         if delivered:
@@ -228,16 +243,17 @@ class SinkLoop:
         _log.warning("not sent", message=who, route=route, sink=self._own.name, address=address, why=why, policy=policy)
         topic = self._config.routing.dead_letter_topic
         if policy is Policy.SKIP or topic is None:
-            self._positions.done(taken.partition, taken.offset)
+            self._egress.done(taken)
             return
         if self._letters is None:
             self._letters = Journal(self._config)
-        letter = dead_letter(taken.record, why, route, self._own.name)
+            self._letter_limit = limits(self._config).get(topic)
+        letter = dead_letter(taken.record, why, route, self._own.name, self._letter_limit)
         self._letters.write(topic, letter, lambda error: self._lettered(taken, error))
 
     def _lettered(self, taken: Taken, error: Exception | None) -> None:
         if error is None:
-            self._positions.done(taken.partition, taken.offset)
+            self._egress.done(taken)
         else:
             self._failure = error
 
@@ -245,12 +261,15 @@ class SinkLoop:
         """What is done now and then: dead letters, commits, figures, and how Kafka is."""
         if self._letters:
             self._letters.poll()
+        if isinstance(self._failure, JournalError):
+            # It may pass: after a restart the message is read again.
+            raise self._failure
         if self._failure:
             raise HardFailureError(f"a dead letter of sink '{self._own.name}' was not written: {self._failure}")
         now = time.monotonic()
         if now - self._committed_at >= _COMMIT_SECONDS:
             self._committed_at = now
-            self._commit()
+            self._egress.commit()
         if now - self._figures_at >= _FIGURES_SECONDS:
             self._figures_at = now
             self._metrics.lag(sum(self._egress.lag().values()) + len(self._under_way))
@@ -259,9 +278,6 @@ class SinkLoop:
             self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
         elif self._is_connected:
             self._status.state(State.READY, self._sink.address)
-
-    def _commit(self, *, wait: bool = False) -> None:
-        self._egress.commit(self._positions.advanced(), wait=wait)
 
     def _settle(self, seconds: float) -> None:
         """Waits until nothing is under way any more, or for so long; what nobody has asked for is not waited for."""
@@ -282,8 +298,7 @@ class SinkLoop:
                     self._settle(_RELEASE_SECONDS)
             except NotConnectedError:
                 self._settled_at = time.monotonic() + self._sink.settle_seconds
-        self._commit(wait=True)
-        self._positions.forget(partitions)
+        self._egress.commit(wait=True)
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
         if left:
             time.sleep(max(self._settled_at - time.monotonic(), 0))
@@ -291,6 +306,7 @@ class SinkLoop:
             self._spans.forget(left)
         for number in left:
             self._bytes -= len(self._under_way.pop(number).outgoing.message.body)
+        self._is_rebalanced |= bool(left)
 
     def _connected(self) -> None:
         self._connections += 1
@@ -316,7 +332,7 @@ class SinkLoop:
         self._requests.count_timeouts()
         if self._letters:
             self._letters.poll()
-        self._commit()
+        self._egress.commit()
 
 
 def _last(record: Record, name: str) -> str | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.connectors.rejected import TOO_LARGE, dead_letter, unjournaled
 from engine.message import DESTINATION, ORIGIN, POSITION, REPLAYS, ROUTE, Message, Record
+from engine.message import SIZE as SIZE_HEADER
 from routes import config as configuration
 from routes.model import Config
 from routes.properties import Property
@@ -63,3 +64,22 @@ def test_that_of_a_sink_keeps_the_message_as_the_journal_had_it_and_says_why_and
     assert letter.header(ROUTE) == "orders"
     assert letter.header("__connect.errors.stage") == "sink artemis"
     assert letter.header("__connect.errors.exception.message") == "it has no such address"
+
+
+def test_that_of_a_sink_is_cut_to_what_its_topic_takes() -> None:
+    headers = tuple((f"jms.p{number}", b"v" * 1000) for number in range(300))
+    ours = ((SIZE_HEADER, b"500000"), (ORIGIN, b"b1"), (POSITION, b"journal:0:7"), (ROUTE, b"orders"))
+    record = Record(b"k", b"x" * 200_000, (*headers, *ours))
+
+    letter = dead_letter(record, "too large", "orders", "nats", limit=100_000)
+
+    assert letter.size < 96_000
+    assert letter.key == b"k"
+    assert letter.value == b"x" * 25_000
+    assert letter.headers[0] == headers[0]
+    assert letter.header(POSITION) == "journal:0:7"
+    assert letter.header(ORIGIN) == "b1"
+    assert letter.header(SIZE_HEADER) is None
+    assert letter.header("jmsbridge.truncated") == str(record.size)
+    assert letter.header("jmsbridge.reason") == "refused"
+    assert dead_letter(record, "x", "orders", "nats", limit=1_000_000).value == record.value
