@@ -32,6 +32,8 @@ _CONSUMER = {
     # Few enough to be in the processor's cache still when they are routed, which takes a tenth less CPU.
     "kafka.max.poll.records": "200",
 }
+_LONGER_SECONDS = 60.0
+_MOST_MS = 2**31 - 1
 _PRODUCER = {"kafka.batch.size": str(256 * 1024)}
 _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"kafka.linger.ms": "100"}}
 # A batch of the whole of a long backlog would have to be compared with the outputs as a whole after a crash, shorter
@@ -96,6 +98,9 @@ class Pipes:
         return {**_CONSUMER, **spark_options(self.config, "consumer"), **fixed}
 
     def _sink(self) -> Mapping[str, str]:
-        options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
+        # A record that is given up ends the process (`jmsbridge.Sends`); a Kafka that is gone ends it sooner, in order.
+        patience = min(round((self.config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000), _MOST_MS)
+        preferred = {**_PRODUCER, **_LINGER[self.config.router.mode], "kafka.delivery.timeout.ms": str(patience)}
+        options = {**preferred, **spark_options(self.config, "producer")}
         theirs = options.get(_INTERCEPTORS)
         return {**options, _INTERCEPTORS: f"{theirs},{INTERCEPTOR}" if theirs else INTERCEPTOR}

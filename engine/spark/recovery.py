@@ -55,8 +55,8 @@ _MARGIN_MS = 60_000
 """How far the clocks of this machine and of Kafka may be apart."""
 _STILL_SECONDS, _STILL_TIMES = 0.25, 3
 _STILL_AT_MOST_SECONDS = 5.0
-_UNDER_WAY_AT_MOST_SECONDS = 180.0
-"""Longer than Kafka's producers try, by default."""
+_LONGER_SECONDS = 120.0
+"""Than Kafka may be away: producers try for less, see `pipes`."""
 
 _log = structlog.get_logger(__name__)
 
@@ -216,7 +216,7 @@ class Recovery:
 
     def _nothing_under_way(self) -> None:
         """Waits until what this process sent before has arrived or failed; the producers give up by themselves."""
-        deadline = time.monotonic() + _UNDER_WAY_AT_MOST_SECONDS
+        deadline = time.monotonic() + self.config.router.outage_timeout_seconds + _LONGER_SECONDS
         while self.tally.under_way() or running_tasks(self.pipes.spark):
             if time.monotonic() > deadline:
                 msg = "records of the last query are still on their way"

@@ -54,13 +54,22 @@ class Run:
         self._notebook = notebook
         self._noted = -1
         self._noted_at = 0.0
+        self._acknowledged = 0
+        self._acknowledged_at = time.monotonic()
 
     def measure(self) -> Reading:
         """Publishes the figures of this moment."""
         reading = self._tally.read()
         self._meter.update(reading)
         self._meter.lag(self._sampler.lag(self._next(reading), reading.times_ms))
+        if reading.acknowledged != self._acknowledged or not self._tally.under_way():
+            self._acknowledged, self._acknowledged_at = reading.acknowledged, time.monotonic()
         return reading
+
+    @property
+    def unanswered_seconds(self) -> float:
+        """For how long Kafka has confirmed nothing of what was sent, as of the last `measure`."""
+        return time.monotonic() - self._acknowledged_at
 
     def check(self, reading: Reading) -> None:
         """Raises why the query cannot go on, if so."""

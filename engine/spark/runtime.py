@@ -52,6 +52,8 @@ __all__ = ["Revisions", "run_router"]
 _READ_SECONDS = 1.0
 _SILENCE_SECONDS = 8.0
 """Without an answer from Kafka for so long, the router says that it is degraded."""
+_UNANSWERED_SECONDS = 10.0
+"""The same for a confirmation of what it has sent."""
 _HEALTHY_SECONDS = 15.0
 """A query that has run for so long has put an outage behind it."""
 _LEASE_SECONDS = 30.0
@@ -201,7 +203,7 @@ class _Router:
                 run.note()
                 vitals.measure(generation.commits())
                 self._check(sampler)
-                self._tell(sampler, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
+                self._tell(sampler, run, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
                 if self._renew():
                     # Messages go on coming in: what is in the journal is routed by the new routes.
                     run.stop(drain=False)
@@ -227,13 +229,18 @@ class _Router:
             msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
             raise RuntimeError(msg)
 
-    def _tell(self, sampler: LagSampler, *, settled: bool) -> None:
+    def _tell(self, sampler: LagSampler, run: Run, *, settled: bool) -> None:
         """Reports how the router is, from what Kafka answered last; `settled`: the query has run for a while."""
         up = time.monotonic() - sampler.contact < _SILENCE_SECONDS
         self._metrics.connection(up)
         if not up:
             self._outage.check(sampler.complaint)
             self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
+            return
+        if run.unanswered_seconds > _UNANSWERED_SECONDS:
+            complaint = KafkaUnavailableError("it does not confirm what the router has sent")
+            self._outage.check(complaint)
+            self._status.state(State.DEGRADED, f"Kafka at {self._config.bootstrap_servers}: {complaint}")
             return
         if settled:
             self._outage.over()

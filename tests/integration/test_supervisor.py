@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,12 +111,23 @@ def test_an_embedded_kafka_that_dies_comes_back_and_messages_go_on(bridge: Bridg
     assert "Traceback" not in bridge.output
 
 
+def take_port(host: str, port: int) -> socket.socket:
+    """The port of a process that has just been killed, whose threads may take a moment to end."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            return socket.create_server((host, port))
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_an_embedded_broker_that_cannot_start_again_for_a_while_is_tried_again(bridge: Bridge) -> None:
     (jvm,) = [pid for pid in descendants(part(bridge, "kafka")) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
     host, port = bridge.bootstrap.split(":")
     os.kill(jvm, signal.SIGKILL)
     wait(lambda: gone(jvm))
-    with socket.create_server((host, int(port))):
+    with take_port(host, int(port)):
         wait(lambda: f"why='port {port} is in use by" in bridge.output, lambda: bridge.output)
     bridge.wait_ready()
     bridge.send(range(4000, 4010))

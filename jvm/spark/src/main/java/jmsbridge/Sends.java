@@ -8,6 +8,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.clients.producer.ProducerInterceptor;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.errors.TimeoutException;
 
 /**
  * Knows what the Kafka sink has handed to its producers and what became of it.
@@ -17,9 +18,12 @@ import org.apache.kafka.clients.producer.RecordMetadata;
  * sees both at once. State is static for the reason given at {@link Tally}.
  *
  * <p>It is also the last one to look at the clock. A process that stood still and goes on, when another router does its
- * work by then, hands nothing more to a producer.
+ * work by then, hands nothing more to a producer. One whose producer gives a record up ends at once.
  */
 public final class Sends implements ProducerInterceptor<byte[], byte[]> {
+  /** As {@code KafkaProducer.NETWORK_THREAD_PREFIX}, which needs more to compile against than this constant. */
+  private static final String PRODUCERS_OWN_THREAD = "kafka-producer-network-thread";
+
   private static final LongAdder SENT = new LongAdder();
   private static final LongAdder ACKNOWLEDGED = new LongAdder();
   private static final LongAdder FAILED = new LongAdder();
@@ -65,7 +69,25 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
       String topic = metadata == null ? "" : metadata.topic();
       FAILURE.compareAndSet(null, topic + "\n" + failure.getClass().getName() + "\n" + failure.getMessage());
       FAILED.increment();
+      if (failure instanceof TimeoutException && isProducersOwnThread()) {
+        giveUp(topic, failure);
+      }
     }
+  }
+
+  /** Whether a record was in a producer's keeping; one that a producer never took fails in its sender's thread. */
+  private static boolean isProducersOwnThread() {
+    return Thread.currentThread().getName().startsWith(PRODUCERS_OWN_THREAD);
+  }
+
+  /**
+   * Ends the process. The producer has given up a record, and sends those behind it as soon as Kafka takes them again:
+   * messages of one key would change places. Who starts the router again finds out what has arrived.
+   */
+  private static void giveUp(String topic, Exception failure) {
+    System.err.println("Kafka has not taken a record for topic " + topic + ": " + failure.getMessage()
+        + ". This process ends, so that nothing overtakes it");
+    Runtime.getRuntime().halt(1);
   }
 
   @Override
