@@ -148,6 +148,12 @@ def test_every_alert_has_a_run_book(name: str) -> None:
     assert f"\n## {name}\n" in text
 
 
+def test_no_run_book_takes_or_sends_messages_to_see_whether_a_broker_answers() -> None:
+    commands = set(re.findall(r"`jms-bridge (\w+)", (ROOT / "docs/runbooks.md").read_text()))
+    assert "doctor" in commands
+    assert not commands & {"receive", "send", "request"}
+
+
 def test_every_alert_has_its_cases() -> None:
     assert FIRES.keys() == ALERTS.keys()
 
