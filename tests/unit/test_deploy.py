@@ -42,9 +42,14 @@ def config(monkeypatch: pytest.MonkeyPatch) -> configuration.Config:
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> configuration.Config:
+def steps() -> str:
+    """What a user is told to do."""
+    return (ROOT / "docs/deployment.md").read_text()
+
+
+@pytest.fixture
+def installed(tmp_path: Path, steps: str) -> configuration.Config:
     """That of the file which the steps for systemd and Docker make."""
-    steps = (ROOT / "docs/deployment.md").read_text()
     assert "cat deploy/folders.properties >> /etc/jms-bridge/jms-bridge.properties\n" in steps
     assert "cat jms-bridge.properties deploy/folders.properties > docker.properties\n" in steps
     file = tmp_path / "jms-bridge.properties"
@@ -84,6 +89,15 @@ def test_a_pod_runs_a_part_that_there_is(name: str, config: configuration.Config
 def test_all_pods_together_are_a_whole_bridge(config: configuration.Config) -> None:
     found = {part.name for name in WORKLOADS for part in parts(config, container(name)["args"][-1])}
     assert found == {part.name for part in parts(config, None)}
+
+
+def test_the_steps_make_what_the_pods_ask_for(steps: str) -> None:
+    namespace = KUSTOMIZATION["namespace"]
+    (secret,) = {ref["secretRef"]["name"] for name in WORKLOADS for ref in container(name)["envFrom"]}
+    made, then, _ = steps.partition("$ kubectl apply -k deploy/kubernetes\n")
+    assert f"$ kubectl create namespace {namespace}\n" in made
+    assert f"$ kubectl create secret generic {secret} --namespace {namespace} " in made
+    assert then
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -156,6 +170,12 @@ def unit() -> str:
 def test_the_service_writes_into_its_state_directory(installed: configuration.Config) -> None:
     (state,) = re.findall(r"^StateDirectory=(\S+)$", unit(), re.MULTILINE)
     assert all(folder.is_relative_to(f"/var/lib/{state}") for folder in written(installed))
+
+
+def test_the_steps_make_the_user_of_the_service(steps: str) -> None:
+    (user,) = re.findall(r"^User=(\S+)$", unit(), re.MULTILINE)
+    (home,) = re.findall(r"^WorkingDirectory=(\S+)$", unit(), re.MULTILINE)
+    assert re.search(rf"^# useradd --system --user-group --home-dir {home} .* {user}$", steps, re.MULTILINE)
 
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
