@@ -154,6 +154,12 @@ def test_no_run_book_takes_or_sends_messages_to_see_whether_a_broker_answers() -
     assert not commands & {"receive", "send", "request"}
 
 
+def test_what_the_router_stands_at_is_found_as_soon_as_the_alert_fires() -> None:
+    (minutes,) = re.findall(r"find-hanging [^`]*--max-transaction-timeout (\d+)`", (ROOT / "docs/runbooks.md").read_text())
+    seconds = int(re.findall(r"> (\d+)$", ALERTS["JmsBridgeRouterStands"]["expr"])[0])
+    assert int(minutes) * 60 < seconds
+
+
 def test_every_alert_has_its_cases() -> None:
     assert FIRES.keys() == ALERTS.keys()
 
