@@ -25,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.")] = DEFAULT_CONFIG,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.", readable=False)
+    ] = DEFAULT_CONFIG,
     json_output: Json = False,
 ) -> None:
     """Write a properties file with an example of everything, which runs as it is, and tests of its routes beside it."""

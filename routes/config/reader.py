@@ -206,7 +206,8 @@ def _unreadable(path: Path, error: OSError) -> Fault:
     if isinstance(error, IsADirectoryError):
         return Fault("this is a directory, not a properties file", "name the file itself", str(path))
     reason = (error.strerror or str(error)).lower()
-    return Fault(f"the file cannot be read: {reason}", "check its permissions", str(path))
+    hint = "give the user who runs jms-bridge the right to read it" if isinstance(error, PermissionError) else ""
+    return Fault(f"the file cannot be read: {reason}", hint, str(path))
 
 
 def _not_utf8(file: str, before: str) -> Fault:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 from engine.cli import app, main
 from engine.errors import HardFailureError
@@ -151,6 +154,28 @@ def test_every_command_refuses_a_configuration_that_is_not_there(
     assert (code, out) == (2, "")
     assert str(missing) in err
     assert "Traceback" not in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
+@pytest.mark.parametrize("command", [("validate", "-c"), ("validate",), ("run", "-c"), ("diff", __file__)])
+def test_a_file_that_may_not_be_read_is_a_fault_of_the_file(call: Call, file: Path, command: tuple[str, ...]) -> None:
+    file.chmod(0)
+    code, out, err = call(*command, str(file))
+    assert code == 2
+    told = f"{file}: error: the file cannot be read: permission denied (give the user who runs jms-bridge the right to"
+    assert told in out + err
+
+
+def test_no_file_is_looked_at_before_who_reads_it_does() -> None:
+    options = [parameter for command in commands(typer.main.get_command(app.app)) for parameter in command.params]
+    paths = [each for each in options if "Path" in str(each.type_descriptor.annotation)]
+    assert {"config", "files", "file", "old", "new", "junit"} <= {each.name for each in paths}
+    assert not [each.name for each in paths if each.type_descriptor.parameter_info.readable]
+
+
+def commands(group: Any) -> Iterator[Any]:
+    for child in group.commands.values():
+        yield from commands(child) if hasattr(child, "commands") else [child]
 
 
 def test_secrets_are_masked_where_configuration_is_shown(call: Call, file: Path) -> None:
