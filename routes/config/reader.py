@@ -202,7 +202,7 @@ def _value_start(raw: list[tuple[str, Spot]], index: int) -> int:
 
 def _unreadable(path: Path, error: OSError) -> Fault:
     if isinstance(error, FileNotFoundError):
-        return Fault("there is no such file", "jms-bridge.properties in the project is one to start from", str(path))
+        return Fault("there is no such file", "`jms-bridge init` writes one to start from", str(path))
     if isinstance(error, IsADirectoryError):
         return Fault("this is a directory, not a properties file", "name the file itself", str(path))
     reason = (error.strerror or str(error)).lower()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -164,6 +166,23 @@ def test_a_file_that_may_not_be_read_is_a_fault_of_the_file(call: Call, file: Pa
     assert code == 2
     told = f"{file}: error: the file cannot be read: permission denied (give the user who runs jms-bridge the right to"
     assert told in out + err
+
+
+def test_no_message_points_to_a_page_that_an_installed_bridge_has_not() -> None:
+    root = Path(app.__file__).parents[2]
+    modules = [file for package in ("engine", "routes") for file in (root / package).rglob("*.py")]
+    # What makes a page may name it.
+    texts = [text for file in modules if file.name != "reference.py" for text in messages(ast.parse(file.read_text()))]
+    assert len(texts) > 5000
+    assert not [text for text in texts if re.search(r"\bdocs/|in the project", text)]
+
+
+def messages(tree: ast.Module) -> Iterator[str]:
+    """The texts in a module, without docstrings."""
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield node.value
 
 
 def test_no_file_is_looked_at_before_who_reads_it_does() -> None:
