@@ -92,6 +92,13 @@ def test_every_command_has_help_and_those_that_do_something_have_examples(call: 
         assert f"jms-bridge {command}".strip() in out.partition("Examples:")[2]
 
 
+@pytest.mark.parametrize("group", [(), ("journal",), ("dlt",), ("config",)])
+def test_without_a_command_there_is_help_and_nothing_else(call: Call, group: tuple[str, ...]) -> None:
+    code, out, err = call(*group)
+    assert (code, err) == (64, "")
+    assert "Usage: " in out
+
+
 def test_the_version_is_that_of_the_package(call: Call) -> None:
     assert call("--version") == (0, f"{metadata.version('jms-bridge')}\n", "")
 
