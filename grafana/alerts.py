@@ -16,6 +16,8 @@ RULES = Path(__file__).with_name("rules") / "jms-bridge.yml"
 _RUNBOOKS = "docs/runbooks.md"
 _LEADS = "unless on (instance) jmsbridge_leader == 0"
 """A standby is not ready, and not connected, on purpose."""
+_ONE_BRIDGE = "job, bridge"
+"""What the bridges of one `bridge.id` share; Prometheus gives them the label `bridge`, see `docs/operations.md`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,10 @@ ALERTS: tuple[Alert, ...] = (
     ),
     Alert(
         "JmsBridgeWithoutLeader",
-        "max by (job) (jmsbridge_leader) == 0",
+        f"max by ({_ONE_BRIDGE}) (jmsbridge_leader) == 0",
         "1m",
         "critical",
-        "Bridges run, but none of them leads: nothing is routed.",
+        "Bridges {{ with $labels.bridge }}of {{ . }} {{ end }}run, but none of them leads: nothing is routed.",
     ),
     Alert(
         "JmsBridgePartNotReady",

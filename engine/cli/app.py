@@ -94,7 +94,9 @@ def _run(arguments: list[str] | None) -> int:
         complain(str(error))
         return error.exit_code
     except typer.TyperException as error:
-        complain(_usage(error))
+        # Without a command, Typer has shown the help, and raises an error that says nothing.
+        if error.format_message():
+            complain(_usage(error))
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED

@@ -16,7 +16,7 @@ __all__ = ["app", "docs", "show"]
 app = typer.Typer(name="config", help="What can be configured, and what is.", no_args_is_help=True)
 
 
-@app.command(epilog=examples("jms-bridge config docs", "jms-bridge config docs > docs/configuration.md"))
+@app.command(epilog=examples("jms-bridge config docs", "jms-bridge config docs > configuration.md"))
 def docs() -> None:
     """Print the reference of all keys, in Markdown: type, default, meaning, example."""
     from routes.config import reference

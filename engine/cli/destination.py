@@ -99,6 +99,9 @@ class Place:
 def kafka_topic(destination: str) -> str | None:
     """The topic of `kafka:TOPIC`; None for any other destination. UsageError without a scheme or a name."""
     scheme, _, name = destination.partition(":")
+    if re.search("://.*@", destination):
+        msg = f"a URL with a login is no destination: expected {_expected()}; --url names a broker, --username a user"
+        raise UsageError(msg)
     if not scheme or not name:
         msg = f"{destination!r} is no destination: expected {_expected()}"
         raise UsageError(msg)
@@ -203,14 +206,20 @@ def _checked(system: System, url: str) -> dict[str, Any]:
     if system is System.DROPBOX:
         found = _DROPBOX_URL.fullmatch(url)
         if found is None:
-            msg = f"--url {url}: expected dropbox:///PATH, the folder of the dropboxes"
+            msg = f"--url{_quoted(url)}: expected dropbox:///PATH, the folder of the dropboxes"
             raise UsageError(msg)
         return {"root": Path(found[1])}
     pattern, expected = _URLS[system]
     if not re.fullmatch(rf"(?:{pattern})://[^\s/@]+:[0-9]{{1,5}}/?", url):
-        msg = f"--url {url}: expected {expected}"
+        login = f" without a login; give the user by --username, the password by the variable {_PASSWORD}"
+        msg = f"--url{_quoted(url)}: expected {expected}{login if '@' in url else ''}"
         raise UsageError(msg)
     return {"url": url}
+
+
+def _quoted(url: str) -> str:
+    """A wrong URL for its error, behind a blank; nothing where there may be a login in it."""
+    return "" if re.search("[@?]", url) else f" {url}"
 
 
 def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:

@@ -38,8 +38,8 @@ def register(app: typer.Typer) -> None:
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A properties file.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Another, or what has become of it.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A properties file.", readable=False)],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Another, or what has become of it.", readable=False)],
     json_output: Json = False,
 ) -> None:
     """Show what is different between two properties files: routes added, removed, changed and moved, and settings.

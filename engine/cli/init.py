@@ -25,23 +25,29 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.")] = DEFAULT_CONFIG,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.", readable=False)
+    ] = DEFAULT_CONFIG,
     json_output: Json = False,
 ) -> None:
-    """Write a properties file with an example of everything, which runs as it is, and tests of its routes beside it."""
+    """Write a properties file with an example of everything, which runs as it is, and tests of its routes beside it.
+
+    Tests that are there already stay as they are.
+    """
+    if file.exists():
+        msg = f"{file} is there already and stays as it is; name another file"
+        raise UsageError(msg)
     tests = file.with_name(_TESTS)
-    for path in (file, tests):
-        if path.exists():
-            msg = f"{path} is there already and stays as it is; name another file, or another folder"
-            raise UsageError(msg)
-    for path, name in ((file, DEFAULT_CONFIG.name), (tests, _TESTS)):
+    written = {file: DEFAULT_CONFIG.name} | ({} if tests.exists() else {tests: _TESTS})
+    for path, name in written.items():
         _write(path, _template(name))
     if json_output:
-        for path in (file, tests):
+        for path in written:
             typer.echo(json.dumps({"file": str(path)}))
         return
+    beside = f"and {tests} are there" if tests in written else f"is there; {tests} was, and stays as it is"
     option = "" if file == DEFAULT_CONFIG else f" -c {file}"
-    note(f"{file} and {tests} are there. Next: jms-bridge doctor{option}, jms-bridge run{option}")
+    note(f"{file} {beside}. Next: jms-bridge doctor{option}, jms-bridge run{option}")
 
 
 def _template(name: str) -> str:

@@ -48,7 +48,8 @@ _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 
 ConfigFile = Annotated[
     Path,
-    typer.Option("-c", "--config", help="The properties file.", metavar="FILE"),
+    # Whether it can be read is told by who reads it, as a fault of the file; Typer would call it a wrong argument.
+    typer.Option("-c", "--config", help="The properties file.", metavar="FILE", readable=False),
 ]
 DEFAULT_CONFIG = Path("jms-bridge.properties")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value per line, for programs.")]

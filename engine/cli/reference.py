@@ -26,13 +26,13 @@ trace; the exit code tells its kind:
 |---|---|
 | 0 | done |
 | 1 | `test` has failed; `diff`: files differ; `status`: not ready; else unforeseen, `JMS_BRIDGE_DEBUG=1` shows where |
-| 2 | the configuration has faults, or a file with tests |
-| 3 | this machine cannot run it: Java, a port in use, a missing file |
+| 2 | the configuration, or a file with tests, has faults or cannot be read |
+| 3 | this machine cannot run it: Java, a port in use, a folder that cannot be written |
 | 4 | a broker refuses: topic missing or invalid, not authorised, message too large |
 | 5 | a message failed and the policy of its route is `stop` |
 | 6 | a broker does not answer, or nothing came in time |
 | 7 | `request` was sent and got no reply |
-| 64 | the command's arguments make no sense |
+| 64 | the command's arguments make no sense, or the file of `--body-file` cannot be read |
 | 130 | interrupted |
 """
 

@@ -40,14 +40,21 @@ def register(app: typer.Typer) -> None:
 def command(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Files with tests. Default: routes.test.yaml beside the properties file."),
+        typer.Argument(
+            metavar="FILE",
+            help="Files with tests. Default: routes.test.yaml beside the properties file.",
+            readable=False,
+        ),
     ] = None,
     config: ConfigFile = DEFAULT_CONFIG,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show how the message of a failed test is routed.")
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML, which CI systems read.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the results as JUnit XML, which CI systems read.", readable=False
+        ),
     ] = None,
     json_output: Json = False,
 ) -> None:

@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
 def validate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Properties files. Default: the one of --config."),
+        typer.Argument(metavar="FILE", help="Properties files. Default: the one of --config.", readable=False),
     ] = None,
     config: ConfigFile = DEFAULT_CONFIG,
     json_output: Json = False,

@@ -141,7 +141,7 @@ def _unknown(entry: Entry, *, suggest: bool) -> Fault:
     if not entry.key:
         return entry.key_fault("there is no key before the separator", "write key=value")
     near = FIELDS.nearest(entry.key) if suggest else ""
-    hint = f"did you mean '{near}'?" if near else "docs/configuration.md lists all keys"
+    hint = f"did you mean '{near}'?" if near else "`jms-bridge config docs` lists all keys"
     if undotted := FIELDS.without_dots(entry.key):
         hint = f"a name has no dots in it: '{undotted}'"
     return entry.key_fault(f"unknown key '{entry.key}'", hint)

@@ -38,7 +38,7 @@ def something_configured(settings: Settings) -> None:
     if not settings.by_key and not settings.faults:
         message, hint = (
             "nothing is configured",
-            "bridge.id, a source and a route are the least; see docs/configuration.md",
+            "bridge.id, a source and a route are the least; `jms-bridge config docs` lists all keys",
         )
     else:
         message, hint = "no route is configured", "as in routes.orders.in.include=msg.address==orders"

@@ -251,7 +251,12 @@ FIELDS = Table(
             default_note="2m; 1s in batch mode",
             example="30s",
         ),
-        Field("router.checkpoint", PATH, "Directory that keeps the router's place.", default="var/checkpoint"),
+        Field(
+            "router.checkpoint",
+            PATH,
+            "Directory that keeps the router's place. A relative path begins at this file.",
+            default="var/checkpoint",
+        ),
         Field(
             "router.outage-timeout",
             duration("1s", "7d"),
@@ -324,6 +329,11 @@ FIELDS = Table(
         Field("embedded.stomp.port", _PORT, "Port of the embedded Artemis for STOMP.", default="61613"),
         Field("embedded.amqp.port", _PORT, "Port of the embedded Artemis for AMQP.", default="5672"),
         Field("embedded.nats.port", _PORT, "Port of the embedded NATS server.", default="4222"),
-        Field("embedded.data", PATH, "Directory of what they store.", default="var"),
+        Field(
+            "embedded.data",
+            PATH,
+            "Directory of what they store, and of every bridge's logs and locks. A relative path begins at this file.",
+            default="var",
+        ),
     )
 )

@@ -46,6 +46,6 @@ def parse_header(text: str) -> str:
     raise BadValueError(f"'{text}' is not the name of a header", hint)
 
 
-PREDICATE = Kind("predicate", "a predicate, see docs/routing-language.md", _parse_predicate)
+PREDICATE = Kind("predicate", "a predicate", _parse_predicate)
 SELECTOR = Kind("JMS selector", "a JMS selector", _parse_selector)
 KEY_HEADER = Kind("header", "the name of a header", parse_header)

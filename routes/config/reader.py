@@ -202,11 +202,12 @@ def _value_start(raw: list[tuple[str, Spot]], index: int) -> int:
 
 def _unreadable(path: Path, error: OSError) -> Fault:
     if isinstance(error, FileNotFoundError):
-        return Fault("there is no such file", "jms-bridge.properties in the project is one to start from", str(path))
+        return Fault("there is no such file", "`jms-bridge init` writes one to start from", str(path))
     if isinstance(error, IsADirectoryError):
         return Fault("this is a directory, not a properties file", "name the file itself", str(path))
     reason = (error.strerror or str(error)).lower()
-    return Fault(f"the file cannot be read: {reason}", "check its permissions", str(path))
+    hint = "give the user who runs jms-bridge the right to read it" if isinstance(error, PermissionError) else ""
+    return Fault(f"the file cannot be read: {reason}", hint, str(path))
 
 
 def _not_utf8(file: str, before: str) -> Fault:

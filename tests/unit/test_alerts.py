@@ -19,6 +19,8 @@ RULES = ROOT / "grafana/rules/jms-bridge.yml"
 ALERTS: dict[str, dict[str, Any]] = {
     rule["alert"]: rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
 }
+TARGET = {"instance", "job", "bridge"}
+"""Labels that Prometheus gives to what it scrapes."""
 HERE = 'job="jms-bridge", instance="a:8480"'
 STANDBY = 'job="jms-bridge", instance="b:8480"'
 
@@ -130,13 +132,11 @@ def test_promtool_takes_them(promtool: str) -> None:
 
 
 def test_every_metric_and_label_exists() -> None:
-    known = {
-        metric.name: {*metric.labels, "instance", "job"} for metric in METRICS if metric.kind is not Kind.HISTOGRAM
-    }
+    known = {metric.name: {*metric.labels, *TARGET} for metric in METRICS if metric.kind is not Kind.HISTOGRAM}
     for alert in ALERTS.values():
         used = set(re.findall(r"jmsbridge_\w+", alert["expr"]))
         assert used <= known.keys(), alert["alert"]
-        labels = set().union(*(known[name] for name in used)) if used else {"instance", "job"}
+        labels = set().union(*(known[name] for name in used)) if used else TARGET
         assert set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"])) <= labels, alert["alert"]
 
 
@@ -148,6 +148,20 @@ def test_every_alert_has_a_run_book(name: str) -> None:
     assert f"\n## {name}\n" in text
 
 
+def test_no_run_book_takes_or_sends_messages_to_see_whether_a_broker_answers() -> None:
+    commands = set(re.findall(r"`jms-bridge (\w+)", (ROOT / "docs/runbooks.md").read_text()))
+    assert "doctor" in commands
+    assert not commands & {"receive", "send", "request"}
+
+
+def test_what_the_router_stands_at_is_found_as_soon_as_the_alert_fires() -> None:
+    (minutes,) = re.findall(
+        r"find-hanging [^`]*--max-transaction-timeout (\d+)`", (ROOT / "docs/runbooks.md").read_text()
+    )
+    seconds = int(re.findall(r"> (\d+)$", ALERTS["JmsBridgeRouterStands"]["expr"])[0])
+    assert int(minutes) * 60 < seconds
+
+
 def test_every_alert_has_its_cases() -> None:
     assert FIRES.keys() == ALERTS.keys()
 
@@ -155,12 +169,22 @@ def test_every_alert_has_its_cases() -> None:
 @pytest.mark.parametrize("name", ALERTS)
 def test_an_alert_fires_when_it_has_to_and_not_else(name: str, promtool: str, tmp_path: Path) -> None:
     minute, bad, good = FIRES[name]
-    fires = [
-        {"interval": "1m", "input_series": series(bad), "promql_expr_test": [firing(name, minute, 1)]},
-        {"interval": "1m", "input_series": series(good), "promql_expr_test": [firing(name, at, 0) for at in range(40)]},
+    quiet = [firing(name, at, 0) for at in range(40)]
+    check(promtool, tmp_path, [(bad, [firing(name, minute, 1)]), (good, quiet)])
+
+
+def test_a_bridge_that_leads_does_not_hide_one_of_another_id(promtool: str, tmp_path: Path) -> None:
+    shared = {f'jmsbridge_leader{{{HERE}, bridge="a"}}': "0x60", f'jmsbridge_leader{{{STANDBY}, bridge="b"}}': "1x60"}
+    check(promtool, tmp_path, [(shared, [firing("JmsBridgeWithoutLeader", 3, 1)])])
+
+
+def check(promtool: str, folder: Path, cases: list[tuple[dict[str, str], list[dict[str, Any]]]]) -> None:
+    """That each set of series, with a value a minute, makes the alerts that are expected of it."""
+    tests = [
+        {"interval": "1m", "input_series": series(values), "promql_expr_test": expected} for values, expected in cases
     ]
-    file = tmp_path / "test.yml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": fires}))
+    file = folder / "test.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}))
     done = subprocess.run([promtool, "test", "rules", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -41,6 +41,22 @@ def config(monkeypatch: pytest.MonkeyPatch) -> configuration.Config:
     return configuration.load(KUBERNETES / "jms-bridge.properties")
 
 
+@pytest.fixture
+def steps() -> str:
+    """What a user is told to do."""
+    return (ROOT / "docs/deployment.md").read_text()
+
+
+@pytest.fixture
+def installed(tmp_path: Path, steps: str) -> configuration.Config:
+    """That of the file which the steps for systemd and Docker make."""
+    assert "cat deploy/folders.properties >> /etc/jms-bridge/jms-bridge.properties\n" in steps
+    assert "cat jms-bridge.properties deploy/folders.properties > docker.properties\n" in steps
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text("".join((ROOT / each).read_text() for each in (file.name, "deploy/folders.properties")))
+    return configuration.load(file)
+
+
 def container(name: str) -> dict[str, Any]:
     (found,) = MANIFESTS[name]["spec"]["template"]["spec"]["containers"]
     return dict(found)
@@ -75,6 +91,21 @@ def test_all_pods_together_are_a_whole_bridge(config: configuration.Config) -> N
     assert found == {part.name for part in parts(config, None)}
 
 
+def test_the_steps_make_what_the_pods_ask_for(steps: str) -> None:
+    namespace = KUSTOMIZATION["namespace"]
+    (secret,) = {ref["secretRef"]["name"] for name in WORKLOADS for ref in container(name)["envFrom"]}
+    made, then, _ = steps.partition("$ kubectl apply -k deploy/kubernetes\n")
+    assert f"$ kubectl create namespace {namespace}\n" in made
+    assert f"$ kubectl create secret generic {secret} --namespace {namespace} " in made
+    assert then
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_pod_writes_into_its_volume(name: str, config: configuration.Config) -> None:
+    (mount,) = [each for each in container(name)["volumeMounts"] if each["name"] == "state"]
+    assert all(folder.is_relative_to(mount["mountPath"]) for folder in written(config))
+
+
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_probes_ask_for_pages_that_there_are(name: str, config: configuration.Config) -> None:
     pages = {route.path for route in application(StatusBoard([]), CollectorRegistry()).routes}  # type: ignore[attr-defined]
@@ -105,6 +136,11 @@ def test_the_image_runs_the_installed_command_as_an_ordinary_user() -> None:
     assert last["EXPOSE"] == str(8480)
 
 
+def test_a_container_writes_into_its_volume(installed: configuration.Config) -> None:
+    last = {each["instruction"]: each["value"] for each in dockerfile().structure}
+    assert all(folder.is_relative_to(last["VOLUME"]) for folder in written(installed))
+
+
 def test_the_image_is_made_of_what_is_pinned() -> None:
     found = dockerfile()
     assert all(re.fullmatch(r"python:3\.\d+-slim-\w+", image) for image in found.parent_images)
@@ -122,17 +158,35 @@ def workloads() -> list[dict[str, Any]]:
     return [MANIFESTS[name] for name in WORKLOADS]
 
 
+def written(config: configuration.Config) -> list[Path]:
+    """The folders that a bridge writes into, as absolute paths."""
+    return [config.embedded.data, config.router.checkpoint]
+
+
+def unit() -> str:
+    return (ROOT / "deploy/systemd/jms-bridge.service").read_text()
+
+
+def test_the_service_writes_into_its_state_directory(installed: configuration.Config) -> None:
+    (state,) = re.findall(r"^StateDirectory=(\S+)$", unit(), re.MULTILINE)
+    assert all(folder.is_relative_to(f"/var/lib/{state}") for folder in written(installed))
+
+
+def test_the_steps_make_the_user_of_the_service(steps: str) -> None:
+    (user,) = re.findall(r"^User=(\S+)$", unit(), re.MULTILINE)
+    (home,) = re.findall(r"^WorkingDirectory=(\S+)$", unit(), re.MULTILINE)
+    assert re.search(rf"^# useradd --system --user-group --home-dir {home} .* {user}$", steps, re.MULTILINE)
+
+
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze") or pytest.skip("no systemd-analyze: it is in Debian's package systemd")
-    unit = tmp_path / "jms-bridge.service"
-    text = (ROOT / "deploy/systemd/jms-bridge.service").read_text()
-    unit.write_text(text.replace("/opt/jms-bridge/bin/jms-bridge", "/bin/true"))
-    done = subprocess.run([program, "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False)
+    file = tmp_path / "jms-bridge.service"
+    file.write_text(unit().replace("/opt/jms-bridge/bin/jms-bridge", "/bin/true"))
+    done = subprocess.run([program, "verify", "--man=no", str(file)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_service_is_not_started_again_where_that_does_not_help() -> None:
-    text = (ROOT / "deploy/systemd/jms-bridge.service").read_text()
     hopeless = [ConfigurationError, SetupError, HardFailureError, SoftFailureError, UsageError]
-    assert f"RestartPreventExitStatus={' '.join(str(error.exit_code) for error in hopeless)}\n" in text
-    assert "ExecReload=/bin/kill -HUP $MAINPID\n" in text
+    assert f"RestartPreventExitStatus={' '.join(str(error.exit_code) for error in hopeless)}\n" in unit()
+    assert "ExecReload=/bin/kill -HUP $MAINPID\n" in unit()

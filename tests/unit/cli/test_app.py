@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 from engine.cli import app, main
 from engine.errors import HardFailureError
@@ -87,6 +92,13 @@ def test_every_command_has_help_and_those_that_do_something_have_examples(call: 
         assert f"jms-bridge {command}".strip() in out.partition("Examples:")[2]
 
 
+@pytest.mark.parametrize("group", [(), ("journal",), ("dlt",), ("config",)])
+def test_without_a_command_there_is_help_and_nothing_else(call: Call, group: tuple[str, ...]) -> None:
+    code, out, err = call(*group)
+    assert (code, err) == (64, "")
+    assert "Usage: " in out
+
+
 def test_the_version_is_that_of_the_package(call: Call) -> None:
     assert call("--version") == (0, f"{metadata.version('jms-bridge')}\n", "")
 
@@ -151,6 +163,45 @@ def test_every_command_refuses_a_configuration_that_is_not_there(
     assert (code, out) == (2, "")
     assert str(missing) in err
     assert "Traceback" not in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
+@pytest.mark.parametrize("command", [("validate", "-c"), ("validate",), ("run", "-c"), ("diff", __file__)])
+def test_a_file_that_may_not_be_read_is_a_fault_of_the_file(call: Call, file: Path, command: tuple[str, ...]) -> None:
+    file.chmod(0)
+    code, out, err = call(*command, str(file))
+    assert code == 2
+    told = f"{file}: error: the file cannot be read: permission denied (give the user who runs jms-bridge the right to"
+    assert told in out + err
+
+
+def test_no_message_points_to_a_page_that_an_installed_bridge_has_not() -> None:
+    root = Path(app.__file__).parents[2]
+    modules = [file for package in ("engine", "routes") for file in (root / package).rglob("*.py")]
+    # What makes a page may name it.
+    texts = [text for file in modules if file.name != "reference.py" for text in messages(ast.parse(file.read_text()))]
+    assert len(texts) > 5000
+    assert not [text for text in texts if re.search(r"\bdocs/|in the project", text)]
+
+
+def messages(tree: ast.Module) -> Iterator[str]:
+    """The texts in a module, without docstrings."""
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield node.value
+
+
+def test_no_file_is_looked_at_before_who_reads_it_does() -> None:
+    options = [parameter for command in commands(typer.main.get_command(app.app)) for parameter in command.params]
+    paths = [each for each in options if "Path" in str(each.type_descriptor.annotation)]
+    assert {"config", "files", "file", "old", "new", "junit"} <= {each.name for each in paths}
+    assert not [each.name for each in paths if each.type_descriptor.parameter_info.readable]
+
+
+def commands(group: Any) -> Iterator[Any]:
+    for child in group.commands.values():
+        yield from commands(child) if hasattr(child, "commands") else [child]
 
 
 def test_secrets_are_masked_where_configuration_is_shown(call: Call, file: Path) -> None:

@@ -152,13 +152,44 @@ def test_a_given_url_is_taken_instead_of_what_is_configured(monkeypatch: pytest.
         ("queue:a", "nats://127.0.0.1:9", "stomp://HOST:PORT or stomp+ssl://HOST:PORT"),
         ("nats:a", "stomp://127.0.0.1:9", "nats://HOST:PORT or tls://HOST:PORT"),
         ("nats:a", "nats://127.0.0.1", "nats://HOST:PORT"),
-        ("nats:a", "nats://me@127.0.0.1:9", "nats://HOST:PORT"),
     ],
 )
 def test_a_given_url_fits_the_destination(destination: str, url: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         place_of(config(), destination, url, None, to_send=True)
     assert str(caught.value).startswith(f"--url {url}: expected {expected}")
+
+
+@pytest.mark.parametrize(
+    ("destination", "url"),
+    [
+        ("queue:a", "stomp://u:secret@127.0.0.1:1"),
+        ("queue:a", "amqp://secret@127.0.0.1:1"),
+        ("nats:a", "nats://u:se/secret@127.0.0.1:1"),
+        ("nats:a", "nats://u:secret@secret@127.0.0.1:1"),
+        ("nats:a", "u:secret@127.0.0.1"),
+    ],
+)
+def test_a_login_in_a_url_is_told_and_not_repeated(destination: str, url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        place_of(config(), destination, url, None, to_send=True)
+    assert "secret" not in str(caught.value)
+    assert "without a login; give the user by --username, the password by the variable JMS_BRIDGE_PASSWORD" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("url", ["dropbox://u:secret@h/srv", "stomp://127.0.0.1:1?password=secret"])
+def test_what_may_be_a_login_is_not_repeated(url: str) -> None:
+    with pytest.raises(UsageError, match="--url: expected ") as caught:
+        place_of(config(), "dropbox:a" if url.startswith("dropbox") else "queue:a", url, None, to_send=True)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_url_is_no_destination_and_its_login_is_not_repeated() -> None:
+    with pytest.raises(UsageError, match="a URL with a login is no destination: expected kafka:TOPIC") as caught:
+        kafka_topic("stomp://u:secret@127.0.0.1:1")
+    assert "secret" not in str(caught.value)
 
 
 def test_a_sink_for_one_command_is_as_the_configured_one_unless_told_otherwise() -> None:

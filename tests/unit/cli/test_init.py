@@ -38,10 +38,24 @@ def test_programs_are_told_the_files(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert told == [{"file": str(file)}, {"file": str(tmp_path / "routes.test.yaml")}]
 
 
-@pytest.mark.parametrize("there", ["jms-bridge.properties", "routes.test.yaml"])
-def test_nothing_that_is_there_is_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str], there: str) -> None:
-    (tmp_path / there).write_text("mine")
-    assert run("init", str(tmp_path / "jms-bridge.properties")) == 64
-    assert [each.name for each in tmp_path.iterdir()] == [there]
-    assert (tmp_path / there).read_text() == "mine"
-    assert f"{tmp_path / there} is there already" in capsys.readouterr().err
+def test_a_properties_file_that_is_there_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text("mine")
+    assert run("init", str(file)) == 64
+    assert list(tmp_path.iterdir()) == [file]
+    assert file.read_text() == "mine"
+    assert f"{file} is there already and stays as it is; name another file\n" in capsys.readouterr().err
+
+
+def test_tests_that_are_there_stay_beside_another_properties_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, tests = tmp_path / "other.properties", tmp_path / "routes.test.yaml"
+    tests.write_text("mine")
+    assert run("init", str(file)) == 0
+    assert lint(file).config
+    assert tests.read_text() == "mine"
+    assert f"{file} is there; {tests} was, and stays as it is. Next: " in capsys.readouterr().err
+    file.unlink()
+    assert run("init", "--json", str(file)) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(file)}

@@ -99,7 +99,7 @@ def test_an_unknown_key_is_an_error_with_the_nearest_known_one(key: str, nearest
 
 
 def test_a_key_unlike_any_other_leads_to_the_documentation() -> None:
-    assert fault("quux=1").startswith("6:1: error: unknown key 'quux' (docs/configuration.md lists all keys)")
+    assert fault("quux=1").startswith("6:1: error: unknown key 'quux' (`jms-bridge config docs` lists all keys)")
 
 
 def test_a_name_with_a_dot_is_explained() -> None:
@@ -161,7 +161,7 @@ def test_an_empty_file_says_what_to_write(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     assert [str(found) for found in lint(file).faults] == [
         f"{file}: error: nothing is configured "
-        "(bridge.id, a source and a route are the least; see docs/configuration.md)"
+        "(bridge.id, a source and a route are the least; `jms-bridge config docs` lists all keys)"
     ]
 
 
