@@ -177,8 +177,9 @@ class Cluster:
         reasons = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
         if self._errors and not reasons:
             reasons = [f"connections are accepted and closed: {_FIT}"]
-        elif reasons and "SSL_HANDSHAKE" in reasons[-1]:
-            reasons = [f"{reasons[-1]}: {_FIT}"]
+        elif handshakes := [reason for reason in reasons if "SSL_HANDSHAKE" in reason]:
+            # Also when a later attempt did not come so far: it is the one that says most.
+            reasons = [f"{handshakes[-1]}: {_FIT}"]
         last = f" ({reasons[-1]})" if reasons else ""
         where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"
         return UnreachableError(f"{where}; start it, or correct kafka.bootstrap.servers")
