@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Consumer
 
+from engine.connectors.group import sink_group
 from engine.embedded.ports import accepts
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from tests.integration.connectors.sinks import RouterStandIn, committed, configure, numbered
+from tests.integration.connectors.sinks import SINK, RouterStandIn, committed, configure, numbered
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -159,6 +161,45 @@ def test_messages_that_nobody_wants_do_not_hold_up_the_end(config: Config, sink:
     sink.stop(6)
     assert sink.error is None
     assert committed(config) == 0
+
+
+def test_what_clients_have_taken_does_not_come_again_because_of_one_that_nobody_takes(
+    config: Config, start_sink: StartSink, queue: str, connect: Connect
+) -> None:
+    router, first = RouterStandIn(config), start_sink(config)
+    router.give(f"queue/{queue}.unread", numbered(1, keys=1))
+    router.give(f"queue/{queue}", numbered(1000, keys=1))
+    client = connect()
+    assert [int(client.receive(f"queue:{queue}")["body"]) for _ in range(1000)] == list(range(1000))
+    first.delivers(1000)
+    first.stop()
+    assert committed(config) == 0
+
+    second = start_sink(config)
+    router.give(f"queue/{queue}", numbered(1, begin=1000, keys=1))
+    client = connect()
+    assert client.receive(f"queue:{queue}", 30)["body"] == "1000"
+    assert client.receive(f"queue:{queue}", 0.5) == {}
+    assert client.receive(f"queue:{queue}.unread")["body"] == "0"
+    second.delivers(2)
+    second.stop()
+    assert committed(config) == 1002
+
+
+def test_what_waits_is_there_once_after_its_partitions_were_another_readers(
+    config: Config, sink: RunningSink, queue: str, connect: Connect
+) -> None:
+    RouterStandIn(config).give(f"queue/{queue}", numbered(20))
+    until(lambda: sink.sample("jmsbridge_sink_lag_records", component="sink:out") >= 20 or sink.error)
+    other = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": sink_group(config, SINK)})
+    other.subscribe([config.sinks[0].topic])
+    until(lambda: other.poll(0.1) is None and other.assignment())
+    other.close()
+    until(lambda: sink.count("reconnects") >= 1 and sink.sample("jmsbridge_connection_up", component="sink:out") == 1)
+    client = connect()
+    assert sorted(int(client.receive(f"queue:{queue}", 30)["body"]) for _ in range(20)) == list(range(20))
+    assert client.receive(f"queue:{queue}", 0.5) == {}
+    sink.delivers(20)
 
 
 def witness(port: int) -> tuple[Any, Callable[..., Any]]:
