@@ -15,12 +15,14 @@ from routes.config.secrets import MASK, Secret, UnresolvedError, has_reference, 
 from routes.config.table import Field, Match
 from routes.config.values import BadValueError
 from routes.errors import Fault, Level, PredicateError
+from routes.predicate.nodes import Predicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from routes.config.entry import Entry
+    from routes.config.secrets import Resolved
 
 __all__ = ["Setting", "Settings", "bind"]
 
@@ -165,11 +167,18 @@ def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Setting
             settings.faults.append(replace(entry, secret=True).fault(str(error), error.hint))
             return resolved.text, None
     else:
-        return resolved.text, Secret(value) if entry.secret and isinstance(value, str) else value
+        return resolved.text, _kept(value, entry, resolved)
     if entry.secret:
         fault = Fault(f"the value of '{entry.key}' is not {row.kind.expected}")
     settings.faults.append(entry.move(fault, resolved.origins[min(offset, len(resolved.text))]))
     return resolved.text, None
+
+
+def _kept(value: Any, entry: Entry, resolved: Resolved) -> Any:
+    """The value, such that it does not show what a reference stands for."""
+    if isinstance(value, Predicate) and resolved.text != entry.value:
+        return replace(value, text=entry.value, origins=resolved.origins)
+    return Secret(value) if entry.secret and isinstance(value, str) else value
 
 
 def _masked(fault: Fault, secrets: list[tuple[str, str]]) -> Fault:
