@@ -10,6 +10,7 @@ from routes.config.dropbox_checks import DROPBOX_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.http_checks import HTTP_CHECKS
 from routes.config.kafka_checks import KAFKA_CHECKS
+from routes.config.spark_checks import SPARK_CHECKS
 from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
 from routes.model import Embedded, Policy, RouterMode, Unmatched
@@ -27,7 +28,7 @@ _PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
 
 def check(settings: Settings) -> None:
     """Add the faults of every check."""
-    for rule in (*_CHECKS, *BROKER_CHECKS, *DROPBOX_CHECKS, *TRANSFORMER_CHECKS, *KAFKA_CHECKS, *HTTP_CHECKS):
+    for rule in (*_CHECKS, *_OF_SECTIONS):
         rule(settings)
 
 
@@ -222,4 +223,12 @@ _CHECKS = (
     brokers_named_or_embedded,
     distinct_ports,
     traces_that_hold_together,
+)
+_OF_SECTIONS = (
+    *BROKER_CHECKS,
+    *DROPBOX_CHECKS,
+    *TRANSFORMER_CHECKS,
+    *KAFKA_CHECKS,
+    *SPARK_CHECKS,
+    *HTTP_CHECKS,
 )
