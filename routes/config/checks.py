@@ -10,6 +10,7 @@ from routes.config.dropbox_checks import DROPBOX_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.http_checks import HTTP_CHECKS
 from routes.config.kafka_checks import KAFKA_CHECKS
+from routes.config.route_checks import ROUTE_CHECKS
 from routes.config.spark_checks import SPARK_CHECKS
 from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
@@ -225,6 +226,7 @@ _CHECKS = (
     traces_that_hold_together,
 )
 _OF_SECTIONS = (
+    *ROUTE_CHECKS,
     *BROKER_CHECKS,
     *DROPBOX_CHECKS,
     *TRANSFORMER_CHECKS,

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from routes.config.values import BadValueError, Kind
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
+from routes.predicate.doubts import unknown_fields
 from routes.predicate.parser import parse
 from routes.properties import SEED_NAMES
 
 if TYPE_CHECKING:
     from routes.config.binding import Settings
+    from routes.config.entry import Entry
 
 __all__ = ["SELECTOR", "doubtful_selectors"]
 
@@ -53,7 +55,10 @@ def doubtful_selectors(settings: Settings) -> None:
     """What JMS does not have, and the broker may refuse."""
     for name in settings.names("source"):
         entry, selector = settings.entry("source.NAME.selector", name), settings.get("source.NAME.selector", name)
-        if entry is None or selector is None or (error := _refused(selector)) is None:
+        if entry is None or selector is None:
+            continue
+        if (error := _refused(selector)) is None:
+            _unknown_fields(settings, entry, selector)
             continue
         if entry.secret:
             fault = Fault("the broker may refuse this selector", level=Level.WARNING)
@@ -61,6 +66,12 @@ def doubtful_selectors(settings: Settings) -> None:
             message = f"the broker may refuse this selector: {error.fault.message}"
             fault = Fault(message, _hint(error.fault), level=Level.WARNING)
         settings.faults.append(entry.move(fault, 0 if entry.secret else error.fault.column - 1))
+
+
+def _unknown_fields(settings: Settings, entry: Entry, selector: str) -> None:
+    if not entry.secret:
+        for doubt in unknown_fields(parse(_AMQP.sub("amqp_", selector))):
+            settings.faults.append(entry.fault(doubt.message, doubt.hint, doubt.node.position, Level.WARNING))
 
 
 def _refused(text: str) -> PredicateError | None:
