@@ -63,6 +63,27 @@ def test_what_a_reference_stands_for_is_not_told() -> None:
     assert told(*route("r", "${env:W} = 4 AND JMSPriority = ${env:N}")) == []
 
 
+def test_a_route_behind_one_that_takes_everything_gets_nothing() -> None:
+    lines = (*route("all", "TRUE"), *route("b", "x=1"), *route("c", "true"))
+    hint = "(the first route that matches wins)"
+    assert told(*lines) == [
+        f"6:21: warning: route 'b' never gets a message: 'all' takes every one before it {hint}",
+        f"8:21: warning: route 'c' never gets a message: 'all' takes every one before it {hint}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*route("a", "x=1"), *route("all", "TRUE")),
+        (*route("all", "TRUE", "routes.all.in.exclude=x=1"), *route("b", "x=1")),
+        (*route("none", "FALSE"), *route("b", "x=1")),
+    ],
+)
+def test_a_route_that_may_get_something_is_not_warned_of(lines: tuple[str, ...]) -> None:
+    assert told(*lines) == []
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
 def test_nothing_that_comes_with_the_bridge_is_warned_of(path: Path) -> None:
     linted = lint(path, dict.fromkeys(variables(path.read_text(encoding="utf-8")), "x"))
