@@ -90,6 +90,16 @@ class Settings:
         """The settings under a row that ends in `*`."""
         return [setting for (row, _), setting in self.by_key.items() if row == key]
 
+    def hidden(self, faults: Iterable[Fault]) -> list[Fault]:
+        """Faults found before it was known what lines mean: without the line where it holds a login."""
+        by_key = {setting.entry.key: setting for setting in self.by_key.values()}
+
+        def holds_login(fault: Fault) -> bool:
+            setting = by_key.get(fault.key)
+            return setting is not None and setting.row.kind.reveals(setting.entry.value)
+
+        return [replace(fault, excerpt="") if holds_login(fault) else fault for fault in faults]
+
     def masked_faults(self) -> list[Fault]:
         """The faults, without any secret that a message or hint may quote."""
         secrets = [(s.entry.key, s.text) for s in self.by_key.values() if s.entry.secret and s.text]

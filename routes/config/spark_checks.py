@@ -50,7 +50,9 @@ def master(settings: Settings) -> None:
     entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
     partitions = settings.get("journal.partitions")
     # How many processors there are depends on the machine, which need not be the one that checks.
-    if entry and given and partitions and given != "local[*]" and (unfit := unfit_master(given, partitions)):
+    if entry is None or given in (None, "local[*]") or partitions is None:
+        return
+    if unfit := unfit_master(given, partitions):
         settings.faults.append(entry.fault(*unfit))
 
 

@@ -84,6 +84,10 @@ def test_lint_takes_what_librdkafka_takes_and_nothing_beyond(name: str) -> None:
         (("spark.driver.memory=2gb",), "6:21: error: '2gb' is not the size of a heap (as in 512m, 2g)"),
         (("spark.driver.memory=100m",), "6:21: error: Spark does not start with a heap of '100m' (450m is the least)"),
         (
+            ("spark.master=",),
+            "6:14: error: spark.master is '', but the router runs inside one machine (leave it out, or write local[6])",
+        ),
+        (
             ("spark.master=yarn",),
             "6:14: error: spark.master is 'yarn', but the router runs inside one machine "
             "(leave it out, or write local[6])",

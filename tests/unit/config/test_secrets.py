@@ -67,6 +67,7 @@ def test_a_reference_that_leads_nowhere_is_a_fault_at_its_place(
         f"source.s.url=stomp://me:{SECRET}@h:1",
         f"source.s.url=http://me:{SECRET}@h:1",
         f"kafka.bootstrap.servers=me:{SECRET}@h",
+        f"kafka.bootstrap.servers=me:{SECRET}@h:1 ",
         f"kafka.sasl.jaas.config=org.x.Module required password={SECRET}",
         f"kafka.producer.sasl.pasword={SECRET}",
         f"kafka.ssl.keystore.key={SECRET} ",
