@@ -2,7 +2,8 @@
 
     BridgeError                 anything the bridge tells a user; `exit_code` is what the process ends with
     └── ConfigurationError      a configuration cannot be used; carries every fault found, not just the first
-        └── PredicateError      a predicate cannot be parsed; one fault
+        └── PredicateError      a predicate cannot be used; one fault
+            └── PredicateSyntaxError    it cannot even be read
 
 Errors at run time are in `engine.errors`.
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BridgeError", "ConfigurationError", "Fault", "Level", "PredicateError"]
+__all__ = ["BridgeError", "ConfigurationError", "Fault", "Level", "PredicateError", "PredicateSyntaxError"]
 
 
 class Level(StrEnum):
@@ -80,8 +81,12 @@ class ConfigurationError(BridgeError, ValueError):
 
 
 class PredicateError(ConfigurationError):
-    """A predicate does not parse; `fault.column` counts from 1 inside the predicate's own text."""
+    """A predicate cannot be used; `fault.column` counts from 1 inside the predicate's own text."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__([fault])
         self.fault = fault
+
+
+class PredicateSyntaxError(PredicateError):
+    """Words and signs of a predicate follow each other as they cannot; what they mean was not looked at."""

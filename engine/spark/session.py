@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, jars
+from routes.config.spark_checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SPARE_SLOTS", "close", "log_file", "open_session", "own_folder", "running_tasks", "start"]
-
-SPARE_SLOTS = 2
-"""Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
+__all__ = ["close", "log_file", "open_session", "own_folder", "running_tasks", "start"]
 
 _OURS = HALLMARKS["spark"]
 _STOP_SECONDS = 20
@@ -44,7 +42,6 @@ _HELD: list[IO[str] | None] = []
 """The locks of this process, which go with it."""
 _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
 
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -118,10 +115,11 @@ def start(config: Config, partitions: int | None = None) -> SparkSession:
         ConfigurationError: `spark.master` is not local, or has too few slots: the query would hang without a word.
         SetupError: the JVM does not start, or the jars are missing.
     """
-    slots = (partitions or config.journal.partitions) + SPARE_SLOTS
+    partitions = partitions or config.journal.partitions
+    slots = partitions + SPARE_SLOTS
     given = config.spark.get("spark.master")
-    if given is not None:
-        _check_master(config, given, slots)
+    if given is not None and (unfit := unfit_master(given, partitions)):
+        raise ConfigurationError([Fault(*unfit, file=str(config.path), key="spark.master")])
     running = SparkSession.getActiveSession()
     if running is not None:
         if given is not None or running.sparkContext.defaultParallelism >= slots:
@@ -214,20 +212,6 @@ def running_tasks(session: SparkSession) -> int:
     """Tasks at work in the JVM, those that were told to stop and have not yet included."""
     tracker: Any = session._jsc.sc().statusTracker()
     return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
-
-
-def _check_master(config: Config, master: str, least: int) -> None:
-    found = _LOCAL.fullmatch(master)
-    slots = 0 if found is None else (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
-    if slots >= least:
-        return
-    if found is None:
-        message = f"spark.master is {master!r}, but the router runs inside one machine"
-    else:
-        partitions = least - SPARE_SLOTS
-        message = f"{master!r} has {slots} task slots, too few for the {partitions} partitions of the journal"
-    fault = Fault(message, f"leave it out, or write local[{least}]", file=str(config.path), key="spark.master")
-    raise ConfigurationError([fault])
 
 
 def _write_settings(folder: Path, log: Path, settings: Mapping[str, str], jars: Path, temporary: Path) -> None:

@@ -15,12 +15,14 @@ from routes.config.secrets import MASK, Secret, UnresolvedError, has_reference, 
 from routes.config.table import Field, Match
 from routes.config.values import BadValueError
 from routes.errors import Fault, Level, PredicateError
+from routes.predicate.nodes import Predicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from routes.config.entry import Entry
+    from routes.config.secrets import Resolved
 
 __all__ = ["Setting", "Settings", "bind"]
 
@@ -87,6 +89,16 @@ class Settings:
     def open(self, key: str) -> list[Setting]:
         """The settings under a row that ends in `*`."""
         return [setting for (row, _), setting in self.by_key.items() if row == key]
+
+    def hidden(self, faults: Iterable[Fault]) -> list[Fault]:
+        """Faults found before it was known what lines mean: without the line where it holds a login."""
+        by_key = {setting.entry.key: setting for setting in self.by_key.values()}
+
+        def holds_login(fault: Fault) -> bool:
+            setting = by_key.get(fault.key)
+            return setting is not None and setting.row.kind.reveals(setting.entry.value)
+
+        return [replace(fault, excerpt="") if holds_login(fault) else fault for fault in faults]
 
     def masked_faults(self) -> list[Fault]:
         """The faults, without any secret that a message or hint may quote."""
@@ -165,11 +177,18 @@ def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Setting
             settings.faults.append(replace(entry, secret=True).fault(str(error), error.hint))
             return resolved.text, None
     else:
-        return resolved.text, Secret(value) if entry.secret and isinstance(value, str) else value
+        return resolved.text, _kept(value, entry, resolved)
     if entry.secret:
         fault = Fault(f"the value of '{entry.key}' is not {row.kind.expected}")
     settings.faults.append(entry.move(fault, resolved.origins[min(offset, len(resolved.text))]))
     return resolved.text, None
+
+
+def _kept(value: Any, entry: Entry, resolved: Resolved) -> Any:
+    """The value, such that it does not show what a reference stands for."""
+    if isinstance(value, Predicate) and resolved.text != entry.value:
+        return replace(value, text=entry.value, origins=resolved.origins)
+    return Secret(value) if entry.secret and isinstance(value, str) else value
 
 
 def _masked(fault: Fault, secrets: list[tuple[str, str]]) -> Fault:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
 from routes.config.listener_checks import ANY, listeners
+from routes.config.selectors import doubtful_selectors
 from routes.config.values import one_of
 from routes.model import WireFormat
 from routes.targets import ADDRESSES, JMS, TOPIC, System, audit_topic, quarantine_topic, sink_topic, state_topic
@@ -222,6 +223,7 @@ BROKER_CHECKS = (
     tls,
     destinations,
     durable_subscriptions,
+    doubtful_selectors,
     listeners,
     sinks,
     targets,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from routes.config.addresses import DESTINATIONS, FROM, REPLY_TO, TOPIC, url
-from routes.config.language import SELECTOR
+from routes.config.selectors import SELECTOR
 from routes.config.table import Field
 from routes.config.values import FLAG, NAME, PATH, SYSTEM, TEXT, choice, duration, whole
 from routes.model import Acknowledge, MessageType, Processed, Watch, WireFormat
@@ -111,7 +111,8 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.selector",
         SELECTOR,
-        "JMS selector that the broker applies, so that other messages never reach the bridge.",
+        "JMS selector that the broker applies, so that other messages never reach the bridge. It has the spelling of "
+        "JMS alone: `=` and `<>`, texts in single quotes, no `msg.`.",
         example="region = 'emea'",
         systems=JMS,
     ),

@@ -10,9 +10,12 @@ from routes.config.dropbox_checks import DROPBOX_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.http_checks import HTTP_CHECKS
 from routes.config.kafka_checks import KAFKA_CHECKS
+from routes.config.route_checks import ROUTE_CHECKS
+from routes.config.spark_checks import SPARK_CHECKS
 from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
 from routes.model import Embedded, Policy, RouterMode, Unmatched
+from routes.predicate.nodes import Literal
 from routes.targets import System, audit_topic, quarantine_topic, sink_topic, state_topic
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
+_EVERYTHING = Literal(True)
+"""What a predicate is that takes all messages."""
 _SHORTEST_REALTIME_INTERVAL = 5.0
 _PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
 """What has no URL: where its messages are, and the key that says so."""
@@ -27,7 +32,7 @@ _PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
 
 def check(settings: Settings) -> None:
     """Add the faults of every check."""
-    for rule in (*_CHECKS, *BROKER_CHECKS, *DROPBOX_CHECKS, *TRANSFORMER_CHECKS, *KAFKA_CHECKS, *HTTP_CHECKS):
+    for rule in (*_CHECKS, *_OF_SECTIONS):
         rule(settings)
 
 
@@ -79,17 +84,17 @@ def unique_route_names(settings: Settings) -> None:
 
 
 def reachable_routes(settings: Settings) -> None:
-    """A route that takes what an earlier one takes never sees a message."""
+    """A route that takes what an earlier one takes, or that comes after one that takes all, never sees a message."""
     seen: dict[Any, str] = {}
     for name in settings.names("routes"):
         include = settings.get("routes.NAME.in.include", name)
         if include is None:
             continue
-        if include.root in seen:
-            earlier = seen[include.root]
+        if earlier := seen.get(_EVERYTHING) or seen.get(include.root):
             entry = settings.entry("routes.NAME.in.include", name)
             if entry is not None:
-                message = f"route '{name}' never gets a message: '{earlier}' takes the same ones before it"
+                which = "every one" if _EVERYTHING in seen else "the same ones"
+                message = f"route '{name}' never gets a message: '{earlier}' takes {which} before it"
                 hint = "the first route that matches wins"
                 settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
         elif not settings.is_set("routes.NAME.in.exclude", name):
@@ -222,4 +227,13 @@ _CHECKS = (
     brokers_named_or_embedded,
     distinct_ports,
     traces_that_hold_together,
+)
+_OF_SECTIONS = (
+    *ROUTE_CHECKS,
+    *BROKER_CHECKS,
+    *DROPBOX_CHECKS,
+    *TRANSFORMER_CHECKS,
+    *KAFKA_CHECKS,
+    *SPARK_CHECKS,
+    *HTTP_CHECKS,
 )

@@ -51,7 +51,8 @@ SECTIONS = {
     "transformer": "Transformers of AMQP messages, for the sources and sinks that name them: "
     "[connectors/amqp.md](connectors/amqp.md). NAME is yours to choose.",
     "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
-    "client, librdkafka, calls differently is translated; what it does not have is left out there.",
+    "client, librdkafka, calls differently is translated; what it does not have is left out there. A value that one of "
+    "the two refuses is a fault.",
     "journal": "The topic that keeps every message before its source is told that the bridge has it.",
     "router": "How Spark reads the journal and writes the destinations.",
     "spark": "Settings of the Spark session.",
@@ -266,7 +267,8 @@ FIELDS = Table(
         Field(
             "spark.*",
             ANY_TEXT,
-            "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one.",
+            "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one, and `spark.master` "
+            "can only be `local[N]`, with two task slots more than the journal has partitions.",
             example="spark.driver.memory=4g",
         ),
         Field(

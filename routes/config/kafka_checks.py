@@ -1,4 +1,7 @@
-"""What lint knows about `kafka.*` and `spark.*`: reserved settings, misspelt names, and what only one client can do."""
+"""What lint knows about `kafka.*`, and the settings of `spark.*` that are reserved.
+
+Misspelt names, values that a client refuses, and what only one client can do.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from routes.config.jaas import read_jaas
 from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, RESERVED_SPARK, TWO_SPELLINGS
-from routes.config.values import BadValueError
+from routes.config.kafka_values import CHOICES, NOT_LESS, WHOLE
+from routes.config.values import BadValueError, whole
 from routes.errors import Level
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from routes.config.binding import Setting, Settings
 
 __all__ = ["KAFKA_CHECKS", "store_type"]
@@ -64,6 +70,35 @@ def unknown_kafka_settings(settings: Settings) -> None:
             message = f"'{setting.entry.key}' is no setting of Kafka's clients"
             hint = "it is passed to Spark's Kafka clients as it is, and to no other"
             settings.faults.append(setting.entry.key_fault(message, hint, Level.WARNING))
+
+
+def kafka_values(settings: Settings) -> None:
+    """A value that a client refuses: it would be told only when one is made, by the client's own name of it."""
+    for setting in _kafka(settings):
+        try:
+            if setting.value is not None and setting.name in WHOLE:
+                whole(*WHOLE[setting.name]).parse(setting.value)
+        except BadValueError as error:
+            settings.faults.append(setting.entry.fault(str(error), error.hint))
+        allowed = CHOICES.get(setting.name)
+        if allowed and setting.value is not None and setting.value not in allowed:
+            _one_of(settings, setting, allowed)
+
+
+def kafka_values_that_fit(settings: Settings) -> None:
+    """What one setting leaves time for, another has to wait for: each client refuses its own pairs of them."""
+    for role, foreign in (("producer", CONSUMER), ("consumer", PRODUCER)):
+        rows = ("kafka.*", f"kafka.{role}.*")
+        given = {s.name: s for row in rows for s in settings.open(row) if s.name not in foreign}
+        for name, default, others in NOT_LESS:
+            value = _number(given, name, default)
+            least = sum(_number(given, other, without) or 0 for other, without in others.items())
+            if value is None or value >= least:
+                continue
+            entry = next(given[each].entry for each in (name, *others) if each in given)
+            message = f"{name} ({value}) is less than {' and '.join(others)} ({least})"
+            if (fault := entry.fault(message, f"raise kafka.{name}")) not in settings.faults:
+                settings.faults.append(fault)
 
 
 def kafka_login(settings: Settings) -> None:
@@ -145,6 +180,14 @@ def _certificate_pair(settings: Settings) -> None:
             )
 
 
+def _number(given: Mapping[str, Setting], name: str, without: int | None) -> int | None:
+    """The value of a setting, `without` if it is not set or has a fault of its own."""
+    try:
+        return whole(*WHOLE[name]).parse(given[name].value or "") if name in given else without
+    except BadValueError:
+        return without
+
+
 def _kafka(settings: Settings) -> list[Setting]:
     return [setting for row in _KAFKA_ROWS for setting in settings.open(row)]
 
@@ -163,10 +206,19 @@ def _check_reserved(settings: Settings, setting: Setting, rule: tuple[str | None
 
 def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...]) -> None:
     listed = f"{', '.join(values[:-1])} or {values[-1]}"
-    near = get_close_matches(str(setting.value).upper(), values, n=1)
+    text = str(setting.value)
+    near = get_close_matches(text, values, n=1) or get_close_matches(text.upper(), values, n=1)
     hint = f"did you mean {near[0]}?" if near else ""
     settings.faults.append(setting.entry.fault(f"'{setting.value}' is not {listed}", hint))
 
 
-KAFKA_CHECKS = (reserved_settings, unknown_kafka_settings, kafka_login, kafka_certificates, kafka_in_the_clear)
+KAFKA_CHECKS = (
+    reserved_settings,
+    unknown_kafka_settings,
+    kafka_values,
+    kafka_values_that_fit,
+    kafka_login,
+    kafka_certificates,
+    kafka_in_the_clear,
+)
 """Each adds its faults to the settings."""

@@ -1,4 +1,4 @@
-"""Kinds of values written in the routing language: predicates, selectors for a broker, and the header of a key."""
+"""Kinds of values written in the routing language: predicates, and the header of a key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routes.predicate.parser import parse
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
 
-__all__ = ["KEY_HEADER", "PREDICATE", "SELECTOR", "parse_header"]
+__all__ = ["KEY_HEADER", "PREDICATE", "parse_header"]
 
 _KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType or region'
 
@@ -21,13 +21,6 @@ def _parse_predicate(text: str) -> Predicate:
     if not text.strip():
         raise BadValueError("the predicate is empty", "TRUE takes every message")
     return parse(text)
-
-
-def _parse_selector(text: str) -> str:
-    """The selector as it is: the broker reads it, and may know more than this bridge does."""
-    if not text.strip():
-        raise BadValueError("the selector is empty", "remove the line to receive every message")
-    return text
 
 
 def parse_header(text: str) -> str:
@@ -47,5 +40,4 @@ def parse_header(text: str) -> str:
 
 
 PREDICATE = Kind("predicate", "a predicate", _parse_predicate)
-SELECTOR = Kind("JMS selector", "a JMS selector", _parse_selector)
 KEY_HEADER = Kind("header", "the name of a header", parse_header)

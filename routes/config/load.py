@@ -98,7 +98,11 @@ def lint_document(
         return Linted(None, tuple(document.faults))
     settings = settings_of(document, base, env, files)
     check(settings)
-    faults = tuple(sorted([*document.faults, *settings.masked_faults()], key=lambda fault: (fault.line, fault.column)))
+    faults = tuple(
+        sorted(
+            [*settings.hidden(document.faults), *settings.masked_faults()], key=lambda fault: (fault.line, fault.column)
+        )
+    )
     failed = any(fault.level is Level.ERROR for fault in faults)
     return Linted(None if failed else build(settings, path, document.text), faults)
 

@@ -53,10 +53,12 @@ def rows(settings: Settings) -> list[Row]:
 
 
 def shown(setting: Setting) -> str:
-    """A value as written in the file, masked if it is a secret."""
+    """A value as written in the file, masked if it is a secret or holds one."""
     entry = setting.entry
-    secret = setting.row.masked or is_secret_key(entry.key)
-    return MASK if secret and not is_reference(entry.value) else hide_credentials(entry.value)
+    if is_reference(entry.value):
+        return entry.value
+    secret = setting.row.masked or is_secret_key(entry.key) or setting.row.kind.reveals(entry.value)
+    return MASK if secret else hide_credentials(entry.value)
 
 
 def _row(setting: Setting) -> Row:

@@ -64,6 +64,16 @@ class Kind:
     """What is expected, for a fault that must not quote the value."""
     parse: Callable[[str], Any]
 
+    def reveals(self, text: str) -> bool:
+        """Whether the text holds what must not be shown, a login in an address for one."""
+        try:
+            self.parse(text)
+        except BadValueError as error:
+            return error.secret
+        except ValueError:
+            return False
+        return False
+
 
 def choice(enum: type[StrEnum], *, any_case: bool = False) -> Kind:
     """One of an enum's values."""

@@ -62,7 +62,7 @@ def trace(predicate: Predicate, lookup: Lookup) -> Trace:
         joins = isinstance(node, Logical | Not)
         parts = tuple(follow(part, joins) for part in children(node) if not isinstance(part, Literal))
         value = evaluator.truth(node) if is_condition else _plain(evaluator.value(node))
-        return Trace(predicate.text[node.position : node.end], value, is_condition, parts)
+        return Trace(predicate.source(node), value, is_condition, parts)
 
     return follow(predicate.root, is_condition=True)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lark import UnexpectedToken
 
-from routes.errors import Fault, PredicateError
+from routes.errors import Fault, PredicateError, PredicateSyntaxError
 from routes.predicate import slips
 from routes.predicate.nodes import (
     Arithmetic,
@@ -75,23 +75,32 @@ _EXPECTED = {
 
 def error(text: str, position: int, message: str, hint: str = "") -> PredicateError:
     """The error for a place in a predicate's text. The excerpt is one line, cut off well behind the place."""
-    excerpt = re.sub(r"[\r\n\f]", " ", text[: position + _EXCERPT_CHARACTERS])
-    return PredicateError(Fault(message, hint, column=position + 1, excerpt=excerpt))
+    return PredicateError(_fault(text, position, message, hint))
 
 
-def translate(text: str, unexpected: UnexpectedInput) -> PredicateError:
+def translate(text: str, unexpected: UnexpectedInput) -> PredicateSyntaxError:
     """The parser's complaint, in the user's words."""
+    return PredicateSyntaxError(_fault(text, *_told(text, unexpected)))
+
+
+def _fault(text: str, position: int, message: str, hint: str = "") -> Fault:
+    excerpt = re.sub(r"[\r\n\f]", " ", text[: position + _EXCERPT_CHARACTERS])
+    return Fault(message, hint, column=position + 1, excerpt=excerpt)
+
+
+def _told(text: str, unexpected: UnexpectedInput) -> tuple[int, str, str]:
+    """Where it is, what is wrong, what to do."""
     token = unexpected.token if isinstance(unexpected, UnexpectedToken) else None
     at_end = token is not None and token.type == "$END"
     position = len(text.rstrip()) if at_end else (unexpected.pos_in_stream or 0)
     expected = (unexpected.accepts if isinstance(unexpected, UnexpectedToken) else None) or set()
     found = "" if at_end else str(token or text[position])
     if slip := slips.find(text, position, found, expected):
-        return error(text, slip.position, slip.message, slip.hint)
+        return slip.position, slip.message, slip.hint
     if token is None:
-        return error(text, position, *character(found))
+        return position, *character(found)
     shown = f"{_short(found)!r}" if found else "the end"
-    return error(text, position, f"found {shown}, expected {_join(_words(expected))}")
+    return position, f"found {shown}, expected {_join(_words(expected))}", ""
 
 
 def character(char: str) -> tuple[str, str]:

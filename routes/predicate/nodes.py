@@ -6,6 +6,7 @@ docs/routing-language.md and in those two; here is shape only.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -174,10 +175,25 @@ class Predicate:
     """A whole predicate: the text as written and its tree."""
 
     text: str = field(compare=False)
-    root: Node
+    """As it stands in its file: references to the environment or a file stay references."""
+    root: Node = field(repr=False)
+    origins: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    """For each character of what the tree was made of, and the end: its offset in `text`. Empty: that was `text`."""
 
     def __str__(self) -> str:
         return self.text
+
+    def span(self, node: Node) -> tuple[int, int]:
+        """Where a node begins and ends in `text`; one that comes from a reference is all of the reference."""
+        if not self.origins:
+            return node.position, node.end
+        after = bisect_right(self.origins, self.origins[node.end - 1])
+        return self.origins[node.position], self.origins[after]
+
+    def source(self, node: Node) -> str:
+        """A node as it is written in `text`."""
+        start, end = self.span(node)
+        return self.text[start:end]
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -181,5 +181,5 @@ def test_a_server_that_never_answers_is_unreachable_too(configure: Configure) ->
 
 
 def test_a_value_that_the_client_does_not_take_is_a_fault_of_the_configuration(configure: Configure) -> None:
-    with pytest.raises(ConfigurationError, match=r"socket\.timeout\.ms"):
-        check_topics(configure("kafka.request.timeout.ms=soon"))
+    with pytest.raises(ConfigurationError, match=r"ssl\.ca\.pem"):
+        check_topics(configure("kafka.ssl.truststore.certificates=none", "kafka.security.protocol=SSL"))

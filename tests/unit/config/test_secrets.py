@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from routes.config import lint_text, load, loads, show
+from routes.config import diff, lint_text, load, loads, show
 from routes.config.secrets import MASK, Secret, is_secret_key
+from routes.predicate import trace
+from routes.properties import Property
 
 SECRET = "hunter2"
 START = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\nsource.s.type=stomp\n"
@@ -65,6 +67,7 @@ def test_a_reference_that_leads_nowhere_is_a_fault_at_its_place(
         f"source.s.url=stomp://me:{SECRET}@h:1",
         f"source.s.url=http://me:{SECRET}@h:1",
         f"kafka.bootstrap.servers=me:{SECRET}@h",
+        f"kafka.bootstrap.servers=me:{SECRET}@h:1 ",
         f"kafka.sasl.jaas.config=org.x.Module required password={SECRET}",
         f"kafka.producer.sasl.pasword={SECRET}",
         f"kafka.ssl.keystore.key={SECRET} ",
@@ -111,9 +114,55 @@ def test_rows_show_references_and_mask_secrets(tmp_path: Path) -> None:
     assert rows["source.s.password"] == (MASK, "line 7")
     assert rows["source.s.client-id"] == ("a${env:X}", "line 8")
     assert rows["kafka.sasl.password"] == ("${env:PW}", "line 9")
-    assert rows["source.s.url"] == (f"stomp://{MASK}@h:1", "line 10")
+    assert rows["source.s.url"] == (MASK, "line 10")
     assert rows["kafka.ssl.key.password"] == (MASK, "line 11")
     assert SECRET not in str(rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (f"kafka.bootstrap.servers=u:{SECRET}@h:1", MASK),
+        (f"kafka.bootstrap.servers=a:1, u:{SECRET}@${{env:HOST}}:1", MASK),
+        (f"source.s.url=stomp://u:x/{SECRET}@h:1", MASK),
+        (f"tracing.endpoint=http://u:{SECRET}@h:1", MASK),
+        (f"spark.my.url=http://u:{SECRET}@h:1", f"http://{MASK}@h:1"),
+        ("kafka.bootstrap.servers=a:1, b:2", "a:1, b:2"),
+        ("routes.r.in.exclude=a == u:x@h:1", "a == u:x@h:1"),
+    ],
+)
+def test_a_login_in_an_address_is_masked_wherever_configuration_is_shown(tmp_path: Path, line: str, shown: str) -> None:
+    key = line.partition("=")[0]
+    files = [tmp_path / name for name in ("old", "new")]
+    for file, text in zip(files, (WITH_SOURCE, f"{WITH_SOURCE}{line}\n"), strict=True):
+        file.write_text(text)
+    assert {row.key: row.value for row in show(files[1])}[key] == shown
+    assert [change.new for change in diff(*files, env={"HOST": "h"}) if change.key == key] == [shown]
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "parts"),
+    [
+        ("region = '${env:PW}'", SECRET, ["region = '${env:PW}'", "region"]),
+        (
+            "a==1 && b==${env:PW} || c IN ('${env:PW}', 'x')",
+            SECRET,
+            ["a==1 && b==${env:PW}", "c IN ('${env:PW}', 'x')"],
+        ),
+        ("${env:PW}", f"a = 1 AND b = '{SECRET}'", ["${env:PW}", "${env:PW}"]),
+        ("a == x${env:PW}y AND b IS NULL", SECRET, ["a == x${env:PW}y", "b IS NULL"]),
+        ("a = '$${x}' AND b IS NULL", SECRET, ["a = '$${x}'", "b IS NULL"]),
+    ],
+)
+def test_a_predicate_shows_references_as_they_are_written(written: str, read: str, parts: list[str]) -> None:
+    text = WITH_SOURCE.replace("include=TRUE", f"include={written}")
+    include = loads(text, env={"PW": read}).routes[0].include
+    traced = trace(include, {"region": Property(read)}.get)
+    assert traced.text == str(include) == written
+    assert [part.text for part in (traced, *traced.parts)][-2:] == parts
+    assert SECRET not in repr(include)
+    if "region" in written:
+        assert traced.value is True
 
 
 def test_rows_have_the_defaults_of_what_is_not_set(tmp_path: Path) -> None:

@@ -1,0 +1,160 @@
+"""What a predicate asks for and no message has: legal, and hardly meant.
+
+A property may be anything; the standard fields are known, and so are the types of their values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from routes.predicate import faults
+from routes.predicate.nodes import (
+    ADDRESS,
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    Like,
+    Literal,
+    Logical,
+    Node,
+    Not,
+    Operator,
+    Predicate,
+    children,
+    walk,
+)
+from routes.properties import HEADER_FIELDS, JmsType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Doubt", "doubts", "unknown_field", "unknown_fields"]
+
+_MODES = ("PERSISTENT", "NON_PERSISTENT")
+_KINDS = ("queue:", "topic:")
+_FIELD_TYPES = {**HEADER_FIELDS, ADDRESS: JmsType.STRING}
+_SORTS = {JmsType.STRING: "text", JmsType.BOOLEAN: "TRUE or FALSE"}
+_NUMBER = "a number"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """One part of a predicate that is hardly meant as it is."""
+
+    node: Node
+    message: str
+    hint: str
+
+
+def doubts(predicate: Predicate) -> Iterator[Doubt]:
+    """All doubts about a predicate, in the order of its text."""
+    conditions = {id(predicate.root)}
+    for node in walk(predicate.root):
+        if isinstance(node, Logical | Not):
+            conditions |= set(map(id, children(node)))
+        if isinstance(node, Identifier):
+            yield from _unknown(node)
+        yield from _about(predicate, node, is_condition=id(node) in conditions)
+
+
+def unknown_fields(predicate: Predicate) -> Iterator[Doubt]:
+    """The doubts about names alone."""
+    for node in walk(predicate.root):
+        if isinstance(node, Identifier):
+            yield from _unknown(node)
+
+
+def unknown_field(name: str) -> tuple[str, str] | None:
+    """Message and hint for a name that JMS keeps for its fields, and that is none of them.
+
+    `JMSX…` and `JMS_vendor…` are properties of providers.
+    """
+    if not name.startswith("JMS") or name.startswith(("JMSX", "JMS_")) or name in HEADER_FIELDS:
+        return None
+    same = [field for field in HEADER_FIELDS if field.lower() == name.lower()]
+    near = same or get_close_matches(name, HEADER_FIELDS, n=1, cutoff=0.7)
+    hint = (
+        f"did you mean {near[0]}?" if near else "docs/routing-language.md has the fields; JMS keeps such names for them"
+    )
+    return f"there is no field {name}", hint
+
+
+def _unknown(node: Identifier) -> Iterator[Doubt]:
+    if told := unknown_field(node.name):
+        yield Doubt(node, *told)
+
+
+def _about(predicate: Predicate, node: Node, *, is_condition: bool) -> Iterator[Doubt]:
+    match node:
+        case Comparison(left=Identifier() as field, right=Literal() as constant):
+            yield from _compared(predicate, field, node.operator, constant)
+        case Comparison(left=Literal() as constant, right=Identifier() as field):
+            yield from _compared(predicate, field, node.operator, constant)
+        case In(operand=field) | Like(operand=field) | Between(operand=Identifier() as field):
+            what, fits = ("texts", "text") if isinstance(node, In | Like) else ("numbers", _NUMBER)
+            sort = _sort(field.name)
+            if sort not in ("", fits):
+                word = type(node).__name__.upper()
+                yield Doubt(node, f"{predicate.source(field)} is {sort}, and {word} asks for {what}", "compare with =")
+            elif isinstance(node, In):
+                yield from (doubt for text in node.values for doubt in _text(field, text, node))
+            elif isinstance(node, Like) and field.name == ADDRESS and node.pattern.startswith(_KINDS):
+                yield from _text(field, node.pattern, node)
+        case Identifier(name=name) if is_condition and _sort(name) not in ("", _SORTS[JmsType.BOOLEAN]):
+            yield Doubt(node, f"{predicate.source(node)} is {_sort(name)}, and never TRUE", "compare it")
+
+
+def _compared(predicate: Predicate, field: Identifier, operator: Operator, constant: Literal) -> Iterator[Doubt]:
+    sort = _sort(field.name)
+    name = predicate.source(field)
+    if sort == "":
+        return
+    if operator not in (Operator.EQ, Operator.NE):
+        if sort != _NUMBER:
+            yield Doubt(field, f"{name} is {sort}, and {operator} compares numbers", "compare with = or <>")
+    elif _sort_of(constant) != sort:
+        message = f"{name} is {sort}, never {faults.name(constant)}"
+        yield Doubt(constant, message, _instead(field, constant, predicate.source(constant)))
+    elif isinstance(constant.value, str):
+        yield from _text(field, constant.value, constant)
+
+
+def _text(field: Identifier, text: str, node: Node) -> Iterator[Doubt]:
+    """About a text that a field is compared with."""
+    if field.name == ADDRESS and text.startswith(_KINDS):
+        name = text.partition(":")[2]
+        yield Doubt(node, f"'{text}' is no address: msg.address is the name alone", f"write '{name}'")
+    elif field.name == "JMSDeliveryMode" and text not in _MODES:
+        near = get_close_matches(text.upper(), _MODES, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "it is 'PERSISTENT' or 'NON_PERSISTENT'"
+        yield Doubt(node, f"'{text}' is no delivery mode", hint)
+
+
+def _sort(name: str) -> str:
+    """What the values of a standard field are; empty for a property."""
+    declared = _FIELD_TYPES.get(name)
+    return "" if declared is None else _SORTS.get(declared, _NUMBER)
+
+
+def _sort_of(constant: Literal) -> str:
+    match constant.value:
+        case bool():
+            return _SORTS[JmsType.BOOLEAN]
+        case str():
+            return _SORTS[JmsType.STRING]
+    return _NUMBER
+
+
+def _instead(field: Identifier, constant: Literal, source: str) -> str:
+    """What was probably meant by a constant of another type."""
+    if field.name == "JMSDeliveryMode":
+        return f"write '{_MODES[constant.value == 1]}'" if constant.value in (1, 2) else "write 'PERSISTENT'"
+    sort = _sort(field.name)
+    if sort == _SORTS[JmsType.STRING]:
+        return f"write '{source}'"
+    if isinstance(constant.value, str) and (faults.numbers_text(constant.value) if sort == _NUMBER else True):
+        return f"write {constant.value} without quotes" if sort == _NUMBER else "write TRUE or FALSE"
+    return f"compare it with {sort}"

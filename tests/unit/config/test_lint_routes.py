@@ -1,0 +1,106 @@
+"""Warnings about routes that get no message, and about what no message has; each at its place in the file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from routes.config import lint, lint_text
+from routes.config.secrets import variables
+from routes.errors import Level
+
+ROOT = Path(__file__).parents[3]
+SHIPPED = (ROOT / "jms-bridge.properties", ROOT / "deploy" / "kubernetes" / "jms-bridge.properties")
+START = "bridge.id=b\nsource.s.type=stomp\nsource.s.destinations=queue:q\n"
+
+
+def told(*lines: str) -> list[str]:
+    faults = lint_text(START + "\n".join(lines), env={"W": "JMSPriorty", "N": "'hunter2'"}).faults
+    assert all(fault.level is Level.WARNING for fault in faults)
+    return [str(fault).splitlines()[0] for fault in faults]
+
+
+def route(name: str, include: str, *more: str) -> tuple[str, ...]:
+    return (f"routes.{name}.in.include={include}", f"routes.{name}.out.topic=t", *more)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            route("r", "x = 1 AND JMSPriorty = 4"),
+            "4:31: warning: there is no field JMSPriorty (did you mean JMSPriority?)",
+        ),
+        (
+            route("r", "x=1", "routes.r.in.exclude=JMSPriority='4'"),
+            "6:33: warning: JMSPriority is a number, never the text '4' (write 4 without quotes)",
+        ),
+        (
+            route("r", "x=1", "routes.r.conv.key=msg.header.JMSCorrelationId"),
+            "6:30: warning: there is no field JMSCorrelationId (did you mean JMSCorrelationID?)",
+        ),
+        (
+            ("routes.r.in.include=x=1", "routes.r.out.topic=a.${msg.header.JMSTyp}"),
+            "5:35: warning: there is no field JMSTyp (did you mean JMSType?)",
+        ),
+        (
+            route("r", "a = '$${' AND JMSTyp = 'x'"),
+            "4:35: warning: there is no field JMSTyp (did you mean JMSType?)",
+        ),
+        (
+            route("r", "x=1", "source.s.selector=x = 1 AND JMSPriorty = 4"),
+            "6:29: warning: there is no field JMSPriorty (did you mean JMSPriority?)",
+        ),
+    ],
+)
+def test_what_no_message_has_is_warned_of_at_its_place(lines: tuple[str, ...], message: str) -> None:
+    assert told(*lines) == [message]
+
+
+def test_what_a_reference_stands_for_is_not_told() -> None:
+    assert told(*route("r", "${env:W} = 4 AND JMSPriority = ${env:N}")) == []
+
+
+def test_a_route_behind_one_that_takes_everything_gets_nothing() -> None:
+    lines = (*route("all", "TRUE"), *route("b", "x=1"), *route("c", "true"))
+    hint = "(the first route that matches wins)"
+    assert told(*lines) == [
+        f"6:21: warning: route 'b' never gets a message: 'all' takes every one before it {hint}",
+        f"8:21: warning: route 'c' never gets a message: 'all' takes every one before it {hint}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*route("a", "x=1"), *route("all", "TRUE")),
+        (*route("all", "TRUE", "routes.all.in.exclude=x=1"), *route("b", "x=1")),
+        (*route("none", "FALSE"), *route("b", "x=1")),
+    ],
+)
+def test_a_route_that_may_get_something_is_not_warned_of(lines: tuple[str, ...]) -> None:
+    assert told(*lines) == []
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_nothing_that_comes_with_the_bridge_is_warned_of(path: Path) -> None:
+    linted = lint(path, dict.fromkeys(variables(path.read_text(encoding="utf-8")), "x"))
+    assert [str(fault) for fault in linted.faults] == []
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = [
+    found
+    for page in PAGES
+    for found in re.findall(r"^```properties\n(.+?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_no_example_in_the_documentation_is_warned_of(example: str) -> None:
+    faults = lint_text(example, env=dict.fromkeys(variables(example), "x")).faults
+    warnings = [str(fault) for fault in faults if fault.level is Level.WARNING and fault.line]
+    # An example may show one key with several values.
+    assert [warning for warning in warnings if "again, after line" not in warning] == []
