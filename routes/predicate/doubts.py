@@ -76,9 +76,7 @@ def unknown_field(name: str) -> tuple[str, str] | None:
         return None
     same = [field for field in HEADER_FIELDS if field.lower() == name.lower()]
     near = same or get_close_matches(name, HEADER_FIELDS, n=1, cutoff=0.7)
-    hint = (
-        f"did you mean {near[0]}?" if near else "docs/routing-language.md has the fields; JMS keeps such names for them"
-    )
+    hint = f"did you mean {near[0]}?" if near else "JMS keeps names like this one for its own fields"
     return f"there is no field {name}", hint
 
 

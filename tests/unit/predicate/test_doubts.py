@@ -84,7 +84,7 @@ def test_what_makes_sense_is_not_doubted(text: str) -> None:
         ("JMSPriorty", "did you mean JMSPriority?"),
         ("JMSCorrelationId", "did you mean JMSCorrelationID?"),
         ("JMSMessageId", "did you mean JMSMessageID?"),
-        ("JMSFrobnication", "docs/routing-language.md has the fields; JMS keeps such names for them"),
+        ("JMSFrobnication", "JMS keeps names like this one for its own fields"),
     ],
 )
 def test_a_field_that_is_none_is_told_with_the_one_that_was_meant(name: str, hint: str) -> None:
