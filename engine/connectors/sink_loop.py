@@ -197,7 +197,7 @@ class SinkLoop:
         message, reply_to = self._requests.outgoing(Message.from_record(taken.record))
         self._number += 1
         # With the time, since a journal that was made anew has the same positions again.
-        identity = f"{self._config.bridge_id}/{position}@{taken.timestamp_ms}"
+        identity = f"{self._config.bridge_id}/{taken.timestamp_ms}/{position}"
         outgoing = Outgoing(self._number, message, address, identity, reply_to, taken.timestamp_ms)
         if self._spans is not None:
             outgoing = self._spans.begin(outgoing, taken.record)

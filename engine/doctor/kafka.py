@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from engine.topics import Survey
     from routes.model import Config, SourceConfig
 
-__all__ = ["REMEDY", "check_kafka", "check_kafka_source", "told"]
+__all__ = ["REMEDY", "check_kafka", "check_kafka_source", "forgotten", "told"]
 
 REMEDY = "start it, or correct kafka.bootstrap.servers"
 _NAMES = 5
+_FOR_EVER_MS = (2**31 - 1) * 60_000
 
 
 def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
@@ -34,6 +35,8 @@ def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     yield ok("kafka", f"{brokers} at {config.bootstrap_servers}" + (f", cluster {identity}" if identity else ""))
     try:
         yield from told(survey(cluster, config))
+        if config.sinks and (kept_ms := cluster.offsets_kept_ms()) is not None:
+            yield from forgotten(kept_ms, config.journal.retention_ms)
     except BridgeError as error:
         # The address given answers, and one that it names does not.
         yield of_error("topics", error, "do the advertised.listeners of the brokers lead here?")
@@ -51,6 +54,20 @@ def told(found: Survey) -> Iterator[Finding]:
         parts.append(f"the bridge makes {_listed(found.to_make)} when it starts")
     if parts:
         yield ok("topics", "; ".join(parts))
+
+
+def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
+    """A warning where Kafka forgets how far a sink is before it forgets the sink's messages.
+
+    Args:
+        kept_ms: for how long it knows the offsets of groups without members.
+        retention_ms: of the topics of sinks; -1 is for ever.
+    """
+    if kept_ms < _FOR_EVER_MS and not 0 <= retention_ms <= kept_ms:
+        days = kept_ms / 86_400_000
+        what = f"Kafka forgets how far a sink is that has rested for {days:.3g} days, but not the sink's messages"
+        remedy = "raise offsets.retention.minutes of the brokers, or lower journal.retention: all would be sent again"
+        yield warning("offsets", what, remedy)
 
 
 def check_kafka_source(config: Config, source: SourceConfig, name: str, timeout_seconds: float) -> Iterator[Finding]:

@@ -101,6 +101,17 @@ class Cluster:
             raise self._unreachable() from error
         return len(found.brokers), found.cluster_id or ""
 
+    def offsets_kept_ms(self) -> int | None:
+        """For how long Kafka knows the offsets of groups without members; None where the bridge may not ask."""
+        broker = next(iter(self._client.list_topics(timeout=self._seconds_left()).brokers))
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        (future,) = self._client.describe_configs([resource], request_timeout=self._seconds_left()).values()
+        try:
+            return int(future.result()["offsets.retention.minutes"].value) * 60_000
+        except KafkaException as error:
+            self._answer(error)
+            return None
+
     def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> None:
         """Make topics; one that has come into being meanwhile is as good. HardFailureError names all refused ones."""
         if not topics:

@@ -69,6 +69,18 @@ def test_it_delivers_what_is_there_and_nothing_of_it_again(
     assert in_order(found)
 
 
+def test_messages_of_a_journal_that_was_made_anew_are_not_taken_for_those_of_the_one_before(
+    sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
+) -> None:
+    """They have the same positions."""
+    sink = start_sink(config)
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(10))
+    sink.delivers(10)
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(10, begin=10))
+    sink.delivers(20)
+    assert sorted(numbers(sink_harness.arrived(queue, 20))) == list(range(20))
+
+
 def test_bodies_fields_and_properties_arrive(
     sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
 ) -> None:

@@ -13,6 +13,7 @@ from engine.topics import Cluster, survey
 from routes.config import loads
 
 if TYPE_CHECKING:
+    from engine.embedded import EmbeddedKafka
     from routes.model import Config
     from tests.integration.topics.conftest import SecuredKafka
 
@@ -75,3 +76,9 @@ def test_a_login_that_kafka_refuses_is_one_finding(secured_kafka: SecuredKafka) 
     assert "refuses the login" in found.found
     assert found.remedy == "check kafka.sasl.* and kafka.security.protocol"
     assert "guessed-wrong" not in found.found
+
+
+def test_for_how_long_offsets_are_kept_is_known_of_the_embedded_kafka(kafka: EmbeddedKafka) -> None:
+    route = "routes.r.in.include=TRUE\nroutes.r.out.topic=x\n"
+    config = loads(f"bridge.id=b\nkafka.bootstrap.servers={kafka.bootstrap}\n{route}")
+    assert Cluster(config, 30).offsets_kept_ms() == (2**31 - 1) * 60_000
