@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from engine.spark.generation import Generation, Generations, Place
+    from engine.spark.generation import Committed, Generation, Generations, Place
     from engine.spark.meter import Meter
     from engine.spark.pipes import Pipes
     from engine.spark.positions import KafkaOffsets, Offsets, Topics
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from engine.telemetry.meters import SparkMetrics
     from routes.model import Config
 
-__all__ = ["Recovery", "outputs", "routes_text"]
+__all__ = ["Recovery", "outputs", "routes_text", "written_since"]
 
 _ROUTING = re.compile(r"(?:bridge|routing|routes)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _SLICE_RECORDS = 1_000_000
@@ -108,8 +108,7 @@ class Recovery:
         self._within(positions, ends)
         positions = self._kept(positions, starts)
         if last.stopped is None:
-            since = None if last.committed is None else last.committed.time_ms - _MARGIN_MS
-            positions = self._repair(last.start, positions, since)
+            positions = self._repair(last.start, positions, written_since(last.committed, time.time() * 1000))
             self._within(positions, ends)
         return positions
 
@@ -233,6 +232,14 @@ class Recovery:
         self.meter.update(reading)
         self.metrics.published(reading.acknowledged)
         _log.info("published what the last run had left out", records=reading.acknowledged)
+
+
+def written_since(committed: Committed | None, now_ms: float) -> int | None:
+    """A time before that of every record written after a commit, in milliseconds since 1970; None if none is sure.
+
+    Where the clock was set back meanwhile, records may look older than the commit before them.
+    """
+    return None if committed is None or committed.time_ms > now_ms else committed.time_ms - _MARGIN_MS
 
 
 def outputs(config: Config) -> list[str]:

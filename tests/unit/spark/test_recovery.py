@@ -1,0 +1,13 @@
+"""From when on records may have been written after the last commit."""
+
+from engine.spark.generation import Committed
+from engine.spark.recovery import written_since
+
+
+def test_a_commit_is_a_bound_with_a_margin_for_clocks_that_differ() -> None:
+    assert written_since(Committed({0: 1}, 1_000_000), 1_500_000) == 940_000
+
+
+def test_without_a_commit_or_with_a_clock_that_was_set_back_there_is_none() -> None:
+    assert written_since(None, 1_500_000) is None
+    assert written_since(Committed({0: 1}, 1_000_000), 999_999) is None
