@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from confluent_kafka import KafkaException, libversion
+from confluent_kafka import KafkaError, KafkaException, libversion
 
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_checks import store_type
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SILENT", "Role", "librdkafka", "librdkafka_version", "spark_options", "telling_the_end"]
+__all__ = ["SILENT", "Role", "librdkafka", "librdkafka_version", "refused_setting", "spark_options", "telling_the_end"]
 
 SILENT = logging.getLogger(f"{__name__}.librdkafka")
 """Takes what librdkafka would write to stderr: whoever uses it tells its errors, in one line."""
@@ -60,6 +60,16 @@ def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
             if fatal.args[0].fatal():
                 raise fatal from error
         raise
+
+
+def refused_setting(error: Exception) -> str | None:
+    """Which setting a client cannot be made with, one line for users; None for any other error.
+
+    What only the client's own libraries can judge, such as what is in a certificate's file, is found out so late.
+    """
+    if isinstance(error, KafkaException) and error.args[0].code() == KafkaError._INVALID_ARG:
+        return f"a Kafka setting cannot be used: {error.args[0].str()}"
+    return None
 
 
 def librdkafka_version() -> str:

@@ -33,7 +33,7 @@ from engine.cli import (
 from engine.cli.options import examples
 from engine.cli.output import complain, version
 from engine.errors import UsageError
-from routes.errors import BridgeError
+from routes.errors import BridgeError, ConfigurationError
 
 __all__ = ["app", "main"]
 
@@ -103,8 +103,18 @@ def _run(arguments: list[str] | None) -> int:
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
+        if told := _refused_setting(error):
+            complain(told)
+            return ConfigurationError.exit_code
         complain(f"internal error: {type(error).__name__}: {error} ({_DEBUG}=1 shows where)")
         return BridgeError.exit_code
+
+
+def _refused_setting(error: Exception) -> str | None:
+    # Commands that need no Kafka do without the time that its import takes.
+    from engine.kafka import refused_setting
+
+    return refused_setting(error)
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -316,6 +316,17 @@ def test_an_error_of_the_bridge_ends_with_its_own_exit_code(call: Call, monkeypa
     assert call("topology") == (4, "", "jms-bridge: not authorised\n")
 
 
+def test_a_certificate_that_is_none_is_a_fault_of_the_settings(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("nonsense")
+    file = tmp_path / "b.properties"
+    lines = ["kafka.security.protocol=SSL", "kafka.ssl.ca.location=ca.pem", "routing.dead-letter-topic=d"]
+    file.write_text("\n".join(["bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=x", *lines]))
+    code, out, err = call("dlt", "list", "-c", str(file))
+    assert (code, out) == (2, "")
+    assert err.startswith("jms-bridge: a Kafka setting cannot be used: ")
+    assert "ssl.ca.location" in err
+
+
 def test_what_nobody_foresaw_is_one_line_too_and_a_trace_on_demand(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: Path) -> None:
         raise ZeroDivisionError("oh")
