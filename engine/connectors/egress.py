@@ -33,6 +33,7 @@ _BRIEFLY_SECONDS = 0.5
 _ASK_SECONDS = 5.0
 _ANSWER_SECONDS = 1.0
 _COMMITTING_SECONDS = 60.0
+_PAUSE_SECONDS = 0.2
 _log = structlog.get_logger(__name__)
 _REFUSED = {
     **REFUSED,
@@ -201,7 +202,8 @@ class Egress:
     def _committed(self, partition: int) -> Position:
         """What the last reader of a partition has committed; waits for Kafka for as long as it may be away."""
         place = TopicPartition(self._topic, partition)
-        while True:
+        deadline = time.monotonic() + self._outage_seconds
+        while time.monotonic() < deadline:
             try:
                 (found,) = self._consumer.committed([place], timeout=_ASK_SECONDS)
                 if found.error is None:
@@ -209,8 +211,10 @@ class Egress:
                 self._on_error(found.error)
             except KafkaException as error:
                 self._on_error(error.args[0])
-            self._down_since = self._down_since or time.monotonic()
             self._check()
+            time.sleep(_PAUSE_SECONDS)
+        msg = f"Kafka at {self._servers} has not said for {self._outage_seconds:.0f} s how far the sink is; is it well?"
+        raise UnreachableError(msg)
 
     def _rest(self, *, rests: bool) -> None:
         if rests is not self._rests:

@@ -22,7 +22,7 @@ __all__ = ["Position", "Positions"]
 _MOST_CHARACTERS = 4000
 """Kafka takes 4096 by default, `offset.metadata.max.bytes`."""
 _VERSION = "done:1:"
-"""Begins the text: what anybody else has written there says nothing to us."""
+"""Begins the text."""
 
 
 @immutable
@@ -44,8 +44,8 @@ class Positions:
         """Behind the last record of which something is known, by partition."""
         self._expected: dict[int, deque[int]] = {}
         """Open ones of an earlier reader that have not come yet."""
-        self._begins: dict[int, int] = {}
-        """Where the first record is expected, of partitions of which none has come."""
+        self._last: dict[int, int] = {}
+        """The last record that came, or the one before the first that may come."""
         self._moved: set[int] = set()
         self._cut: set[int] = set()
 
@@ -64,13 +64,14 @@ class Positions:
         self._open[partition] = OrderedDict.fromkeys(open_)
         self._expected[partition] = deque(open_)
         self._next[partition] = end
-        self._begins[partition] = position.offset
+        self._last[partition] = position.offset - 1
 
     def take(self, partition: int, offset: int) -> bool:
         """A record has come, in the order of offsets; whether it is to be dealt with, and not done already."""
-        if offset < self._begins.pop(partition, offset):
+        if offset <= self._last.get(partition, -1):
             # It begins anew: Kafka has lost records, or the topic is another one of the same name.
             self.recall(partition, Position(offset))
+        self._last[partition] = offset
         expected, open_ = self._expected.setdefault(partition, deque()), self._open[partition]
         while expected and expected[0] < offset:
             # Kafka does not have it any more.
@@ -103,7 +104,7 @@ class Positions:
     def forget(self, partitions: Collection[int]) -> None:
         """They belong to somebody else now."""
         for partition in partitions:
-            for each in (self._open, self._next, self._expected, self._begins):
+            for each in (self._open, self._next, self._expected, self._last):
                 each.pop(partition, None)
             self._moved.discard(partition)
             self._cut.discard(partition)
@@ -112,13 +113,13 @@ class Positions:
         open_, end = self._open[partition], self._next[partition]
         first = next(iter(open_), end)
         lengths = list(_lengths(open_, first, end))
-        text = _encoded(lengths) if len(lengths) > 1 else ""
+        text = _encoded(first, lengths) if len(lengths) > 1 else ""
         self._cut.discard(partition)
         while len(text) > _MOST_CHARACTERS:
             # What lies behind would be sent again after a restart, so no more is taken.
             self._cut.add(partition)
             lengths = lengths[: len(lengths) // 2]
-            text = _encoded(lengths)
+            text = _encoded(first, lengths)
         return Position(first, text)
 
 
@@ -135,8 +136,8 @@ def _lengths(open_: Iterable[int], first: int, end: int) -> Iterator[int]:
         yield run
 
 
-def _encoded(lengths: Iterable[int]) -> str:
-    """Seven bits a byte, the lowest first, as in Protocol Buffers; compressed."""
+def _encoded(first: int, lengths: Iterable[int]) -> str:
+    """Seven bits a byte, the lowest first, as in Protocol Buffers; compressed. With the offset that it belongs to."""
     numbers = bytearray()
     for length in lengths:
         rest = length
@@ -144,17 +145,19 @@ def _encoded(lengths: Iterable[int]) -> str:
             numbers.append(rest & 0x7F | 0x80)
             rest >>= 7
         numbers.append(rest)
-    return _VERSION + b85encode(zlib.compress(numbers, 9)).decode()
+    return f"{_VERSION}{first}:{b85encode(zlib.compress(numbers, 9)).decode()}"
 
 
 def _decoded(position: Position) -> tuple[list[int], int]:
     """The open offsets, and where nothing is known any more."""
     at, length, shift = position.offset, 0, 0
-    if not position.text.startswith(_VERSION):
+    prefix = f"{_VERSION}{at}:"
+    if not position.text.startswith(prefix):
+        # Nobody's, somebody else's, or moved to another offset, as MirrorMaker does for another cluster.
         return [], at
     open_: list[int] = []
     is_open = True
-    for byte in zlib.decompress(b85decode(position.text.removeprefix(_VERSION))):
+    for byte in zlib.decompress(b85decode(position.text.removeprefix(prefix))):
         length |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:

@@ -6,14 +6,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import structlog
+
+from engine.errors import UnreachableError
+from engine.journal import FRAMING_BYTES
 from engine.message import DESTINATION, ORIGIN, ROUTE, SIZE, Record
+from engine.topics import Cluster
 from engine.trace_context import published
 
 if TYPE_CHECKING:
     from engine.message import Message
     from routes.model import Config
 
-__all__ = ["TOO_LARGE", "UNREADABLE", "dead_letter", "unjournaled"]
+__all__ = ["TOO_LARGE", "UNREADABLE", "dead_letter", "letter_limit", "unjournaled"]
 
 TOO_LARGE = "too-large"
 """The reason of a message that is larger than the journal takes."""
@@ -21,8 +26,10 @@ UNREADABLE = "unreadable"
 """That of a message whose wire format has a fault in it."""
 
 _KEPT_BYTES = 64 * 1024
-_FRAMING_BYTES = 4096
-"""More than Kafka adds to a record with its own framing."""
+_ANSWER_SECONDS = 5.0
+_MOST_CHARACTERS = 1000
+"""Of a reason."""
+_log = structlog.get_logger(__name__)
 _REFUSED = "refused"
 
 
@@ -40,6 +47,17 @@ def unjournaled(message: Message, reason: str, why: str, size: int | None, confi
     return replace(record, key=key, headers=(*_fitting(record.headers, _KEPT_BYTES), *_encoded(own)))
 
 
+def letter_limit(config: Config, topic: str) -> int | None:
+    """Bytes of a record that a dead-letter topic takes from the bridge; None while nobody answers."""
+    try:
+        settings = Cluster(config, _ANSWER_SECONDS).settings([topic])
+    except UnreachableError as error:
+        _log.debug("the limit of the dead-letter topic is not known", topic=topic, why=str(error))
+        return None
+    own = config.journal.max_message_bytes + FRAMING_BYTES
+    return min(own, int(settings[topic]["max.message.bytes"])) if topic in settings else own
+
+
 def dead_letter(record: Record, why: str, route: str, sink: str, limit: int | None = None) -> Record:
     """Of a routed record that a sink cannot give away. It can be replayed: the message is as the journal had it.
 
@@ -48,7 +66,7 @@ def dead_letter(record: Record, why: str, route: str, sink: str, limit: int | No
     kept = tuple((name, value) for name, value in record.headers if name not in (DESTINATION, ROUTE))
     own = _errors(f"sink {sink}", _REFUSED, why) | {ROUTE: route}
     letter = replace(record, headers=(*kept, *_encoded(own)))
-    if limit is None or letter.size + _FRAMING_BYTES <= limit:
+    if limit is None or letter.size + FRAMING_BYTES <= limit:
         return letter
     room = min(_KEPT_BYTES, limit // 4)
     own["jmsbridge.truncated"] = str(record.size)
@@ -64,7 +82,7 @@ def _errors(stage: str, reason: str, why: str) -> dict[str, str]:
     return {
         "__connect.errors.stage": stage,
         "__connect.errors.exception.class.name": f"jmsbridge.{reason}",
-        "__connect.errors.exception.message": why,
+        "__connect.errors.exception.message": why[:_MOST_CHARACTERS],
         "jmsbridge.reason": reason,
         "jmsbridge.time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }

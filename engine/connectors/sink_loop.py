@@ -19,7 +19,7 @@ from engine.connectors.back_off import BackOff
 from engine.connectors.base import Holding, NotConnectedError, Outgoing
 from engine.connectors.egress import Egress, Taken
 from engine.connectors.listener import Listener
-from engine.connectors.rejected import dead_letter
+from engine.connectors.rejected import dead_letter, letter_limit
 from engine.connectors.replies import Requests
 from engine.connectors.spans import SinkSpans
 from engine.errors import HardFailureError, SoftFailureError
@@ -28,7 +28,6 @@ from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics
 from engine.telemetry.status import State, Voices, sink_component
-from engine.topics import limits
 from routes.immutable import immutable
 from routes.model import Policy
 
@@ -130,7 +129,7 @@ class SinkLoop:
         self._back_off = BackOff()
         self._letters: Journal | None = None
         self._letter_limit: int | None = None
-        """Of the dead-letter topic, in bytes, where that is known."""
+        """Bytes that the dead-letter topic takes, where that is known."""
         self._failure: Exception | None = None
         self._committed_at = 0.0
         self._figures_at = 0.0
@@ -247,7 +246,8 @@ class SinkLoop:
             return
         if self._letters is None:
             self._letters = Journal(self._config)
-            self._letter_limit = limits(self._config).get(topic)
+        if self._letter_limit is None:
+            self._letter_limit = letter_limit(self._config, topic)
         letter = dead_letter(taken.record, why, route, self._own.name, self._letter_limit)
         self._letters.write(topic, letter, lambda error: self._lettered(taken, error))
 
@@ -300,13 +300,17 @@ class SinkLoop:
                 self._settled_at = time.monotonic() + self._sink.settle_seconds
         self._egress.commit(wait=True)
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
+        if left and self._is_connected:
+            # Nobody takes any more what the next reader sends.
+            self._sink.close()
+            self._is_connected, self._is_rebalanced = False, True
+            self._settled_at = time.monotonic() + self._sink.settle_seconds
         if left:
             time.sleep(max(self._settled_at - time.monotonic(), 0))
         if self._spans is not None:
             self._spans.forget(left)
         for number in left:
             self._bytes -= len(self._under_way.pop(number).outgoing.message.body)
-        self._is_rebalanced |= bool(left)
 
     def _connected(self) -> None:
         self._connections += 1

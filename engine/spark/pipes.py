@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.spark.positions import Offsets, Topics
     from routes.model import Config
 
-__all__ = ["Pipes"]
+__all__ = ["Pipes", "patience_ms"]
 
 _SOURCE = "jmsbridge.kafka.RecordSource"
 """Spark's Kafka source with a leaner reader, in `jvm/spark`."""
@@ -34,6 +34,8 @@ _CONSUMER = {
 }
 _LONGER_SECONDS = 60.0
 _MOST_MS = 2**31 - 1
+_REQUEST_TIMEOUT_MS = 30_000
+"""Kafka's default."""
 _PRODUCER = {"kafka.batch.size": str(256 * 1024)}
 _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"kafka.linger.ms": "100"}}
 # A batch of the whole of a long backlog would have to be compared with the outputs as a whole after a crash, shorter
@@ -99,8 +101,14 @@ class Pipes:
 
     def _sink(self) -> Mapping[str, str]:
         # A record that is given up ends the process (`jmsbridge.Sends`); a Kafka that is gone ends it sooner, in order.
-        patience = min(round((self.config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000), _MOST_MS)
-        preferred = {**_PRODUCER, **_LINGER[self.config.router.mode], "kafka.delivery.timeout.ms": str(patience)}
-        options = {**preferred, **spark_options(self.config, "producer")}
+        options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
+        options.setdefault("kafka.delivery.timeout.ms", str(patience_ms(self.config, options)))
         theirs = options.get(_INTERCEPTORS)
         return {**options, _INTERCEPTORS: f"{theirs},{INTERCEPTOR}" if theirs else INTERCEPTOR}
+
+
+def patience_ms(config: Config, options: Mapping[str, str]) -> int:
+    """For how long the router's producers try; not less than Kafka asks for beside their other options."""
+    least = int(options["kafka.linger.ms"]) + int(options.get("kafka.request.timeout.ms", _REQUEST_TIMEOUT_MS))
+    wanted = round((config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000)
+    return min(max(wanted, least), _MOST_MS)

@@ -44,7 +44,7 @@ WHOLE: Mapping[str, tuple[int, int]] = {
     "reconnect.backoff.max.ms": (0, 3_600_000),
     "reconnect.backoff.ms": (0, 3_600_000),
     "request.timeout.ms": (10, 300_000),
-    "retries": (0, _INT),
+    "retries": (1, _INT),
     "retry.backoff.max.ms": (1, 300_000),
     "retry.backoff.ms": (1, 300_000),
     "sasl.login.connect.timeout.ms": (0, _INT),

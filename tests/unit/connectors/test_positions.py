@@ -89,6 +89,29 @@ def test_what_somebody_else_has_written_beside_an_offset_says_nothing() -> None:
     assert positions.take(0, 5)
 
 
+def test_a_text_that_came_to_another_offset_says_nothing() -> None:
+    positions = Positions()
+    for offset in range(10):
+        positions.take(0, offset)
+    positions.done(0, 5)
+    positions.done(0, 0)
+    text = positions.moved()[0].text
+    assert text
+    after = Positions()
+    after.recall(0, Position(3, text))
+    assert all(after.take(0, offset) for offset in range(3, 20))
+
+
+def test_a_topic_that_is_made_anew_under_a_reader_has_nothing_that_is_done() -> None:
+    positions = Positions()
+    for offset in range(100):
+        positions.take(0, offset)
+        positions.done(0, offset)
+    assert all(positions.take(0, offset) for offset in range(5))
+    positions.done(0, 0)
+    assert positions.moved()[0].offset == 1
+
+
 def test_a_topic_that_begins_anew_has_nothing_that_is_done() -> None:
     positions = Positions()
     for offset in range(100, 110):

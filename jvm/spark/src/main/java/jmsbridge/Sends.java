@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.clients.producer.ProducerInterceptor;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.errors.RetriableException;
 
 /**
  * Knows what the Kafka sink has handed to its producers and what became of it.
@@ -69,7 +69,7 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
       String topic = metadata == null ? "" : metadata.topic();
       FAILURE.compareAndSet(null, topic + "\n" + failure.getClass().getName() + "\n" + failure.getMessage());
       FAILED.increment();
-      if (failure instanceof TimeoutException && isProducersOwnThread()) {
+      if (failure instanceof RetriableException && isProducersOwnThread()) {
         giveUp(topic, failure);
       }
     }
