@@ -33,7 +33,6 @@ _CONSUMER = {
     "kafka.max.poll.records": "200",
 }
 _LONGER_SECONDS = 60.0
-_MOST_MS = 2**31 - 1
 _REQUEST_TIMEOUT_MS = 30_000
 """Kafka's default."""
 _PRODUCER = {"kafka.batch.size": str(256 * 1024)}
@@ -111,4 +110,4 @@ def patience_ms(config: Config, options: Mapping[str, str]) -> int:
     """For how long the router's producers try; not less than Kafka asks for beside their other options."""
     least = int(options["kafka.linger.ms"]) + int(options.get("kafka.request.timeout.ms", _REQUEST_TIMEOUT_MS))
     wanted = round((config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000)
-    return min(max(wanted, least), _MOST_MS)
+    return max(wanted, least)

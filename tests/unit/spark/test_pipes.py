@@ -17,7 +17,6 @@ CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nro
         # What Kafka asks for: at least the time of one request and what a record waits for others.
         ("30s", {"kafka.linger.ms": "0", "kafka.request.timeout.ms": "120000"}, 120_000),
         ("30s", {"kafka.linger.ms": "200000"}, 230_000),
-        ("60d", {"kafka.linger.ms": "0"}, 2**31 - 1),
     ],
 )
 def test_they_try_for_longer_than_kafka_may_be_away(outage: str, options: dict[str, str], wanted: int) -> None:
