@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from engine.errors import SetupError
 
@@ -47,7 +47,7 @@ def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
 
 
 def _lock(folder: Path, part: str) -> int:
-    file = folder / "locks" / (re.sub(r"[^\w.-]", "-", part) + ".lock")
+    file = folder / "locks" / (quote(part, safe="") + ".lock")
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:

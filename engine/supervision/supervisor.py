@@ -181,7 +181,8 @@ def _supervise(first: Revision, only: str | None) -> int:
 
     config, elected = first.config, stands_for_election(only)
     names = [part.name for part in first.parts]
-    clean = logging.Redactor(logging.secrets_of(config))
+    secrets = set(logging.secrets_of(config))
+    clean = logging.Redactor(frozenset(secrets))
     board = StatusBoard(names, clean)
     registry = CollectorRegistry()
     metrics = BridgeMetrics(registry, names, metadata.version("jms-bridge"), metadata.version("pyspark"))
@@ -197,8 +198,9 @@ def _supervise(first: Revision, only: str | None) -> int:
         def prepare(revision: Revision) -> None:
             _check_topics(revision)
             locks.hold(revision.parts)
-            secrets = logging.secrets_of(first.config) | logging.secrets_of(revision.config)
-            board.clean_with(logging.Redactor(secrets))
+            # Of all revisions there were: one that is given up leaves the one before it in force.
+            secrets.update(logging.secrets_of(revision.config))
+            board.clean_with(logging.Redactor(frozenset(secrets)))
 
         crew = Crew([make(part, first) for part in first.parts], board, metrics)
         ProcessMetrics(registry, crew.leaders)

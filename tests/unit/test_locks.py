@@ -35,6 +35,12 @@ def holder(folder: Path, seconds: float) -> tuple[subprocess.Popen[str], int]:
     return process, int(process.stdout.readline())
 
 
+def test_each_part_has_a_lock_of_its_own_whatever_its_name(tmp_path: Path) -> None:
+    parts = ["source:orders/2", "source:orders-2", "source:orders.2", "sink:orders/2"]
+    with hold(tmp_path, parts) as held:
+        assert list(held) == parts
+
+
 def end(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=10)
 

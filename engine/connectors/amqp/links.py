@@ -282,6 +282,11 @@ class Sender(Link):
         return [each.number for each in self._unsent]
 
     @property
+    def half_sent(self) -> int | None:
+        """The delivery of which a part has gone out, and more is to follow."""
+        return self._unsent[0].delivery_id if self._unsent else None
+
+    @property
     def room(self) -> int:
         """How many more messages could go out now."""
         return self._credit - sum(each.delivery_id is None for each in self._unsent) if self.attached else 0

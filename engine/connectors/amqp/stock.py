@@ -12,7 +12,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
+from engine.connectors.amqp import answers
 from engine.connectors.amqp.answers import transactional
+from engine.connectors.amqp.peer_session import PeerError
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
     Condition,
@@ -174,7 +176,7 @@ class Stock:
                 self._push(reader)
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
-        """A client has answered deliveries of a session: see `Host`."""
+        """A client has answered deliveries of a session: see `Host`. PeerError for one that it does not have yet."""
         first = number(fields, 1)
         last = number(fields, 2, first)
         state, details = outcome_of(outcome)
@@ -187,6 +189,9 @@ class Stock:
         for reader in [each for each in self._by_link.values() if each.session is session]:
             found = [first] if first == last else [each for each in reader.deliveries if serial(each - first) <= length]
             for each in found:
+                if each == reader.link.half_sent:
+                    # What it says of a message that it does not have counts for nothing.
+                    raise PeerError(answers.ILLEGAL_STATE, f"delivery {each} is answered before it was sent as a whole")
                 if (taken := reader.deliveries.pop(each, None)) is None:
                     continue
                 said = _Answer(self._held[taken], reader, state, details)

@@ -43,6 +43,7 @@ _GONE = 503
 _SIGN_OF_LIFE = 100
 _ENDED = (404, 408)
 _ENDED_EARLY = 409
+_REFUSED_SECONDS = 30.0
 _TOO_MANY_BYTES = "Message Size Exceeds MaxBytes"
 _EARLY_ENDS = (_TOO_MANY_BYTES, "Batch Completed", "Leadership Change", "Server Shutdown")
 """Texts with which a request ends that can be made again; the others say that it was wrong."""
@@ -219,14 +220,24 @@ class Stream:
         code, text = status(headers) or (_SIGN_OF_LIFE, "")
         if code in _ENDED or (code == _ENDED_EARLY and text in _EARLY_ENDS):
             if text == _TOO_MANY_BYTES and not self._came:
-                # A message that is larger than the server takes by now is there all the same.
-                self._most_bytes *= 2
+                self._ask_for_more()
             pending = dict(parse(headers)).get(_PENDING, "")
             self._asked = max(self._asked - int(pending), 0) if pending.isdecimal() else 0
         elif code == _GONE:
             self._connection.fail("JetStream does not answer any more")
         elif code != _SIGN_OF_LIFE:
             self._connection.fail(f"JetStream says of the consumer: {text or code}")
+
+    def _ask_for_more(self) -> None:
+        """The next message is larger than what was asked for, as one that the server took when it took larger ones."""
+        assert self._consumer is not None
+        bound = self._consumer.max_bytes
+        if bound and self._most_bytes >= bound:
+            why = (
+                f"consumer {self._consumer.name!r} has a max_bytes of {bound}, which its next message exceeds; raise it"
+            )
+            self._connection.fail(why, _REFUSED_SECONDS)
+        self._most_bytes *= 2
 
 
 def _place(reply: bytes) -> tuple[int, bool]:

@@ -176,17 +176,21 @@ def test_large_messages_come_a_few_at_a_time(jetstream: NatsHarness, connectors:
     source.close()
 
 
-def test_the_limits_of_a_consumer_are_kept(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:
-    add_stream(jetstream, queue, queue)
+def add_limited_consumer(jetstream: NatsHarness, stream: str, limits: bytes) -> None:
+    """With limits that the client's library does not know."""
 
     async def add(js: JetStreamContext) -> None:
-        limits = b'"max_batch":10,"max_expires":2000000000,"max_ack_pending":100'
         config = b'{"durable_name":"%b","ack_policy":"explicit",%b}' % (CONSUMER.encode(), limits)
-        asked = b'{"stream_name":"%b","config":%b}' % (queue.encode(), config)
-        answer = await js._nc.request(f"$JS.API.CONSUMER.DURABLE.CREATE.{queue}.{CONSUMER}", asked)
+        asked = b'{"stream_name":"%b","config":%b}' % (stream.encode(), config)
+        answer = await js._nc.request(f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{CONSUMER}", asked)
         assert b"error" not in answer.data
 
     jetstream.streams(add)
+
+
+def test_the_limits_of_a_consumer_are_kept(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:
+    add_stream(jetstream, queue, queue)
+    add_limited_consumer(jetstream, queue, b'"max_batch":10,"max_expires":2000000000,"max_ack_pending":100')
     publish(jetstream, [(queue, str(n).encode()) for n in range(300)])
     source = connectors.source(jetstream.url, queue, stream=queue)
     source.connect()
@@ -198,6 +202,19 @@ def test_the_limits_of_a_consumer_are_kept(jetstream: NatsHarness, connectors: C
     assert nothing(source, 3)
     publish(jetstream, [(queue, b"300")])
     receive(source, 1)
+    source.close()
+
+
+def test_a_message_that_its_consumer_may_not_ask_for_is_told(
+    jetstream: NatsHarness, connectors: Connectors, queue: str
+) -> None:
+    add_stream(jetstream, queue, queue)
+    add_limited_consumer(jetstream, queue, b'"max_bytes":1000')
+    source = connectors.source(jetstream.url, queue, stream=queue)
+    source.connect()
+    publish(jetstream, [(queue, b"x" * 5000)])
+    with pytest.raises(NotConnectedError, match=r"has a max_bytes of 1000, which its next message exceeds; raise it"):
+        receive(source, 1, 10)
     source.close()
 
 

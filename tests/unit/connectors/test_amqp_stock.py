@@ -40,11 +40,12 @@ def sink() -> AmqpListenerSink:
 class Client:
     """Receives, and answers as a test wants."""
 
-    def __init__(self, sink: AmqpListenerSink, *, translates: bool = False) -> None:
+    def __init__(self, sink: AmqpListenerSink, *, translates: bool = False, max_frame: int = 0) -> None:
         self.peer = Peer(sink, "client", 0.0)
         self._parser = FrameParser()
         capabilities = performatives._symbols(["APACHE.ORG:SELECTOR"]) if translates else None
-        opened = encode(Described(ULong(Code.OPEN), ["c", *[None] * 7, capabilities]))
+        most = UInt(max_frame) if max_frame else None
+        opened = encode(Described(ULong(Code.OPEN), ["c", None, most, *[None] * 5, capabilities]))
         self.say(PROTOCOL_HEADER, opened, performatives.begin())
 
     def say(self, *bodies: bytes) -> list[tuple[int, list[Any]]]:
@@ -306,6 +307,26 @@ def test_a_topics_message_comes_again_to_who_rolled_back_and_to_nobody_who_left(
     client.say(performatives.detach(0, closed=True))
     client.discharge(transaction, fail=True)
     assert sorted(each.number for each in known(sink)) == [1, 2]
+
+
+@pytest.mark.parametrize("state", [ACCEPTED, RELEASED])
+def test_who_answers_a_message_of_which_only_a_part_has_come_is_sent_away_and_another_gets_it_once(
+    sink: AmqpListenerSink, state: Described
+) -> None:
+    client, other = Client(sink, max_frame=512), Client(sink)
+    client.attach(credit=0)
+    one_frame_at_a_time = [*map(UInt, (0, 1, 0, 1000, 0, 0, 10)), None, False]
+    client.say(encode(Described(ULong(Code.FLOW), one_frame_at_a_time)))
+    sink.send([Outgoing(1, Message(b"x" * 5000), "queue/a", "id-1")])
+    assert client.got() == [0]
+    client.answer(0, state)
+    assert client.peer.ended
+    client.peer.gone()
+    answers = other.attach()
+    assert len({fields[1] for code, fields in answers if code == Code.TRANSFER and fields[1] is not None}) == 1
+    assert known(sink) == []
+    other.answer(0, ACCEPTED)
+    assert known(sink) == [Outcome(1)]
 
 
 def test_messages_are_not_acquired_in_transactions(sink: AmqpListenerSink) -> None:
