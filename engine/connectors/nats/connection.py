@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.connectors.nats.protocol import Handler
     from routes.model import BrokerConfig, Config
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "NotAllowedError"]
 
 T = TypeVar("T")
 
@@ -46,6 +46,10 @@ _TURNS = 4
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 _LOGIN = re.compile("authori[sz]ation|authentication|credentials")
 _log = structlog.get_logger(__name__)
+
+
+class NotAllowedError(NotConnectedError):
+    """The server does not let the bridge use a subject, until somebody grants it."""
 
 
 class Connection:
@@ -279,7 +283,8 @@ class Connection:
             self._cause = self._cause or error
         elif found[1] != "publish" or not self.on_publish_violation(found[2]):
             what = "publish to" if found[1] == "publish" else "subscribe to"
-            self.fail(f"the server does not allow the bridge to {what} '{found[2]}'; grant it", _REFUSED_SECONDS)
+            why = f"the server does not allow the bridge to {what} '{found[2]}'; grant it"
+            self._fault = self._fault or NotAllowedError(why, _REFUSED_SECONDS)
         self.wake()
 
     async def _on_close(self) -> None:

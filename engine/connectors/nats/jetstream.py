@@ -54,6 +54,11 @@ class ApiError(Exception):
         self.err_code = int(error.get("err_code", 0))
         """JetStream's own."""
 
+    @property
+    def is_not_enabled(self) -> bool:
+        """Whether there is no JetStream: none at all, or none for this account."""
+        return self.err_code in _NOT_ENABLED_CODES
+
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
@@ -134,8 +139,9 @@ def ensure_stream(connection: Connection, name: str, subject: str) -> str:
     """The stream that takes a subject, from which what is acknowledged goes; made under that name if there is none.
 
     Raises:
-        ApiError: JetStream does not let the bridge make it.
-        NotConnectedError: no answer, or no permission to ask.
+        ApiError: JetStream does not make it, or is not enabled.
+        NotAllowedError: no permission to ask.
+        NotConnectedError: no answer, or the connection is gone.
         nats.errors.NoRespondersError: there is no JetStream.
     """
     found = ask(connection, "STREAM.NAMES", {"subject": subject}).get("streams")
@@ -159,7 +165,7 @@ def ensure_stream(connection: Connection, name: str, subject: str) -> str:
 
 
 def _translated(error: ApiError, source: SourceConfig, where: str, key: str) -> Exception:
-    if error.err_code in _NOT_ENABLED_CODES:
+    if error.is_not_enabled:
         return HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}")
     if error.err_code == _NO_STREAM:
         made = f'nats stream add {source.stream} --subjects "{",".join(source.destinations)}"'

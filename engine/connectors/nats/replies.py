@@ -2,6 +2,7 @@
 
 A service answers once, to whoever listens at that moment. Where the server has JetStream, a stream takes the replies
 and this reads them from there; elsewhere it listens, and what comes in between is lost, as NATS is without JetStream.
+It never listens beside a stream: what it took would come again from there, under another id.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import structlog
 from nats.errors import NoRespondersError
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.nats.connection import Connection
+from engine.connectors.nats.connection import Connection, NotAllowedError
 from engine.connectors.nats.jetstream import ApiError, ensure_stream
 from engine.connectors.nats.source import NatsSource
 
@@ -38,6 +39,7 @@ class NatsReplies:
         self._own = source
         self._worker = worker
         self._source = NatsSource(config, source, worker)
+        self._has_stream = False
         self._warned = False
 
     @property
@@ -51,9 +53,11 @@ class NatsReplies:
         return self._source.redelivery
 
     def connect(self) -> None:
-        """Also makes the stream; see `Source`."""
+        """Also makes the stream; NotConnectedError, too, where nobody can tell now whether there can be one."""
         self.close()
-        self._source = NatsSource(self._config, replace(self._own, stream=self._stream()), self._worker)
+        stream = self._stream()
+        self._has_stream = stream is not None
+        self._source = NatsSource(self._config, replace(self._own, stream=stream), self._worker)
         self._source.connect()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
@@ -73,15 +77,19 @@ class NatsReplies:
         self._source.close()
 
     def _stream(self) -> str | None:
-        """The stream that has the replies; None where there can be none."""
+        """The stream that has the replies; None where there can be none, and was none before."""
         connection = Connection(self._config, self._own)
         name = re.sub(r"[^A-Za-z0-9_-]", "_", f"replies-{self._own.destinations[0].rpartition('.')[0]}")
         connection.open()
         try:
             return ensure_stream(connection, name, self._own.destinations[0])
-        except (NoRespondersError, ApiError, NotConnectedError) as error:
+        except (NoRespondersError, NotAllowedError, ApiError) as error:
+            why = "there is no JetStream" if isinstance(error, NoRespondersError) else str(error)
+            is_passing = isinstance(error, ApiError) and not error.is_not_enabled
+            if is_passing or self._has_stream:
+                back_off = error.back_off_seconds if isinstance(error, NotAllowedError) else None
+                raise NotConnectedError(f"no stream for the replies: {why}", back_off) from error
             if not self._warned:
-                why = "there is no JetStream" if isinstance(error, NoRespondersError) else str(error)
                 _log.warning("replies that come while the bridge is away are lost", source=self._own.name, why=why)
             self._warned = True
             return None

@@ -69,13 +69,17 @@ class Bookmarks:
 
     def find(self, patience: Patience) -> None:
         """Finds out about the journal's partitions, and the groups of workers that are no more."""
-        journal = TopicCollection([self._topic])
-        topics = patience.answers(lambda: self._admin.describe_topics(journal, request_timeout=ANSWER_SECONDS))
-        self._partitions = tuple(partition.id for partition in topics[self._topic].partitions)
+        self.find_partitions(patience)
         listed = patience.answers(lambda: {"": self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS)})
         pattern = re.compile(re.escape(self._prefix) + "[0-9]{1,4}")
         self._former = {found.group_id for found in listed[""].valid if pattern.fullmatch(found.group_id)}
         self._former -= self._present
+
+    def find_partitions(self, patience: Patience) -> None:
+        """Finds out which the journal has by now: they may become more at any time."""
+        journal = TopicCollection([self._topic])
+        topics = patience.answers(lambda: self._admin.describe_topics(journal, request_timeout=ANSWER_SECONDS))
+        self._partitions = tuple(partition.id for partition in topics[self._topic].partitions)
 
     def ask_ends(self) -> dict[int, Future[ListOffsetsResultInfo]]:
         """Asks where the journal ends, also behind transactions that are open: nothing in them is of such a source."""

@@ -96,10 +96,11 @@ class Repeats:
         return message.headers.get("JMSMessageID") in self._known.ids and self._known.take(message.to_record())
 
     def look(self) -> None:
-        """Reads on.
+        """Reads on, also in partitions that were added meanwhile.
 
         What has come by now, and somebody else had before, is known then if that one has journalled it.
         """
+        self._bookmarks.find_partitions(self._patience)
         ends = self._bookmarks.ends(self._patience)
         starts = self._read_to
         if time.monotonic() - self._read_at > _PERIOD_SECONDS:

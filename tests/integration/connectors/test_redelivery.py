@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from engine import connectors
 from engine.message import Message
@@ -182,13 +183,17 @@ def test_a_broker_that_is_killed_before_it_hears_of_acknowledgements(
     assert source.sample("jmsbridge_source_duplicates_total", source=SOURCE) > 0
 
 
+@pytest.mark.parametrize("added", [0, 2])
 def test_what_one_of_two_workers_had_when_it_was_killed(
-    harness: Harness, configured: Configure, start: Start, queue: str, dying: Dying
+    harness: Harness, configured: Configure, start: Start, queue: str, dying: Dying, added: int
 ) -> None:
     config = configured(harness.settings(queue) | {".workers": "2"})
     harness.create(queue)
     source = start(config)
     until(lambda: source.status.current.state is State.READY)
+    if added:
+        # The other worker writes to these; the one that is there already has not heard of them.
+        add_partitions(config, added)
     other, sent = dying(config, 2, 0, 40), 0
     deadline = time.monotonic() + 60
     while other.poll() is None and time.monotonic() < deadline:
@@ -206,6 +211,13 @@ def test_what_one_of_two_workers_had_when_it_was_killed(
     all_once(config, sent)
     duplicates = [each.sample("jmsbridge_source_duplicates_total", source=SOURCE) for each in (source, again)]
     assert sum(duplicates) >= 40
+
+
+def add_partitions(config: Config, count: int) -> None:
+    topic = config.journal.topic
+    admin = AdminClient({"bootstrap.servers": config.bootstrap_servers})
+    before = len(admin.list_topics(topic).topics[topic].partitions)
+    admin.create_partitions([NewPartitions(topic, before + count)])[topic].result(30)
 
 
 def told_once(config: Config, source: Running, count: int) -> None:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """One partition, the positions of a source in it, and the time."""
+    """Its partitions, the positions of a source in them, and the time."""
 
     def __init__(self) -> None:
-        self.records: list[tuple[str, Record]] = []
+        self.partitions: list[list[tuple[str, Record]]] = [[]]
+        self.found = 0
         self.position: dict[int, int] | None = None
         self.notes: list[str] = []
         self.read_from: list[int] = []
@@ -29,24 +30,32 @@ class Journal:
         self.workers = 1
         self.answers = True
 
-    def write(self, *messages: Message) -> None:
-        self.records += [(message.headers["JMSMessageID"], message.to_record()) for message in messages]
+    def write(self, *messages: Message, partition: int = 0) -> None:
+        self.partitions[partition] += [(message.headers["JMSMessageID"], message.to_record()) for message in messages]
 
     # As `Bookmarks`:
-    def find(self, patience: object) -> None: ...
     def tend(self) -> None: ...
 
+    def find(self, patience: object) -> None:
+        self.find_partitions(patience)
+
+    def find_partitions(self, patience: object) -> None:
+        self.found = len(self.partitions)
+
     def ask_ends(self) -> dict[int, Any]:
-        asked: Future[Any] = Future()
-        if self.answers:
-            asked.set_result(SimpleNamespace(offset=len(self.records)))
-        return {0: asked}
+        asked: dict[int, Any] = {}
+        for partition, end in self.ends(None).items():
+            asked[partition] = Future()
+            if self.answers:
+                asked[partition].set_result(SimpleNamespace(offset=end))
+        return asked
 
     def ends(self, patience: object) -> dict[int, int]:
-        return {0: len(self.records)}
+        return {partition: len(self.partitions[partition]) for partition in range(self.found)}
 
     def starts(self, patience: object) -> dict[int, int] | None:
-        return self.position
+        position = self.position
+        return position and {partition: position.get(partition, 0) for partition in range(self.found)}
 
     def keep(self, positions: Mapping[int, int], note: str) -> None:
         self.position = dict(positions)
@@ -56,7 +65,7 @@ class Journal:
         self.position = self.position or dict(positions)
 
     def keep_end(self) -> None:
-        self.position = {0: len(self.records)}
+        self.position = self.ends(None)
 
     # As `Tail`:
     def read(
@@ -67,8 +76,9 @@ class Journal:
         patience: object,
     ) -> None:
         self.read_from.append(starts.get(0, 0))
-        for offset in range(starts.get(0, 0), ends[0]):
-            take(0, offset, *self.records[offset])
+        for partition, end in ends.items():
+            for offset in range(starts.get(partition, 0), end):
+                take(partition, offset, *self.partitions[partition][offset])
 
 
 @pytest.fixture
@@ -125,6 +135,24 @@ def test_what_another_worker_journals_later_is_known_after_a_look(journal: Journ
     source.look()
 
     assert source.knows(message(1, again=True))
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_look_also_reads_partitions_that_were_added_since_the_connection_was_made(
+    journal: Journal, seconds: float
+) -> None:
+    journal.write(message(1))
+    source = connected(journal)
+    journal.partitions.append([])
+    journal.write(message(2), message(3), partition=1)
+    journal.now += seconds
+
+    source.look()
+
+    assert source.knows(message(2, again=True))
+    assert source.knows(message(3, again=True))
+    run(source, journal, 100, received=3, acknowledged=3)
+    assert journal.position == {0: 1, 1: 2}
 
 
 def test_a_message_that_comes_late_is_looked_for_where_the_system_does_not_mark_it(journal: Journal) -> None:
