@@ -40,6 +40,7 @@ _SUBJECTS_OVERLAP = 10065
 _KEPT_SECONDS = 86_400
 """Of a reply that nobody takes away."""
 _NOT_ENABLED_CODES = (10039, 10076)
+_LIMIT_CODES = (10002, 10027, 10120)
 _LATER = 500
 _log = structlog.get_logger(__name__)
 
@@ -58,6 +59,11 @@ class ApiError(Exception):
     def is_not_enabled(self) -> bool:
         """Whether there is no JetStream: none at all, or none for this account."""
         return self.err_code in _NOT_ENABLED_CODES
+
+    @property
+    def is_beyond_limits(self) -> bool:
+        """Whether the account may have no more streams than it has."""
+        return self.err_code in _LIMIT_CODES
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class NatsReplies:
             return ensure_stream(connection, name, self._own.destinations[0])
         except (NoRespondersError, NotAllowedError, ApiError) as error:
             why = "there is no JetStream" if isinstance(error, NoRespondersError) else str(error)
-            is_passing = isinstance(error, ApiError) and not error.is_not_enabled
+            is_passing = isinstance(error, ApiError) and not (error.is_not_enabled or error.is_beyond_limits)
             if is_passing or self._has_stream:
                 back_off = error.back_off_seconds if isinstance(error, NotAllowedError) else None
                 raise NotConnectedError(f"no stream for the replies: {why}", back_off) from error

@@ -30,7 +30,8 @@ STREAM = {"streams": ["REPLIES"]}
 NOT_ENABLED = {"error": {"code": 503, "err_code": 10039, "description": "jetstream not enabled for account"}}
 UNAVAILABLE = {"error": {"code": 503, "err_code": 10008, "description": "system temporarily unavailable"}}
 FULL = {"error": {"code": 500, "err_code": 10047, "description": "insufficient storage resources available"}}
-NONE = [errors.NoRespondersError(), NOT_ENABLED, NotAllowedError("not allowed to publish", 30.0)]
+LIMIT = {"error": {"code": 400, "err_code": 10027, "description": "maximum number of streams reached"}}
+NONE = [errors.NoRespondersError(), NOT_ENABLED, LIMIT, NotAllowedError("not allowed to publish", 30.0)]
 
 Answer = dict[str, object] | Exception
 
