@@ -256,6 +256,16 @@ def test_all_on_a_page_are_discarded_and_nothing_is_replayed(browser: Browser, s
     assert "discarded by anna on 127.0.0.1" in browser.text()
 
 
+def test_all_of_a_full_page_are_asked_about_in_time(browser: Browser, served: Served, bridge: Bridge) -> None:
+    bridge.bury(*map(message, range(50)))
+    browser.looks()
+    browser.open(f"{served.url}/dead-letters")
+    browser.driver.find_element(By.ID, "all").click()
+    browser.driver.find_element(By.CSS_SELECTOR, "button[value=replay]").click()
+    browser.wait(lambda: "Replay 50 dead letters?" in browser.text())
+    assert bridge.journal() == []
+
+
 def test_filters_find_the_newest_of_many_in_several_partitions(
     browser: Browser, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
 ) -> None:
