@@ -32,6 +32,8 @@ ANSWER_SECONDS = 10.0
 """How long Kafka is waited for."""
 
 _POLL_SECONDS = 0.2
+_SCATTERED = {"fetch.wait.max.ms": "5", "fetch.queue.backoff.ms": "5"}
+"""A reader that is sent elsewhere first waits for Kafka's answer about where it was, and then before it asks again."""
 _BATCH = 500
 _NUMBER = re.compile("[0-9]{1,19}")
 _REFUSED = (
@@ -91,8 +93,10 @@ class Reader:
         UnreachableError: Kafka does not answer.
     """
 
-    def __init__(self, config: Config, topic: str, answer_seconds: float = ANSWER_SECONDS) -> None:
-        """Kafka has `answer_seconds` for each answer."""
+    def __init__(
+        self, config: Config, topic: str, answer_seconds: float = ANSWER_SECONDS, *, scattered: bool = False
+    ) -> None:
+        """Kafka has `answer_seconds` for each answer; `scattered` is for reading many records by their positions."""
         self.topic = topic
         self._answer_seconds = answer_seconds
         self._servers = config.bootstrap_servers
@@ -102,6 +106,7 @@ class Reader:
                 # Kafka holds back its answer at the end of a partition for so long, and what is asked next waits.
                 "fetch.wait.max.ms": "100",
                 **librdkafka(config, "consumer"),
+                **(_SCATTERED if scattered else {}),
                 "group.id": "jms-bridge-peek",  # librdkafka asks for one; without a subscription it is never used
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",

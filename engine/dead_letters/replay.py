@@ -164,7 +164,7 @@ def _settle(
     _check(positions, topic, config)
     if options.quarantine and positions is None and not exists(config, topic):
         return  # Nothing was ever put there.
-    with Reader(config, topic) as reader:
+    with Reader(config, topic, scattered=positions is not None) as reader:
         letters = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
         topic_id = identity(config, topic)
         if dry_run:

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from engine.telemetry.status import State, Status
@@ -86,10 +86,10 @@ class Child:
         return self._process is not None
 
     def start(self) -> None:
-        """A new process; it prepares itself and waits for `release`."""
-        ours, theirs = socket.socketpair()
-        self._board.put(Status(self.name, State.STARTING))
-        with theirs:
+        """A new process; it prepares itself and waits for `release`. OSError if there is nothing left for one."""
+        with ExitStack() as begun:
+            ours, theirs = (begun.enter_context(end) for end in socket.socketpair())
+            heard = begun.enter_context(ours.dup())
             self._process = subprocess.Popen(
                 [*self._command, "--status-fd", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -97,11 +97,15 @@ class Child:
                 # Ctrl-C in the terminal is the supervisor's; and all that the child starts can be ended with it.
                 start_new_session=True,
             )
+            theirs.close()
+            begun.pop_all()
+        self._board.put(Status(self.name, State.STARTING))
         self._socket = ours
         self._told_at = 0.0
         self.released = False
-        self._reader = self._board.read(self.name, os.dup(ours.fileno()))
-        self.hand_over()
+        self._reader = self._board.read(self.name, heard.detach())
+        if self._revision and not self.hand_over():
+            self.kill()  # it would wait for its configuration for ever; `ended` will tell
 
     def give(self, revision: Revision) -> None:
         """The configuration that it works by from its next start on, or from `hand_over`."""
@@ -115,7 +119,7 @@ class Child:
         try:
             with self._revision.opened() as descriptor:
                 socket.send_fds(self._socket, [line], [descriptor], socket.MSG_DONTWAIT)
-        except (BlockingIOError, BrokenPipeError):
+        except OSError:  # it is busy or has died, or no descriptor is left
             return False
         return True
 

@@ -76,12 +76,18 @@ class Keeper:
             self.child.may_work(until)
 
     def _start_if_due(self, now: float) -> None:
-        if self._start_at is not None and now >= self._start_at:
-            if self._started and not self._is_deposed:
-                self._metrics.restarted(self.child.name)
-            self._started = True
-            self._is_deposed = False
+        if self._start_at is None or now < self._start_at:
+            return
+        try:
             self.child.start()
+        except OSError as error:
+            # No descriptors, no memory: what this machine had when the part was ready may be there again.
+            self._died(f"it cannot be started: {error.strerror or error}", now, is_passing=self._was_ready)
+            return
+        if self._started and not self._is_deposed:
+            self._metrics.restarted(self.child.name)
+        self._started = True
+        self._is_deposed = False
 
     def _watch(self, status: Status, now: float, until: float) -> None:
         if (
@@ -118,6 +124,11 @@ class Keeper:
             self._board.down(name, "the bridge does not lead any more")
             return
         why = status.error or (f"killed by signal {-code}" if code < 0 else f"ended with exit status {code}")
+        self._died(why, now, is_passing=is_passing)
+
+    def _died(self, why: str, now: float, *, is_passing: bool) -> None:
+        """To be started again after a pause; BridgeError if that has never helped."""
+        name = self.child.name
         self._deaths += 1
         self._early_deaths += self._ready_since is None and not is_passing
         self._ready_since = None

@@ -34,7 +34,7 @@ from engine import tls
 from engine.errors import SetupError
 from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
-from engine.telemetry.http_protocol import BoundedProtocol
+from engine.telemetry.http_protocol import BoundedProtocol, BoundedServer
 from engine.telemetry.status import State
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class HttpServer:
         )
         # Else whoever sends what is no request writes a line into our log with each.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        self._server = uvicorn.Server(settings)
+        self._server = BoundedServer(settings)
         self._thread = Thread(target=self._run, name="http", daemon=True)
 
     @property

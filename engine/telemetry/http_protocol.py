@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
-    import asyncio
+    import socket
+    from collections.abc import Callable
 
-__all__ = ["MOST_CONNECTIONS", "BoundedProtocol"]
+__all__ = ["MOST_CONNECTIONS", "BoundedProtocol", "BoundedServer"]
 
 MOST_CONNECTIONS = 100
+_HANDSHAKE_SECONDS = 5.0
+"""Until then a client of TLS has to have agreed on it; before that there is no connection to count."""
 _REQUEST_SECONDS = 15.0
 """From the beginning of a connection, or the last answer on it, until the next answer is on its way."""
 
@@ -30,7 +36,7 @@ class BoundedProtocol(H11Protocol):
         self._wait()
         if len(self.connections) > MOST_CONNECTIONS:
             others = cast("set[BoundedProtocol]", self.connections - {self})
-            min(others, key=lambda other: other.waiting_since).transport.abort()
+            min(others, key=lambda other: other.waiting_since).leave()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
@@ -48,9 +54,34 @@ class BoundedProtocol(H11Protocol):
         """When the time for the next request began, by the loop's clock."""
         return self._timer.when() if self._timer is not None else 0.0
 
+    def leave(self) -> None:
+        """Ends the connection at once."""
+        # `connection_lost` comes a turn of the loop later: until then the next ones would push out this one again.
+        self.connections.discard(self)
+        # Not closed but aborted: it may also be one that does not read what it has asked for.
+        self.transport.abort()
+
     def _wait(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        # Not closed but aborted: it may also be one that does not read what it has asked for.
-        abort: Any = self.transport.abort
-        self._timer = self.loop.call_later(_REQUEST_SECONDS, abort)
+        self._timer = self.loop.call_later(_REQUEST_SECONDS, self.leave)
+
+
+class BoundedServer(uvicorn.Server):
+    """uvicorn on sockets that listen already; whoever does not agree on TLS in time is left."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See `uvicorn.Server`, which leaves it to asyncio how long a handshake may take: a minute."""
+        loop, config = asyncio.get_running_loop(), self.config
+        protocol = cast("Callable[..., asyncio.Protocol]", config.http_protocol_class)
+        self.servers = [
+            await loop.create_server(
+                partial(protocol, config, self.server_state, self.lifespan.state),
+                sock=each,
+                ssl=config.ssl,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if config.ssl else None,
+                backlog=config.backlog,
+            )
+            for each in sockets or ()
+        ]
+        self.started = True

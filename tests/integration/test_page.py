@@ -238,19 +238,20 @@ def test_dead_letters_are_chosen_confirmed_and_replayed_by_keyboard_alone(
     assert "status page: replay" in browser.text()
 
 
-def test_all_on_a_page_are_discarded_and_nothing_is_replayed(browser: Browser, served: Served, bridge: Bridge) -> None:
-    bridge.bury(message(1), message(2))
+def test_all_on_a_full_page_are_discarded_and_nothing_is_replayed(
+    browser: Browser, served: Served, bridge: Bridge
+) -> None:
+    bridge.bury(*map(message, range(50)))
     browser.looks()
     browser.open(f"{served.url}/dead-letters?reason=key-not-found&route=orders")
     browser.driver.find_element(By.ID, "all").click()
     browser.driver.find_element(By.CSS_SELECTOR, "button[value=discard]").click()
-    browser.wait(lambda: "Discard 2 dead letters?" in browser.text())
+    browser.wait(lambda: "Discard 50 dead letters?" in browser.text())
     browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
     browser.wait(lambda: "Done" in browser.text())
     assert bridge.journal() == []
-    assert {(entry.position.offset, entry.action) for entry in last(bridge.config, 9)} == {
-        (0, Action.DISCARDED),
-        (1, Action.DISCARDED),
+    assert {(entry.position.offset, entry.action) for entry in last(bridge.config, 99)} == {
+        (offset, Action.DISCARDED) for offset in range(50)
     }
     browser.open(f"{served.url}/dead-letters/letter/0/0")
     assert "discarded by anna on 127.0.0.1" in browser.text()

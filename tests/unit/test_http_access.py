@@ -26,6 +26,7 @@ from engine.telemetry.status import StatusBoard
 from routes.config import lint_text
 from routes.model import HttpConfig
 from tests.certificates import certify
+from tests.waiting import until
 
 Serve = Callable[[HttpConfig], str]
 
@@ -250,6 +251,25 @@ def test_who_holds_many_connections_pushes_out_its_own(serve: Serve) -> None:
         assert codes(url) == [200, 200, 200, 200, 404]
         assert is_left(many[0], 5)
         assert not is_left(many[-1], 0.1)
+
+
+def test_of_many_that_come_at_once_no_more_stay_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "MOST_CONNECTIONS", 20)
+    server = HttpServer(LOOPBACK, application(StatusBoard([]), CollectorRegistry()))
+    with ExitStack() as opened:
+        # The server's socket listens already: what connects now is accepted in one turn of its loop.
+        many = [opened.enter_context(connect(server.url)) for _ in range(100)]
+        opened.enter_context(server)
+        assert codes(server.url) == [404, 200, 200, 200, 404]
+        until(lambda: sum(is_left(each, 0.001) for each in many) >= 80, seconds=5)
+        assert not is_left(many[-1], 0.1)
+
+
+def test_who_does_not_begin_with_tls_is_left(serve: Serve, certificates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "_HANDSHAKE_SECONDS", 0.5)
+    url = serve(replace(LOOPBACK, certificate=certificates / "broker.pem", key=certificates / "broker.key"))
+    with connect(url) as silent:
+        assert is_left(silent, 5)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,35 @@ def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
     assert str(running.outcome) == "router ended 2 times before it was ready; the last time: RuntimeError: no luck"
 
 
+def test_a_part_that_cannot_be_started_is_tried_again_after_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_FIRST_PAUSE_SECONDS", 0.2)
+    program, hidden = tmp_path / "program", tmp_path / "hidden"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with bridge(tmp_path, router="steady") as running:
+        running.wait_ready()
+        program.rename(hidden)
+        os.kill(running.pid("router"), signal.SIGKILL)
+        told = "it cannot be started: No such file or directory; starting again in 0.4 s"
+        assert running.board.wait(lambda: running.board.get("router").detail == told, SECONDS)
+        hidden.rename(program)
+        running.wait_ready()
+    assert running.outcome == 0
+
+
+def test_what_could_not_be_started_holds_no_descriptors(tmp_path: Path) -> None:
+    part = Part("router", "router", Stage.ROUTER)
+    child = Child(part, [str(tmp_path / "nothing")], StatusBoard(["router"]), None)
+    before = len(list(Path("/dev/fd").iterdir()))
+    with pytest.raises(FileNotFoundError):
+        child.start()
+    assert len(list(Path("/dev/fd").iterdir())) == before
+    assert not child.running
+
+
 def test_a_second_stop_does_not_wait_for_a_part_that_does_not_listen(tmp_path: Path) -> None:
     with bridge(tmp_path, orders="deaf") as running:
         running.wait_ready()
