@@ -15,10 +15,11 @@ import signal
 import subprocess
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -195,8 +196,10 @@ def close(session: SparkSession) -> None:
     assert gateway is not None, "a session has a gateway"
     process: subprocess.Popen[bytes] = gateway.proc
     if process.poll() is None:
-        session.stop()
-        gateway.shutdown()
+        # One that is ending just now does not answer any more, and has nothing left to stop.
+        with suppress(Py4JNetworkError, ConnectionError):
+            session.stop()
+            gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     if process.stdin is not None:
         # The end of its input is what tells the JVM to exit.
