@@ -182,7 +182,7 @@ def _supervise(first: Revision, only: str | None) -> int:
     config, elected = first.config, stands_for_election(only)
     names = [part.name for part in first.parts]
     secrets = set(logging.secrets_of(config))
-    clean = logging.Redactor(frozenset(secrets))
+    clean = logging.Redactor(secrets)
     board = StatusBoard(names, clean)
     registry = CollectorRegistry()
     metrics = BridgeMetrics(registry, names, metadata.version("jms-bridge"), metadata.version("pyspark"))
@@ -200,7 +200,7 @@ def _supervise(first: Revision, only: str | None) -> int:
             locks.hold(revision.parts)
             # Of all revisions there were: one that is given up leaves the one before it in force.
             secrets.update(logging.secrets_of(revision.config))
-            board.clean_with(logging.Redactor(frozenset(secrets)))
+            board.clean_with(logging.Redactor(secrets))
 
         crew = Crew([make(part, first) for part in first.parts], board, metrics)
         ProcessMetrics(registry, crew.leaders)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakSet
 
 from engine.connectors.amqp import answers
-from engine.connectors.amqp.answers import transactional
 from engine.connectors.amqp.peer_session import PeerError
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
@@ -183,7 +182,7 @@ class Stock:
         if not field(fields, 3):
             if state in (0, State.RECEIVED):
                 return
-            answer = ACCEPTED if transaction is None else transactional(transaction.id, outcome)
+            answer = ACCEPTED if transaction is None else answers.transactional(transaction.id, outcome)
             session.send(disposition(Role.SENDER, serial(first), serial(last), answer))
         length = serial(last - first)
         for reader in [each for each in self._by_link.values() if each.session is session]:

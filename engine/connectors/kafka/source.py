@@ -141,7 +141,8 @@ class KafkaSource:
             raise self._fault
         if first is not None:
             # Before more is asked for: if its partition goes to another worker in that moment, it goes from here too.
-            self._read.extend(filter(self._is_record, [first]))
+            if self._is_record(first):
+                self._read.append(first)
             others = consumer.consume(_BATCH - 1, 0)
             self._read.extend(filter(self._is_record, others))
         if self._fault:
