@@ -87,9 +87,10 @@ class EmbeddedArtemis(JvmServer):
         }
         return [
             *(f"-D{name}={value}" for name, value in properties.items()),
+            # Not by the class loader of its boot jar, whose classes no class-data archive takes.
             "-cp",
-            home / "lib" / "artemis-boot.jar",
-            "org.apache.activemq.artemis.boot.Artemis",
+            f"{home / 'lib'}/*",
+            "org.apache.activemq.artemis.cli.Artemis",
             "run",
         ]
 

@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.class_data import class_data_options
 from engine.embedded.java import find_java
 from engine.embedded.server import ETC, EmbeddedServer
 
@@ -54,7 +55,8 @@ class JvmServer(EmbeddedServer):
 
     def _command(self, program: Path) -> Sequence[str | Path]:
         self._prepare(program)
-        return [program, *self._jvm, *self._logging(), *self._program()]
+        classes = class_data_options(self.title.lower())
+        return [program, *self._jvm, *classes, *self._logging(), *self._program()]
 
     def _logging(self) -> list[str]:
         return [

@@ -21,12 +21,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, jars
+from engine.spark.jvm import JvmEndedError, start_jvm
 from routes.config.spark_checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
 
@@ -59,6 +58,7 @@ _JAVA_OPTIONS = (
 )
 
 _SETTINGS = "spark-defaults.conf"
+_LOG_SETTINGS = "log4j2.properties"
 _SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
 """As `routes.config.secrets` knows secrets by their names; Spark's own leaves out half of them."""
 
@@ -146,12 +146,19 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
         raise SetupError(msg)
     temporary = own_folder(folder.absolute() / "tmp")
     log.parent.mkdir(parents=True, exist_ok=True)
-    _write_settings(folder, log, settings, extras, temporary)
-    with _environment(folder), _own_interrupts(), log.open("ab") as output:
+    places = {"spark.local.dir": str(temporary), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
+    merged = {**_DEFAULTS, **places, **settings}
+    _write_settings(folder, log, merged)
+    # They come before those of spark.driver.extraJavaOptions, which a user may set.
+    options = [
+        f"-Djava.io.tmpdir={temporary}",
+        f"-Dlog4j2.configurationFile={folder.absolute() / _LOG_SETTINGS}",
+        *_java_options(merged["spark.driver.memory"]),
+    ]
+    with _own_interrupts(), log.open("ab") as output:
         try:
-            launch: Any = launch_gateway
-            gateway = launch(None, {"stdout": output, "stderr": subprocess.STDOUT})
-        except PySparkRuntimeError as error:
+            gateway = start_jvm(merged, options, extras, _environment(folder), output)
+        except JvmEndedError as error:
             msg = f"Spark's Java process does not start: {_last_line(log)} (all of it: {log})"
             raise SetupError(msg) from error
         finally:
@@ -217,18 +224,9 @@ def running_tasks(session: SparkSession) -> int:
     return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
 
 
-def _write_settings(folder: Path, log: Path, settings: Mapping[str, str], jars: Path, temporary: Path) -> None:
-    places = {
-        "spark.driver.extraClassPath": f"{jars.absolute()}/*",
-        "spark.local.dir": str(temporary),
-        "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse"),
-    }
-    merged = {**_DEFAULTS, **places, **settings}
-    # They come before those of spark.driver.extraJavaOptions, which a user may set.
-    options = [f'"-Djava.io.tmpdir={temporary}"', *_java_options(merged["spark.driver.memory"])]
-    merged.setdefault("spark.driver.defaultJavaOptions", " ".join(options))
-    lines = "".join(f"{name} {_escaped(value)}\n" for name, value in merged.items())
-    for name, text in ((_SETTINGS, lines), ("log4j2.properties", _LOG4J.format(log=log.absolute()))):
+def _write_settings(folder: Path, log: Path, settings: Mapping[str, str]) -> None:
+    lines = "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
+    for name, text in ((_SETTINGS, lines), (_LOG_SETTINGS, _LOG4J.format(log=log.absolute()))):
         # At once: another bridge, which stands by in the same folder, may be reading it.
         draft = folder / f"{name}.{os.getpid()}"
         draft.unlink(missing_ok=True)
@@ -252,19 +250,10 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
-@contextmanager
-def _environment(folder: Path) -> Iterator[None]:
-    """What `spark-submit` reads from the environment, ours for the time of the start."""
-    ours = {"SPARK_CONF_DIR": str(folder.absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
-    foreign = [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]
-    kept = {name: os.environ.pop(name) for name in foreign}
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name in ours:
-            os.environ.pop(name, None)
-        os.environ.update(kept)
+def _environment(folder: Path) -> dict[str, str]:
+    """Environment of the JVM: that of this process, with the settings of this module in place of any other Spark's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return {**kept, "SPARK_CONF_DIR": str(folder.absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @contextmanager

@@ -1,31 +1,20 @@
-"""A local Spark session, one for all tests of a process."""
+"""A local Spark session, one for all tests of a process: started as the router starts its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-JARS = Path(__file__).parents[2] / ".jars" / "spark"
+from engine.spark.session import close, open_session
+
+SETTINGS = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"}
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    jars = sorted(str(jar) for jar in JARS.glob("*.jar"))
-    assert jars, f"no jars in {JARS}: run `make setup`"
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tests")
-        .config("spark.jars", ",".join(jars))
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder = tmp_path_factory.mktemp("spark")
+    session = open_session(folder, folder / "spark.log", SETTINGS)
     yield session
-    session.stop()
+    close(session)

@@ -1,0 +1,203 @@
+"""Starts the JVM of a Spark session.
+
+Spark's own scripts start a JVM only to learn the class path and the options of the next one. Both are known here: the
+class path has jars alone, as a class-data archive needs it, without those of Spark's jars that no router reaches.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import struct
+import subprocess
+import tempfile
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyspark
+from pyspark.java_gateway import launch_gateway
+
+from engine.class_data import class_data_options
+from engine.embedded.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["MODULE_OPTIONS", "JvmEndedError", "start_jvm"]
+
+MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang.invoke=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang.reflect=ALL-UNNAMED",
+    "--add-opens=java.base/java.io=ALL-UNNAMED",
+    "--add-opens=java.base/java.net=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.cs=ALL-UNNAMED",
+    "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+    "--add-opens=java.base/sun.util.calendar=ALL-UNNAMED",
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+"""What Spark opens of Java's modules, in the order of its `JavaModuleOptions`."""
+
+_UNREACHED = (
+    "JLargeArrays-*",
+    "JTransforms-*",
+    "HikariCP-*",
+    "ST4-*",
+    "algebra_*",
+    "antlr-runtime-3*",
+    "arpack*",
+    "blas-*",
+    "breeze*",
+    "cats-kernel_*",
+    "commons-dbcp-*",
+    "commons-pool-1.*",
+    "datanucleus-*",
+    "derby*",
+    "hive-*",
+    "javax.jdo-*",
+    "jdo-api-*",
+    "jjwt-*",
+    "jline-*",
+    "jpam-*",
+    "jta-*",
+    "kubernetes-*",
+    "lapack-*",
+    "libfb303-*",
+    "libthrift-*",
+    "opencsv-*",
+    "scala-compiler-*",
+    "scala-parallel-collections_*",
+    "spark-connect_*",
+    "spark-graphx_*",
+    "spark-hive*",
+    "spark-kubernetes_*",
+    "spark-mllib*",
+    "spark-pipelines_*",
+    "spark-repl_*",
+    "spark-yarn_*",
+    "spire*",
+    "super-csv-*",
+    "transaction-api-*",
+    "vertx-*",
+    "volcano-*",
+    "zjsonpatch-*",
+)
+"""Spark's jars that no router in local mode reaches: machine learning, graphs, Hive, cluster managers, the shell."""
+
+_CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+_WAIT_SECONDS = 0.02
+_SUBMIT = ("org.apache.spark.deploy.SparkSubmit", "pyspark-shell")
+
+
+class JvmEndedError(Exception):
+    """The JVM ended before it listened for commands; its log says why."""
+
+
+def start_jvm(
+    settings: Mapping[str, str],
+    options: Sequence[str],
+    extra_jars: Path,
+    environment: Mapping[str, str],
+    log: IO[bytes],
+) -> Any:
+    """Starts a JVM that waits for commands; returns PySpark's gateway to it, whose `proc` is the process.
+
+    Of `settings`, `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath` are for the JVM itself; it reads the
+    others from the folder that SPARK_CONF_DIR of `environment` names. What it prints goes to `log`.
+
+    Raises:
+        SetupError: there is no Java, or it is too old.
+        JvmEndedError: the JVM ended before it listened.
+    """
+    home = Path(pyspark.__file__).parent
+    java = [
+        f"-Xmx{settings['spark.driver.memory']}",
+        *MODULE_OPTIONS,
+        *class_data_options("spark"),
+        *options,
+        *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
+    ]
+    path = [*_class_path(home, extra_jars), *filter(None, [settings.get("spark.driver.extraClassPath")])]
+    with tempfile.TemporaryDirectory() as folder:
+        connection, arguments = Path(folder, "connection"), Path(folder, "arguments")
+        # In a file, since options may have passwords in them, and every user sees the command line of a process.
+        arguments.write_text("".join(f"{_quoted(each)}\n" for each in [*java, "-cp", ":".join(path), *_SUBMIT]))
+        process = subprocess.Popen(
+            [find_java(), f"@{arguments}"],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={
+                **environment,
+                "SPARK_HOME": str(home),
+                "SPARK_CONNECT_MODE": "0",
+                "PYTHONHASHSEED": "0",
+                _CONNECTION_FILE: str(connection),
+            },
+            # Ctrl-C in the terminal is for the bridge, which stops its JVM in its turn.
+            preexec_fn=_ignore_interrupts,
+        )
+        while not connection.exists():
+            if process.poll() is not None:
+                raise JvmEndedError
+            _pause(process)
+        content = connection.read_bytes()
+    return _connected(process, content)
+
+
+def _class_path(home: Path, extra_jars: Path) -> Iterator[str]:
+    """The project's own jars first, as they may replace classes of Spark's, then Spark's."""
+    yield from sorted(map(str, extra_jars.absolute().glob("*.jar")))
+    for jar in sorted((home / "jars").glob("*.jar")):
+        if not any(fnmatch(jar.name, pattern) for pattern in _UNREACHED):
+            yield str(jar)
+
+
+def _connected(process: subprocess.Popen[bytes], content: bytes) -> Any:
+    """PySpark's gateway to a JVM that has written where it listens: a port, then a secret behind its length."""
+    port, length = struct.unpack_from("!ii", content)
+    given = {
+        "PYSPARK_GATEWAY_PORT": str(port),
+        "PYSPARK_GATEWAY_SECRET": content[8 : 8 + length].decode(),
+    }
+    os.environ.update(given)
+    try:
+        connect: Any = launch_gateway
+        gateway = connect()
+    finally:
+        for name in given:
+            del os.environ[name]
+    gateway.proc = process
+    return gateway
+
+
+def _pause(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_WAIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _quoted(argument: str) -> str:
+    """An argument as a line of a Java argument file."""
+    escaped = argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'

@@ -1,0 +1,43 @@
+"""The JVM of a session: what it opens of Java, what is on its class path, and whether it maps its archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from engine.jars import jars
+from engine.spark.jvm import MODULE_OPTIONS
+
+
+def test_java_modules_are_open_as_spark_itself_opens_them(spark: SparkSession) -> None:
+    java: Any = spark.sparkContext._jvm
+
+    assert list(java.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptionArray()) == list(MODULE_OPTIONS)
+
+
+def test_the_class_path_has_the_bridges_own_classes_and_only_jars(spark: SparkSession) -> None:
+    java: Any = spark.sparkContext._jvm
+
+    entries = str(java.System.getProperty("java.class.path")).split(":")
+
+    assert all(entry.endswith(".jar") and Path(entry).is_file() for entry in entries)
+    assert Path(entries[0]).parent == jars().absolute() / "spark"
+
+
+def test_no_argument_of_the_jvm_shows_in_the_list_of_processes(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    command = Path(f"/proc/{gateway.proc.pid}/cmdline").read_bytes().split(b"\0")
+
+    assert [part[:1] for part in command[1:]] == [b"@", b""]
+
+
+def test_the_jvm_maps_its_class_data(spark: SparkSession) -> None:
+    archive = jars().absolute() / "class-data" / "spark.jsa"
+    if not archive.exists():
+        pytest.skip(f"no {archive.name}: make setup records it")
+    gateway: Any = spark.sparkContext._gateway
+
+    assert str(archive) in Path(f"/proc/{gateway.proc.pid}/maps").read_text()
