@@ -44,9 +44,7 @@ SILENT.propagate = False
 
 Role = Literal["producer", "consumer", "admin"]
 
-_FATAL = frozenset(
-    {KafkaError._FATAL, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID, KafkaError.PRODUCER_FENCED}
-)
+_FATAL = frozenset({KafkaError._FATAL, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID, KafkaError.PRODUCER_FENCED})
 _GROWTH_BYTES = 1024 * 1024
 """What a record may grow by after the journal took it: headers of a dead letter, and Kafka's framing."""
 _BUFFER_BYTES = 32 * 1024 * 1024

@@ -274,9 +274,9 @@ class Election:
             message = consumer.poll(_POLL_SECONDS)
         except KafkaException as error:
             self._on_error(error.args[0])
-            return
-        if message is not None and (error := message.error()) is not None:
-            self._on_error(error)
+        else:
+            if message is not None and (said := message.error()) is not None:
+                self._on_error(said)
         if self._is_gone:
             # Deleted by somebody; a broker that has not yet heard of it says the same.
             self._is_gone = False

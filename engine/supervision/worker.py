@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine.errors import ServerEndedError, UnreachableError
+from engine.errors import ClientEndedError, ServerEndedError, UnreachableError
 from engine.jars import jars
 from engine.supervision.child import GO, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER
@@ -179,7 +179,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -
         except BridgeError as error:
             status.error(error)
             return error.exit_code
-        except ServerEndedError as error:
+        except (ClientEndedError, ServerEndedError) as error:
             status.error(error, foreseen=True)
             return 1
         except Exception as error:

@@ -57,11 +57,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     try:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", folder], check=True, capture_output=True)
+        command = ["/bin/mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", folder]
+        subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"a disk that can be filled needs the right to mount one: {error}")
     yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    subprocess.run(["/bin/umount", "--lazy", folder], check=True)
 
 
 def fill(disk: Path) -> Path:
