@@ -17,11 +17,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from engine.errors import UnreachableError
 from engine.supervision.child import Child
 from engine.supervision.crew import Crew
-from engine.supervision.election import OtherLeader, Term
+from engine.supervision.election import Election, OtherLeader, Term
 from engine.supervision.parts import Part, Stage, stands_for_election
 from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
+from routes.config import loads
 from tests.processes import gone
 from tests.waiting import until
 
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
 
 SCRIPT = Path(__file__).with_name("parts_for_tests.py")
 SECONDS = 20
+CONFIGURATION = """\
+bridge.id=b1
+kafka.bootstrap.servers=127.0.0.1:1
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:1
+source.jms.destinations=queue:a
+routes.all.in.include=TRUE
+routes.all.out.topic=out
+"""
 
 
 class Clock:
@@ -139,6 +149,26 @@ def test_what_a_bridge_has_committed_itself_does_not_tell_of_another_leader() ->
     other = OtherLeader("me", 10, Clock())
     other.committed(7, "me")
     assert (other.leads, other.name) == (False, "")
+
+
+def test_a_group_that_kafka_answers_for_and_in_which_no_bridge_leads_is_joined_anew() -> None:
+    election = Election(loads(CONFIGURATION))
+    election._led_at = election._contact = time.monotonic()
+    election._check()
+    assert not election._is_broken
+    election._led_at -= 3 * 10 + 1
+    election._check()
+    assert election._is_broken
+
+
+def test_a_kafka_that_does_not_answer_is_no_reason_to_join_anew() -> None:
+    election = Election(loads(CONFIGURATION))
+    election._contact -= 10
+    election._led_at = election._contact - 100
+    election._check()
+    assert not election._is_broken
+    assert election.why_not == "waiting for Kafka at 127.0.0.1:1"
+    assert not election.stands_by
 
 
 @pytest.mark.parametrize(
