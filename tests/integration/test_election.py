@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)
 
 
-def configuration(kafka: EmbeddedKafka, folder: Path) -> Config:
-    """A bridge whose embedded Kafka is a given one."""
+def configuration(kafka: EmbeddedKafka, folder: Path, where: str = "") -> Config:
+    """A bridge whose embedded Kafka is a given one, unless `where` says something else."""
+    where = where or f"embedded.kafka.port={kafka.bootstrap.rpartition(':')[2]}"
     text = (
-        f"bridge.id=elected-{folder.name}\nembedded.kafka.port={kafka.bootstrap.rpartition(':')[2]}\n"
+        f"bridge.id=elected-{folder.name}\n{where}\n"
         f"journal.topic=elected-{folder.name}\nsource.jms.type=stomp\nsource.jms.destinations=queue:a\n"
         "routes.all.in.include=JMSPriority >= 0\nroutes.all.out.topic=out\n"
     )
@@ -90,6 +91,30 @@ def test_a_bridge_that_was_fenced_stands_for_election_with_a_new_client_and_lead
     fence(election)
     until(lambda: election.leads, 20)
     assert election.failure is None
+
+
+def test_a_bridge_stands_by_while_another_one_leads_and_takes_over_when_it_ends(
+    kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    shared = configuration(
+        kafka, tmp_path, f"kafka.bootstrap.servers={kafka.bootstrap}\nsource.jms.url=stomp://127.0.0.1:1"
+    )
+    first, second = Election(shared), Election(shared)
+    first.start()
+    until(lambda: first.leads)
+    second.start()
+    try:
+        assert not second.has_leader
+        until(lambda: second.stands_by)
+        assert second.has_leader
+        assert second.why_not == f"another bridge leads ({first._me}); takes over when it ends"
+        first.resign()
+        until(lambda: second.leads)
+        assert second.has_leader
+        assert not second.stands_by
+    finally:
+        first.resign()
+        second.resign()
 
 
 def test_a_bridge_whose_kafka_ended_on_a_full_disk_leads_again_when_there_is_room(
