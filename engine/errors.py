@@ -13,7 +13,15 @@ from __future__ import annotations
 
 from routes.errors import BridgeError
 
-__all__ = ["HardFailureError", "ServerEndedError", "SetupError", "SoftFailureError", "UnreachableError", "UsageError"]
+__all__ = [
+    "ClientEndedError",
+    "HardFailureError",
+    "ServerEndedError",
+    "SetupError",
+    "SoftFailureError",
+    "UnreachableError",
+    "UsageError",
+]
 
 
 class SetupError(BridgeError):
@@ -50,4 +58,11 @@ class ServerEndedError(Exception):
     """What a process runs for itself, an embedded broker or Spark's JVM, was killed or died.
 
     No error for a person: started again by the supervisor, which says so, the process goes on.
+    """
+
+
+class ClientEndedError(RuntimeError):
+    """A Kafka client that can do nothing any more, see `engine.kafka.is_fatal`.
+
+    Not for a person to repair: the supervisor starts the process again, which makes a new client.
     """

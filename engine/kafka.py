@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SILENT", "Role", "librdkafka", "librdkafka_version", "refused_setting", "spark_options", "telling_the_end"]
+__all__ = [
+    "SILENT",
+    "Role",
+    "is_fatal",
+    "librdkafka",
+    "librdkafka_version",
+    "refused_setting",
+    "spark_options",
+    "telling_the_end",
+]
 
 SILENT = logging.getLogger(f"{__name__}.librdkafka")
 """Takes what librdkafka would write to stderr: whoever uses it tells its errors, in one line."""
@@ -35,10 +44,20 @@ SILENT.propagate = False
 
 Role = Literal["producer", "consumer", "admin"]
 
+_FATAL = frozenset({KafkaError._FATAL, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID, KafkaError.PRODUCER_FENCED})
 _GROWTH_BYTES = 1024 * 1024
 """What a record may grow by after the journal took it: headers of a dead letter, and Kafka's framing."""
 _BUFFER_BYTES = 32 * 1024 * 1024
 """What Kafka's Java producer has room for by default."""
+
+
+def is_fatal(error: KafkaError) -> bool:
+    """Whether the client that reports an error can do nothing any more, and a new one has to be made.
+
+    confluent-kafka 2.16 sets `KafkaError.fatal()` only on what a transactional call raises. A message, a delivery
+    report and a commit carry the code `_FATAL` alone (librdkafka, `rd_kafka_fatal_error`).
+    """
+    return error.fatal() or error.code() in _FATAL
 
 
 @contextmanager
@@ -57,7 +76,7 @@ def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
             # Asked for anything, it tells. Nothing that is open could still be committed after such a failure.
             producer.abort_transaction(seconds)
         except KafkaException as fatal:
-            if fatal.args[0].fatal():
+            if is_fatal(fatal.args[0]):
                 raise fatal from error
         raise
 

@@ -68,7 +68,7 @@ def status(
             typer.echo(json.dumps(asdict(report), ensure_ascii=False))
         else:
             console().print(_table(report))
-        raise typer.Exit(0 if report.ready or report.standby else NOT_READY)
+        raise typer.Exit(0 if report.ready or report.stands_by else NOT_READY)
     _watch(settings, interval)
 
 
@@ -122,7 +122,7 @@ def _headline(report: Report) -> RenderableType:
     from rich.text import Text
 
     line = Text.assemble((printable(report.bridge), "bold"), f" at {report.url}: ")
-    if report.standby:
+    if report.stands_by:
         return line.append(printable(f"stands by, {report.standby}"), style="yellow")
     if report.ready:
         return line.append("ready", style="green")

@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member, sink_group
 from engine.connectors.offsets import Position, Positions
-from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import librdkafka
+from engine.errors import ClientEndedError, HardFailureError, UnreachableError
+from engine.kafka import SILENT, is_fatal, librdkafka
 from engine.message import Record
 from routes.immutable import immutable
 
@@ -73,6 +73,8 @@ class Egress:
         self._down_since: float | None = None
         self._asked = 0.0
         self._refusal: str | None = None
+        self._fatal: str | None = None
+        """Why Kafka's client can do nothing any more."""
         self._rests = False
         self._took_at = 0.0
         self._early: list[Taken] = []
@@ -89,7 +91,7 @@ class Egress:
             "on_commit": self._on_commit,
             **member(sink_group(config, sink.name), self._on_error, session_ms),
         }
-        self._consumer = Consumer(settings)
+        self._consumer = Consumer(settings, logger=SILENT)
         self._consumer.subscribe([self._topic], on_revoke=self._on_revoke, on_lost=self._on_revoke)
 
     @property
@@ -102,6 +104,7 @@ class Egress:
 
         Raises:
             HardFailureError: Kafka refuses the bridge.
+            ClientEndedError: a new reader has to be made.
             UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
         """
         self._took_at = time.monotonic()
@@ -248,7 +251,9 @@ class Egress:
         self._on_error(errors[0])
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in _REFUSED:
+        if is_fatal(error):
+            self._fatal = self._fatal or error.str()
+        elif error.code() in _REFUSED:
             self._refusal = _REFUSED[error.code()]
         elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._down_since is None:
             self._down_since = time.monotonic()
@@ -256,6 +261,9 @@ class Egress:
     def _check(self) -> None:
         if self._refusal:
             raise HardFailureError(f"Kafka at {self._servers} refuses topic '{self._topic}': {self._refusal}")
+        if self._fatal:
+            msg = f"Kafka at {self._servers} has shut out the reader of '{self._topic}': {self._fatal}"
+            raise ClientEndedError(msg)
         if self._down_since is None or time.monotonic() - self._asked < _ASK_SECONDS:
             return
         # Nobody tells that brokers are back when there is nothing to read.

@@ -102,8 +102,12 @@ class SourceLoop:
         try:
             self._sessions(stop)
         finally:
-            if self._bookmarks is not None:
-                self._bookmarks.close()
+            self._close_bookmarks()
+
+    def _close_bookmarks(self) -> None:
+        if self._bookmarks is not None:
+            self._bookmarks.close()
+            self._bookmarks = None
 
     def _sessions(self, stop: Event) -> None:
         """One connection after the other."""
@@ -111,6 +115,9 @@ class SourceLoop:
             try:
                 self._session(stop)
             except (NotConnectedError, JournalError) as error:
+                if isinstance(error, JournalError):
+                    # Its clients may be what has failed.
+                    self._close_bookmarks()
                 where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
                 self._back_off.check(where, error, self._config.router.outage_timeout_seconds)
                 wait = self._back_off.next(getattr(error, "back_off_seconds", None))

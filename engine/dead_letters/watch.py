@@ -20,7 +20,7 @@ from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog, Census, Latest
 from engine.dead_letters.filters import NO_ROUTE
 from engine.dead_letters.letter import DeadLetter
-from engine.kafka import librdkafka
+from engine.kafka import SILENT, is_fatal, librdkafka
 from engine.peek import Located
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 from engine.topics.problems import is_missing, problem_of_error, problems_of_access
@@ -123,6 +123,8 @@ class Watch:
             self._look = self._look or _Look(self._config, topic)
             census = self._look.now()
         except KafkaException as error:
+            if is_fatal(error.args[0]):
+                self._drop()
             why = f"Kafka at {self._config.bootstrap_servers} does not answer ({error.args[0].str()})"
             census = Census(topic, trouble=why)
         except Exception as error:
@@ -145,10 +147,14 @@ class Watch:
                 _log.warning("the dead letters cannot be counted", topic=census.topic, why=census.trouble)
 
     def _close(self) -> None:
+        self._drop()
+        self._answered = float("-inf")
+
+    def _drop(self) -> None:
+        """Ends the clients; the next look makes new ones, and counts anew."""
         if self._look:
             self._look.close()
             self._look = None
-        self._answered = float("-inf")
 
 
 class _Look:
@@ -216,7 +222,8 @@ class _Look:
                 "auto.offset.reset": "earliest",
                 "queued.max.messages.kbytes": _QUEUED_KIB,
                 "log_level": 0,
-            }
+            },
+            logger=SILENT,
         )
 
     def _trouble(self, topics: Mapping[str, TopicDescription | KafkaError]) -> str:

@@ -32,7 +32,9 @@ class Answer:
     """Of the properties file that is in force there."""
     waiting_for: tuple[str, ...]
     standby: str
-    """Why it stands by; empty where it does not."""
+    """Why it does not lead; empty where it does."""
+    has_leader: bool = True
+    """Whether it or another one is known to lead."""
 
 
 def ask_bridge(config: Config, timeout_seconds: float) -> Answer | None:
@@ -72,7 +74,7 @@ def _own(what: str, digest: str, answer: Answer) -> Finding:
     if answer.hash != digest:
         remedy = "reload it (kill -HUP), or restart it: /ready says what was wrong with the file"
         return warning("bridge", f"{what}, but not on the file as it is now", remedy)
-    if answer.standby:
+    if answer.standby and answer.has_leader:
         return ok("bridge", f"{what} and stands by: {answer.standby}")
     if answer.waiting_for:
         remedy = "see below, /ready and its log for why; after a start or a crash it takes a moment"
@@ -90,4 +92,5 @@ def _answer(ready: dict[str, Any]) -> Answer:
         str(configuration.get("hash", "")),
         tuple(map(str, waiting)) if isinstance(waiting, list) else (),
         str(ready.get("standby", "")),
+        bool(ready.get("has_leader", True)),
     )

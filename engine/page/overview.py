@@ -50,7 +50,10 @@ def _summary(view: View) -> tuple[Tone, str]:
     """How the bridge is, in a sentence."""
     waiting = [status for status in view.board.all() if status.state is not State.READY]
     if view.standing and not view.standing.leads:
-        return Tone.IDLE, "This bridge stands by"
+        if view.standing.has_leader:
+            return Tone.IDLE, "This bridge stands by"
+        if view.standing.why_not:
+            return Tone.BAD, "No bridge is known to lead"
     census = view.census()
     if census and not census.reachable and not waiting:
         return Tone.BAD, "The dead-letter topic cannot be reached"

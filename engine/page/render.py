@@ -54,6 +54,7 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
         "seal": signature(view.seal, request),
         "refresh": REFRESH_SECONDS,
         "now": time.time(),
+        "has_leader": view.standing is None or view.standing.has_leader,
         "standby": view.standing.why_not if view.standing and not view.standing.leads else "",
     }
     return HTMLResponse(page.render({**shared, **values}), status, HEADERS)

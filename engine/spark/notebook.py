@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from engine.errors import HardFailureError
-from engine.kafka import librdkafka
+from engine.errors import ClientEndedError, HardFailureError
+from engine.kafka import SILENT, is_fatal, librdkafka, telling_the_end
 from engine.spark.generation import Committed, Place, Start, offsets
 from engine.spark.positions import KafkaUnavailableError
 
@@ -86,9 +86,9 @@ class Notebook:
             "error_cb": _unheard,
             "log_level": 0,
         }
-        self._producer = Producer(settings)
+        self._producer = Producer(settings, logger=SILENT)
         self._waiting, self._written, self._is_to_abort = {}, {}, False
-        self._call(self._producer.init_transactions, _ANSWER_SECONDS)
+        self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
 
     def read(self) -> Entry | None:
         """What it says; None if there is nothing about this bridge and journal. Raises as `open` does."""
@@ -128,20 +128,20 @@ class Notebook:
         Raises:
             KafkaUnavailableError: Kafka has not answered; to be called again.
             HardFailureError: Kafka refuses the bridge.
-            RuntimeError: another router has opened the notebook.
+            ClientEndedError: another router has opened the notebook.
         """
         producer = self._producer
         if producer is None or not (self._waiting or self._written):
             return
         if self._is_to_abort:
-            self._call(producer.abort_transaction, timeout_seconds)
+            self._call(producer, producer.abort_transaction, timeout_seconds)
             self._is_to_abort = False
         if not self._written:
-            self._call(producer.begin_transaction)
+            self._call(producer, producer.begin_transaction)
             self._written, self._waiting = self._waiting, {}
             for name, value in self._written.items():
-                self._call(producer.produce, self._topic, value, self._key(name))
-        self._call(producer.commit_transaction, timeout_seconds)
+                self._call(producer, producer.produce, self._topic, value, self._key(name))
+        self._call(producer, producer.commit_transaction, timeout_seconds)
         self._written = {}
 
     def _latest(self, consumer: Consumer) -> tuple[bytes | None, bytes | None]:
@@ -166,9 +166,10 @@ class Notebook:
     def _key(self, name: str) -> bytes:
         return f"{self._config.bridge_id} {self._config.journal.topic} {name}".encode()
 
-    def _call(self, what: Any, *arguments: Any) -> None:
+    def _call(self, producer: Producer, what: Any, *arguments: Any) -> None:
         try:
-            what(*arguments)
+            with telling_the_end(producer, _ANSWER_SECONDS):
+                what(*arguments)
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if cause.txn_requires_abort():
@@ -180,8 +181,9 @@ class Notebook:
         if remedy := _REFUSED.get(error.code()):
             where = f"Kafka at {self._config.bootstrap_servers} refuses topic '{self._topic}'"
             return HardFailureError(f"{where} and transactional id '{self._identity}': {remedy}")
-        if error.fatal():
-            return RuntimeError(f"another router of bridge.id={self._config.bridge_id} has taken over: {error.str()}")
+        if is_fatal(error):
+            bridge = self._config.bridge_id
+            return ClientEndedError(f"another router of bridge.id={bridge} has taken over: {error.str()}")
         return KafkaUnavailableError(f"Kafka gives no answer about topic {self._topic!r}: {error.str()}")
 
 

@@ -1,4 +1,4 @@
-"""Where the last run of the router was: in its checkpoint, or in Kafka where that knows better.
+"""Where the last run of the router was: in its checkpoint, or in Kafka where that knows better; and in which journal.
 
 The checkpoint is more precise, and used if it is that of the last run. If the last run was elsewhere, what it has noted
 in Kafka counts. A checkpoint that should be here, and is gone or damaged, is refused: that is for a person to see, and
@@ -19,18 +19,23 @@ from engine.spark.generation import DamagedError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.spark.generation import Generation, Generations, Place
+    from engine.spark.generation import Generation, Generations, Place, Start
     from engine.spark.notebook import Entry
+    from engine.spark.positions import Offsets
+    from routes.model import Config
 
-__all__ = ["last_place"]
+__all__ = ["check_end", "check_journal", "last_place"]
 
 _log = structlog.get_logger(__name__)
 
 
-def last_place(generations: Generations, entry: Entry | None, journal_id: str) -> Place | None:
+def last_place(
+    generations: Generations, entry: Entry | None, journal_id: str, *, is_trial: bool = False
+) -> Place | None:
     """Where the last run was; None if there was none.
 
-    `journal_id` is Kafka's id of the journal, empty if it has none: an entry about another one does not count.
+    `journal_id` is Kafka's id of the journal, empty if it has none: an entry about another one does not count. A trial
+    logs nothing.
 
     Raises:
         HardFailureError: the checkpoint is damaged, or gone.
@@ -46,11 +51,49 @@ def last_place(generations: Generations, entry: Entry | None, journal_id: str) -
     except DamagedError as error:
         if entry is None or _is_of_here(entry, generations.root):
             raise HardFailureError(_refusal(error, generations.root, entry)) from error
-        _log.warning("the checkpoint of an earlier run is of no use, and not needed", why=str(error))
+        if not is_trial:
+            _log.warning("the checkpoint of an earlier run is of no use, and not needed", why=str(error))
     if entry is None:
         return None
-    _log.info("takes over from what is noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
+    if not is_trial:
+        _log.info("takes over from what is noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
     return entry.place
+
+
+def check_journal(config: Config, start: Start, journal_id: str) -> None:
+    """Checks that the last run read the journal of the configuration, which has that id in Kafka.
+
+    Raises:
+        HardFailureError: it read another one.
+    """
+    journal = config.journal.topic
+    if start.journal != journal:
+        msg = (
+            f"journal.topic is {journal!r}, but the checkpoint {config.router.checkpoint} belongs to the "
+            f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: what the old "
+            "journal holds unrouted then stays there"
+        )
+        raise HardFailureError(msg)
+    if start.journal_id and journal_id and journal_id != start.journal_id:
+        raise _journal_refusal(config, "was deleted and created again", "")
+
+
+def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
+    """Checks that no position, by journal partition, is behind the journal's end.
+
+    Raises:
+        HardFailureError: one is.
+    """
+    if any(at > ends.get(partition, 0) for partition, at in positions.items()):
+        # What is noted there is about this journal, too, and would count without a checkpoint.
+        raise _journal_refusal(config, "has lost its end", f", and the topic {config.journal.state_topic!r}")
+
+
+def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError:
+    return HardFailureError(
+        f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or remove "
+        f"{config.router.checkpoint}{beside}: the router then routes everything that the journal holds now"
+    )
 
 
 def _is_last(newest: Generation, entry: Entry) -> bool:

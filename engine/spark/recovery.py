@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from engine.errors import HardFailureError
 from engine.router import route
 from engine.spark.generation import Start
+from engine.spark.place import check_end, check_journal
 from engine.spark.positions import KafkaUnavailableError
 from engine.spark.published import Published, find, records, slices
 from engine.spark.session import running_tasks
@@ -103,38 +104,14 @@ class Recovery:
         return self.kafka.ends([self.config.journal.topic])
 
     def _resume(self, last: Place, starts: Offsets, ends: Offsets) -> Offsets:
-        self._same_journal(last.start)
+        check_journal(self.config, last.start, self.kafka.identity(self.config.journal.topic))
         positions = {**starts, **last.positions}
-        self._within(positions, ends)
+        check_end(self.config, positions, ends)
         positions = self._kept(positions, starts)
         if last.stopped is None:
             positions = self._repair(last.start, positions, written_since(last.committed, time.time() * 1000))
-            self._within(positions, ends)
+            check_end(self.config, positions, ends)
         return positions
-
-    def _same_journal(self, start: Start) -> None:
-        journal = self.config.journal.topic
-        if start.journal != journal:
-            msg = (
-                f"journal.topic is {journal!r}, but the checkpoint {self.config.router.checkpoint} belongs to the "
-                f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: what the old "
-                "journal holds unrouted then stays there"
-            )
-            raise HardFailureError(msg)
-        identity = self.kafka.identity(journal)
-        if start.journal_id and identity and identity != start.journal_id:
-            raise self._refused("was deleted and created again", "")
-
-    def _within(self, positions: Offsets, ends: Offsets) -> None:
-        if any(at > ends.get(partition, 0) for partition, at in positions.items()):
-            # What is noted there is about this journal, too, and would count without a checkpoint.
-            raise self._refused("has lost its end", f", and the topic {self.config.journal.state_topic!r}")
-
-    def _refused(self, what: str, beside: str) -> HardFailureError:
-        return HardFailureError(
-            f"the journal {self.config.journal.topic!r} {what} since the router last ran. Either restore it, or remove "
-            f"{self.config.router.checkpoint}{beside}: the router then routes everything that the journal holds now"
-        )
 
     def _kept(self, positions: Offsets, starts: Offsets) -> Offsets:
         """The positions, moved to where the journal begins now."""

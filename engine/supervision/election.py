@@ -4,6 +4,8 @@ Who has the partition leads. The assignment is sticky: who joins later does not 
 leader commits an offset about every second: the answer, which only a member gets whose session lives, says that nobody
 else can lead until a session after the question, and so for how long this bridge may go on without another answer.
 Every time here is one of `time.monotonic`, which all processes of a machine share.
+
+The offsets tell the other bridges, too, that the leader is there: while none arrives, no bridge leads.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import hashlib
 import os
 import socket
 import time
+from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -20,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.connectors.group import REFUSED, member
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import librdkafka
+from engine.kafka import SILENT, is_fatal, librdkafka
 from engine.topics import ensure_state_topic
 from routes.errors import BridgeError
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["Election", "Term"]
+__all__ = ["Election", "OtherLeader", "Term"]
 
 _SESSION_SECONDS, _EMBEDDED_SESSION_SECONDS = 10.0, 45.0
 """A leader that has not been heard for so long is one no more, and the next one leads. Nobody waits for the lead on the
@@ -41,7 +44,9 @@ _ASK_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 _ANSWER_SECONDS = 2.0
 _POLL_SECONDS = 0.1
-_PAUSE_SECONDS = 0.5
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
+_UNLED_SESSIONS = 3
+"""A group that Kafka answers for, and in which no bridge leads for so many sessions, is joined anew."""
 _LEAVE_SECONDS = 5.0
 _SILENCE_SECONDS = 5.0
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
@@ -103,6 +108,33 @@ class Term:
             self.until = max(self.until, asked + self._lease_seconds)
 
 
+class OtherLeader:
+    """The bridge that leads instead of this one, by the offsets that it commits."""
+
+    def __init__(self, me: str, session_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`me` is the name under which this bridge commits."""
+        self._me = me
+        self._session_seconds = session_seconds
+        self._clock = clock
+        self._last: tuple[int, str] | None = None
+        self._heard_at = float("-inf")
+        self.name = ""
+        """Name of the bridge that committed last; empty if that was this one, or one that resigned."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has committed within the last session."""
+        return self._clock() - self._heard_at < self._session_seconds
+
+    def committed(self, offset: int, name: str) -> None:
+        """Takes note of the group's last offset and the name beside it; an offset seen before is no sign of life."""
+        if (offset, name) == self._last:
+            return
+        self._last = offset, name
+        self.name = "" if name == self._me else name
+        self._heard_at = self._clock() if self.name else float("-inf")
+
+
 class Election:
     """A bridge that stands for election, in a thread of its own from `start` to `resign`. Safe from any thread."""
 
@@ -112,11 +144,16 @@ class Election:
         self._term = Term(self._session)
         self._group = f"{config.bridge_id}.leader"
         self._topic = config.journal.state_topic
-        self._me = f"{socket.gethostname()}, process {os.getpid()}"
+        started = datetime.now(UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
+        # The time, since in containers hosts and processes of several bridges may have the same names.
+        self._me = f"{socket.gethostname()}, process {os.getpid()}, started {started}"
+        self._other = OtherLeader(self._me, self._session)
         self._stop = Event()
         self._thread: Thread | None = None
         self._contact = time.monotonic()
         self._looked_at = 0.0
+        self._led_at = 0.0
+        """When a bridge led for the last time, or this one joined the group."""
         self._joined = False
         self._is_gone = False
         self._is_broken = False
@@ -137,9 +174,15 @@ class Election:
         return time.monotonic() < self._term.until
 
     @property
+    def has_leader(self) -> bool:
+        """Whether this bridge or another one leads, as far as Kafka has told."""
+        return self.leads or self._other.leads
+
+    @property
     def stands_by(self) -> bool:
         """Whether another one leads, as Kafka said a moment ago, and this one would take over."""
-        return not self.leads and self._joined and time.monotonic() - self._contact < _SILENCE_SECONDS
+        silence = time.monotonic() - self._contact
+        return not self.leads and self._other.leads and self._joined and silence < _SILENCE_SECONDS
 
     def start(self) -> None:
         """Stands for election from now on; more calls do nothing."""
@@ -156,8 +199,14 @@ class Election:
 
     def _run(self) -> None:
         try:
+            pause = _PAUSE_SECONDS
             while self._prepared():
+                began = time.monotonic()
                 self._stand()
+                # Two members of one name fence each other for as long as there are two.
+                pause = _PAUSE_SECONDS if time.monotonic() - began > self._session else pause
+                self._stop.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         except BridgeError as error:
             self.failure = error
         except Exception as error:
@@ -183,8 +232,8 @@ class Election:
     def _stand(self) -> None:
         """Returns when this is to end, or when the consumer is of no more use."""
         self._is_broken = False
-        consumer = Consumer(self._settings())
-        self._joined = True
+        consumer = Consumer(self._settings(), logger=SILENT)
+        self._joined, self._led_at = True, time.monotonic()
         consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_lost, on_lost=self._on_lost)
         try:
             while not self._stop.is_set() and not self._is_broken:
@@ -198,6 +247,7 @@ class Election:
                 # Nobody leads from here on.
                 self._commit(consumer, "")
         finally:
+            self._joined = False
             self._term.lost()
             consumer.close()
 
@@ -220,9 +270,13 @@ class Election:
         return settings
 
     def _poll(self, consumer: Consumer) -> None:
-        message = consumer.poll(_POLL_SECONDS)
-        if message is not None and (error := message.error()) is not None:
-            self._on_error(error)
+        try:
+            message = consumer.poll(_POLL_SECONDS)
+        except KafkaException as error:
+            self._on_error(error.args[0])
+        else:
+            if message is not None and (said := message.error()) is not None:
+                self._on_error(said)
         if self._is_gone:
             # Deleted by somebody; a broker that has not yet heard of it says the same.
             self._is_gone = False
@@ -231,10 +285,13 @@ class Election:
     def _commit(self, consumer: Consumer, who: str) -> None:
         """Asks whether the group still has this member; the number of the question is the offset."""
         question = TopicPartition(self._topic, 0, self._term.ask(), metadata=who)
-        consumer.commit(offsets=[question], asynchronous=True)
+        try:
+            consumer.commit(offsets=[question], asynchronous=True)
+        except KafkaException as error:
+            self._on_error(error.args[0])
 
     def _look(self, consumer: Consumer) -> None:
-        """Who leads instead."""
+        """Finds out which bridge leads instead."""
         if time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = time.monotonic()
@@ -244,13 +301,18 @@ class Election:
             self._on_error(error.args[0])
             return
         self._contact = time.monotonic()
-        leader = found.metadata
-        self.why_not = f"another bridge leads ({leader}); takes over when it ends" if leader else ""
+        self._other.committed(found.offset, found.metadata or "")
+        if self._other.leads:
+            self.why_not = f"another bridge leads ({self._other.name}); takes over when it ends"
+        else:
+            is_slow = time.monotonic() - self._led_at > self._session
+            self.why_not = "Kafka has given the lead to no bridge of this id" if is_slow else ""
 
     def _check(self) -> None:
         if self._refusal:
             raise self._refusal
-        silence, most = time.monotonic() - self._contact, self._config.router.outage_timeout_seconds
+        now, most = time.monotonic(), self._config.router.outage_timeout_seconds
+        silence = now - self._contact
         servers = self._config.bootstrap_servers
         if silence > most:
             msg = (
@@ -260,6 +322,10 @@ class Election:
             raise UnreachableError(msg)
         if silence > _SILENCE_SECONDS:
             self.why_not = f"waiting for Kafka at {servers}"
+        if self._term.has_partition or self._other.leads or silence > _SILENCE_SECONDS:
+            self._led_at = now
+        elif now - self._led_at > _UNLED_SESSIONS * self._session:
+            self._stand_anew(f"no bridge has led for {now - self._led_at:.0f} s")
 
     def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         consumer.incremental_assign(places)
@@ -274,6 +340,8 @@ class Election:
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         if error is not None and error.code() in _UNKNOWN:
             self._term.deposed()
+        if error is not None:
+            self._on_error(error)
         for place in places:
             confirmed = error is None and place.error is None
             if confirmed:
@@ -281,11 +349,16 @@ class Election:
             self._term.answered(place.offset, confirmed=confirmed)
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            _log.warning("stands for election anew", why=error.str())
-            self._is_broken = True
+        if is_fatal(error):
+            self._stand_anew(error.str())
         elif error.code() in _GONE:
             self._is_gone = True
         elif remedy := REFUSED.get(error.code()):
             where = f"Kafka at {self._config.bootstrap_servers} refuses group '{self._group}'"
             self._refusal = HardFailureError(f"{where} on topic '{self._topic}': {remedy}")
+
+    def _stand_anew(self, why: str) -> None:
+        """Has the consumer closed and another one made."""
+        if not self._is_broken:
+            _log.warning("stands for election anew", why=why)
+        self._is_broken = True

@@ -149,7 +149,7 @@ class Supervisor:
             (_log.info if leads else _log.warning)(
                 "this bridge leads" if leads else "this bridge does not lead any more"
             )
-        self._metrics.leader(leads=leads)
+        self._metrics.leader(leads=leads, has_leader=election.has_leader)
         self._progress.standing("" if leads else election.why_not)
 
     def _may_work_until(self, child: Child) -> float:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine.errors import ServerEndedError, UnreachableError
+from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError
 from engine.jars import jars
 from engine.supervision.child import GO, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER
@@ -179,7 +179,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -
         except BridgeError as error:
             status.error(error)
             return error.exit_code
-        except ServerEndedError as error:
+        except (ClientEndedError, ServerEndedError) as error:
             status.error(error, foreseen=True)
             return 1
         except Exception as error:
@@ -233,6 +233,7 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
 def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisions) -> None:
     from engine import topics
     from engine.spark import runtime, session
+    from engine.spark.start_checks import is_kafka_first
     from engine.spark.warm import warming
 
     partitions: list[int] = []
@@ -241,10 +242,12 @@ def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisio
         partitions.append(topics.ensure_journal(config, seconds))
 
     steps = journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
-    # A Kafka that is not the bridge's own is looked at first, so that a missing topic is told at once, by a bridge that
-    # stands by as well. An embedded one takes seconds to start, and so does Spark: at the same time.
+    # A Kafka that is not the bridge's own is looked at first, so that a missing topic or a damaged checkpoint is told
+    # at once, by a bridge that stands by as well. An embedded one takes seconds to start, and so does Spark: at the
+    # same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
-    if not config.embedded_kafka and not _prepared(steps, config, status, orders.stop):
+    is_checked = not config.embedded_kafka or is_kafka_first(config)
+    if is_checked and not (_prepared(steps, config, status, orders.stop) and _placed(config, status, orders)):
         return
     status.state(State.STARTING, "starting Spark")
     spark = session.start(config, *partitions[-1:])
@@ -253,8 +256,29 @@ def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisio
         with warming(spark, config, lambda what: status.state(State.STARTING, what)):
             orders.go.wait()
     orders.go.wait()
-    if not config.embedded_kafka or _prepared(steps, config, status, orders.stop):
+    if is_checked or _prepared(steps, config, status, orders.stop):
         runtime.run_router(config, status, orders.stop, orders.tenure.until, revisions)
+
+
+def _placed(config: Config, status: Reporter, orders: Orders) -> bool:
+    """Whether the router can go on from where the last run was; False when the part is to stop instead.
+
+    A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing
+    into the same checkpoint just now.
+    """
+    from engine import topics
+    from engine.spark.start_checks import check_place
+
+    steps = (topics.ensure_state_topic, lambda config, _: check_place(config, leads=orders.go.is_set()))
+    while True:
+        leads = orders.go.is_set()
+        try:
+            return _prepared(steps, config, status, orders.stop)
+        except HardFailureError as error:
+            if leads:
+                raise
+            status.state(State.DEGRADED, f"could not take over: {error}")
+            orders.go.wait(_PAUSE_SECONDS)
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, orders: Orders) -> None:

@@ -1,11 +1,11 @@
 """Serves metrics and health over HTTP, from a thread of the supervisor.
 
     /metrics   figures of all processes, Prometheus' text format or OpenMetrics as the client asks
-    /health    200 while the supervisor lives
+    /health    200 while the supervisor lives; JSON says whether this bridge leads, and whether any does
     /ready     200 when every component is ready and the dead-letter topic can be reached, else 503; JSON says which
                is not, and why, and how many dead letters there are, which alone is no fault. A bridge that stands by
                is not ready: what looks for a place to send messages to must not find it. `/ready?standby=ok` is for
-               those who only want to know whether all is well
+               those who only want to know whether all is well: it is 503 while no bridge is known to lead
     /          the status page, see `engine.page`
 
 What is served here is read from the status board; nothing here talks to a broker. `/health` is open to everybody; who
@@ -57,6 +57,8 @@ _log = structlog.get_logger(__name__)
 _HEALTH = "/health"
 _DEAD_LETTERS = "dead-letter topic"
 """What a bridge waits for whose dead letters have no place."""
+_A_LEADER = "a bridge that leads"
+"""What a bridge waits for that does not lead, while no other does."""
 
 
 class Standing(Protocol):
@@ -65,6 +67,10 @@ class Standing(Protocol):
     @property
     def leads(self) -> bool:
         """Whether it leads."""
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether this bridge or another one is known to lead."""
 
     @property
     def why_not(self) -> str:
@@ -99,7 +105,7 @@ def application(
         return Response(encode(registry), headers={"content-type": content_type})
 
     def health(_: Request) -> Response:
-        body: dict[str, object] = {"status": "up"} | ({"leader": standing.leads} if standing else {})
+        body: dict[str, object] = {"status": "up"} | _lead(standing)
         if known := census():
             # Open to everybody: no names.
             body["dead_letters"] = {"reachable": known.reachable, "depth": known.depth}
@@ -111,13 +117,16 @@ def application(
         known = census()
         if known and not known.reachable:
             waiting.append(_DEAD_LETTERS)
+        if standing and not standing.has_leader:
+            waiting.append(_A_LEADER)
         body: dict[str, object] = {"ready": not waiting, "waiting_for": waiting, "components": components}
         if known:
             body["dead_letters"] = _told(known)
         if told := configuration():
             body["configuration"] = told
-        if standing:
-            body |= {"leader": standing.leads} | ({} if standing.leads else {"standby": standing.why_not})
+        body |= _lead(standing)
+        if standing and not standing.leads:
+            body["standby"] = standing.why_not
         well = not waiting or (request.query_params.get("standby") == "ok" and standing and standing.stands_by)
         return JSONResponse(body, status_code=200 if well else 503)
 
@@ -187,6 +196,11 @@ class HttpServer:
             with suppress(SetupError):
                 self._socket = _listen(self._config)
         self._server.run(sockets=[self._socket])
+
+
+def _lead(standing: Standing | None) -> dict[str, object]:
+    """The fields about the election; none for a bridge that takes part in none."""
+    return {"leader": standing.leads, "has_leader": standing.has_leader} if standing else {}
 
 
 def _told(census: Census) -> dict[str, object]:

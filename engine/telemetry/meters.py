@@ -29,6 +29,7 @@ from engine.telemetry.metrics import (
     DUPLICATES,
     FAILED,
     FAILURE_REASONS,
+    HAS_LEADER,
     JOURNALED,
     LAG_RECORDS,
     LAG_SECONDS,
@@ -323,9 +324,10 @@ class BridgeMetrics:
         """Whether a component is ready, at this moment."""
         self._figures.set(COMPONENT_UP, up, component)
 
-    def leader(self, *, leads: bool) -> None:
-        """Whether this bridge leads those of its id, at this moment."""
+    def leader(self, *, leads: bool, has_leader: bool) -> None:
+        """Whether this bridge leads those of its id, and whether any is known to, at this moment."""
         self._figures.set(LEADER, leads)
+        self._figures.set(HAS_LEADER, has_leader)
 
     def restarted(self, component: str) -> None:
         """A component was started again after it had died."""

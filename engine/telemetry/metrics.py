@@ -23,6 +23,7 @@ __all__ = [
     "DUPLICATES",
     "FAILED",
     "FAILURE_REASONS",
+    "HAS_LEADER",
     "JOURNALED",
     "LAG_RECORDS",
     "LAG_SECONDS",
@@ -250,6 +251,13 @@ LEADER = Metric(
     (),
     "1 while this bridge leads those of its id, 0 while it stands by; absent where only sources or sinks run.",
 )
+HAS_LEADER = Metric(
+    "jmsbridge_has_leader",
+    Kind.GAUGE,
+    (),
+    "1 while this bridge or another one of its id leads, as Kafka has told it; 0 while none is known to lead, as when "
+    "Kafka does not answer.",
+)
 CONFIG_INFO = Metric(
     "jmsbridge_config_info",
     Kind.GAUGE,
@@ -372,7 +380,7 @@ METRICS: tuple[Metric, ...] = (
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
     *(RECEIVED, JOURNALED, DUPLICATES, ACKNOWLEDGED, REJECTED, RECONNECTS),
     *(DELIVERED, SINK_REJECTED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
-    *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER),
+    *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
     *(RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),
     *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),

@@ -51,6 +51,8 @@ class Report:
     ready: bool
     leader: bool | None
     """None where there is no election."""
+    has_leader: bool
+    """Whether it or another one is known to lead; True where there is no election."""
     standby: str
     """Why it does not lead."""
     waiting_for: tuple[str, ...]
@@ -71,6 +73,11 @@ class Report:
     reload_why: str
     """Why it was refused then."""
     parts: tuple[Part, ...]
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether it waits for another one that leads."""
+        return bool(self.standby) and self.has_leader
 
 
 def look(config: Config, before: Reading) -> tuple[Report, Reading]:
@@ -116,6 +123,7 @@ def _report(config: Config, body: Mapping[str, Any], before: Reading, now: Readi
         url=base_url(config.http),
         ready=body["ready"],
         leader=body.get("leader"),
+        has_leader=body.get("has_leader", True),
         standby=body.get("standby", ""),
         waiting_for=tuple(body["waiting_for"]),
         received=traffic.rate(metrics.JOURNALED),

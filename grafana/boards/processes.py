@@ -18,6 +18,15 @@ def processes(board: dashboard.Dashboard) -> None:
             "Which bridge of those with one id is at work; the others stand by.",
             'max by (instance) (jmsbridge_leader{instance=~"$instance"})',
             "{{instance}}",
+            span=6,
+        )
+    ).with_panel(
+        on_off(
+            "A leader is known",
+            "Down: this bridge knows of no bridge of its id that leads, or Kafka does not answer it.",
+            'min by (instance) (jmsbridge_has_leader{instance=~"$instance"})',
+            "{{instance}}",
+            span=6,
         )
     ).with_panel(
         draw(

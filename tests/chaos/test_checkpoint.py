@@ -126,7 +126,7 @@ def test_a_damaged_checkpoint_is_refused_by_name_and_left_alone(
     damage: Callable[[Path], None], crashed: Path, checkpoint: Path, kafka: EmbeddedKafka
 ) -> None:
     damage(checkpoint)
-    before = contents(checkpoint)
+    before, logged = contents(checkpoint), (crashed / "var" / "log" / "spark.log").stat()
     published = len(bodies(kafka.bootstrap, f"{crashed.name}.routed"))
     code, _, err = run_to_its_end(crashed / "jms-bridge.properties", "--only", "router")
     assert code == 4, err
@@ -135,6 +135,8 @@ def test_a_damaged_checkpoint_is_refused_by_name_and_left_alone(
     assert re.search("Either restore .*, or (set router.checkpoint to another folder|remove )", err), err
     assert "Traceback" not in err
     assert contents(checkpoint) == before
+    # Spark was not started for it.
+    assert (crashed / "var" / "log" / "spark.log").stat() == logged
     assert len(bodies(kafka.bootstrap, f"{crashed.name}.routed")) == published
 
 

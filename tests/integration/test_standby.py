@@ -325,6 +325,8 @@ def test_a_checkpoint_that_is_lost_is_refused_with_two_ways_out_which_both_work(
         kill_all(bridge)
     checkpoint = site.folder / "one" / "var" / "checkpoint"
     checkpoint.rename(checkpoint.with_name("copy"))
+    spark = site.folder / "one" / "var" / "log" / "spark.log"
+    logged = spark.stat()
 
     bridge.start("--only", "router")
     assert bridge.process is not None
@@ -333,14 +335,15 @@ def test_a_checkpoint_that_is_lost_is_refused_with_two_ways_out_which_both_work(
     (line,) = re.findall(r"jms-bridge: (the router's checkpoint cannot be used: .*)", bridge.output)
     assert re.match(rf"the router's checkpoint cannot be used: there is none in {checkpoint} any more\. {ways}", line)
 
-    # The router that refused has left its lock there.
-    assert [path.name for path in checkpoint.iterdir()] == ["lock"]
+    assert not checkpoint.exists()
     shutil.copytree(checkpoint.with_name("copy"), checkpoint, dirs_exist_ok=True)
     next(checkpoint.glob("*/start.json")).write_text("{")
     bridge.start("--only", "router")
     assert bridge.process.wait(120) == 4
     line = re.findall(r"jms-bridge: (the router's checkpoint cannot be used: .*)", bridge.output)[-1]
     assert re.search(rf"start\.json is damaged: .*{ways}", line)
+    # Spark was not started for either.
+    assert spark.stat() == logged
 
     shutil.rmtree(checkpoint)
     shutil.copytree(checkpoint.with_name("copy"), checkpoint)

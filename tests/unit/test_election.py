@@ -17,11 +17,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from engine.errors import UnreachableError
 from engine.supervision.child import Child
 from engine.supervision.crew import Crew
-from engine.supervision.election import Term
+from engine.supervision.election import Election, OtherLeader, Term
 from engine.supervision.parts import Part, Stage, stands_for_election
 from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
+from routes.config import loads
 from tests.processes import gone
 from tests.waiting import until
 
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
 
 SCRIPT = Path(__file__).with_name("parts_for_tests.py")
 SECONDS = 20
+CONFIGURATION = """\
+bridge.id=b1
+kafka.bootstrap.servers=127.0.0.1:1
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:1
+source.jms.destinations=queue:a
+routes.all.in.include=TRUE
+routes.all.out.topic=out
+"""
 
 
 class Clock:
@@ -113,6 +123,54 @@ def test_answers_that_come_late_do_not_shorten_the_term() -> None:
     assert term.until == 110
 
 
+def test_another_bridge_leads_for_a_session_after_its_last_offset() -> None:
+    clock = Clock()
+    other = OtherLeader("me", 10, clock)
+    assert not other.leads
+    other.committed(7, "b")
+    clock.now += 9
+    assert (other.leads, other.name) == (True, "b")
+    other.committed(8, "b")
+    clock.now += 9
+    assert other.leads
+    other.committed(8, "b")
+    clock.now += 2
+    assert not other.leads
+
+
+def test_no_bridge_leads_after_one_that_resigned() -> None:
+    other = OtherLeader("me", 10, Clock())
+    other.committed(7, "b")
+    other.committed(8, "")
+    assert (other.leads, other.name) == (False, "")
+
+
+def test_what_a_bridge_has_committed_itself_does_not_tell_of_another_leader() -> None:
+    other = OtherLeader("me", 10, Clock())
+    other.committed(7, "me")
+    assert (other.leads, other.name) == (False, "")
+
+
+def test_a_group_that_kafka_answers_for_and_in_which_no_bridge_leads_is_joined_anew() -> None:
+    election = Election(loads(CONFIGURATION))
+    election._led_at = election._contact = time.monotonic()
+    election._check()
+    assert not election._is_broken
+    election._led_at -= 3 * 10 + 1
+    election._check()
+    assert election._is_broken
+
+
+def test_a_kafka_that_does_not_answer_is_no_reason_to_join_anew() -> None:
+    election = Election(loads(CONFIGURATION))
+    election._contact -= 10
+    election._led_at = election._contact - 100
+    election._check()
+    assert not election._is_broken
+    assert election.why_not == "waiting for Kafka at 127.0.0.1:1"
+    assert not election.stands_by
+
+
 @pytest.mark.parametrize(
     ("only", "stands"), [(None, True), ("router", True), ("sources", False), ("source:a", False), ("kafka", False)]
 )
@@ -133,6 +191,10 @@ class Decided:
     @property
     def leads(self) -> bool:
         return time.monotonic() < self.until
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leads
 
     def start(self) -> None: ...
 
@@ -218,9 +280,11 @@ def test_parts_are_prepared_but_do_not_work_before_the_bridge_leads(tmp_path: Pa
         time.sleep(0.5)
         assert running.happened("router works") == 0
         assert b"jmsbridge_leader 0.0" in generate_latest(running.registry)
+        assert b"jmsbridge_has_leader 0.0" in generate_latest(running.registry)
         running.lead()
         until(lambda: running.state("router") is State.READY and running.state("orders") is State.READY)
         until(lambda: b"jmsbridge_leader 1.0" in generate_latest(running.registry))
+        assert b"jmsbridge_has_leader 1.0" in generate_latest(running.registry)
     assert running.told == ["another bridge leads", ""]
     assert running.outcome == 0
 

@@ -73,30 +73,34 @@ class Standing:
     leads = False
     why_not = "another bridge leads (host, process 7); takes over when it ends"
     stands_by = True
+    has_leader = True
 
 
 @pytest.mark.parametrize(
-    ("leads", "stands_by", "state", "plain", "well"),
+    ("leads", "stands_by", "has_leader", "state", "plain", "well"),
     [
-        (True, False, State.READY, 200, 200),
-        (True, False, State.DEGRADED, 503, 503),
-        (False, True, State.STARTING, 503, 200),
-        (False, False, State.STARTING, 503, 503),
+        (True, False, True, State.READY, 200, 200),
+        (True, False, True, State.DEGRADED, 503, 503),
+        (False, True, True, State.STARTING, 503, 200),
+        (False, False, True, State.STARTING, 503, 503),
+        (False, False, False, State.READY, 503, 503),
     ],
 )
 def test_a_bridge_that_stands_by_is_not_ready_but_well(
-    leads: bool, stands_by: bool, state: State, plain: int, well: int
+    leads: bool, stands_by: bool, has_leader: bool, state: State, plain: int, well: int
 ) -> None:
     board, standing = StatusBoard(["router"]), Standing()
-    standing.leads, standing.stands_by = leads, stands_by
+    standing.leads, standing.stands_by, standing.has_leader = leads, stands_by, has_leader
     board.put(Status("router", state))
     with HttpServer(HttpConfig("127.0.0.1", 0), application(board, CollectorRegistry(), standing)) as server:
         served = Served(server.url, board)
         assert served.get("/ready")[0] == plain
         code, _, body = served.get("/ready?standby=ok")
-        assert served.get("/health")[0] == 200
-    assert code == well
-    assert json.loads(body)["leader"] is leads
+        health, _, told = served.get("/health")
+    assert (code, health) == (well, 200)
+    assert json.loads(told) == {"status": "up", "leader": leads, "has_leader": has_leader}
+    assert (json.loads(body)["leader"], json.loads(body)["has_leader"]) == (leads, has_leader)
+    assert ("a bridge that leads" in json.loads(body)["waiting_for"]) is not has_leader
     assert json.loads(body).get("standby") == (None if leads else Standing.why_not)
 
 

@@ -79,7 +79,7 @@ def everything(config: Config) -> CollectorRegistry:
     SourceMetrics(source, "jms", "source:jms")
     SinkMetrics(sink, "nats", "sink:nats")
     supervisor = BridgeMetrics(bridge, ["router"], "0.1", "4.2")
-    supervisor.leader(leads=True)
+    supervisor.leader(leads=True, has_leader=True)
     supervisor.configuration("0123456789abcdef", success=True, time_seconds=1.0)
     ProcessMetrics(bridge, dict)
     census = Census("dead", reachable=True, open=Backlog(DEAD_LETTER_REASONS).open, quarantined=0)

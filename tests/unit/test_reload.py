@@ -40,7 +40,7 @@ TWO = "source.t.type=stomp\nsource.t.url=stomp://127.0.0.1:1\nsource.t.destinati
 class Elsewhere:
     """An election that another bridge has won."""
 
-    until, leads, failure, why_not = 0.0, False, None, "another bridge leads"
+    until, leads, has_leader, failure, why_not = 0.0, False, True, None, "another bridge leads"
 
     def start(self) -> None: ...
     def resign(self) -> None: ...

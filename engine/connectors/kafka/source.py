@@ -20,7 +20,7 @@ from engine.connectors.kafka.message import Located, Reader
 from engine.connectors.transactions import TransactionalJournal
 from engine.errors import HardFailureError
 from engine.journal import JournalError
-from engine.kafka import librdkafka
+from engine.kafka import SILENT, is_fatal, librdkafka
 from engine.message import Record
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class KafkaSource:
         settings = {"auto.offset.reset": "earliest"} | librdkafka(self._config, "consumer")
         group = self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}"
         refresh = {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
-        self._consumer = Consumer(settings | member(group, self._on_error) | refresh)
+        self._consumer = Consumer(settings | member(group, self._on_error) | refresh, logger=SILENT)
         self._look(first=True)
 
     def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
@@ -216,7 +216,7 @@ class KafkaSource:
         )
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in REFUSED:
+        if error.code() in REFUSED or is_fatal(error):
             self._fault = self._translated(error, str(self._source.name))
         elif error.code() not in _PASSING:
             _log.warning("Kafka says", source=self._source.name, why=error.str())

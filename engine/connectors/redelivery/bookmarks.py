@@ -18,7 +18,8 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicColle
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from engine.connectors.redelivery.patience import ANSWER_SECONDS
-from engine.kafka import librdkafka
+from engine.journal import JournalError
+from engine.kafka import SILENT, is_fatal, librdkafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,8 @@ class Bookmarks:
         self._wanted: Mapping[int, int] = {}
         self._kept: Mapping[int, int] = {}
         self._kept_at = 0.0
+        self._fatal: str | None = None
+        """Why the consumer can do nothing any more."""
         settings: dict[str, Any] = {**librdkafka(config, "admin"), "log_level": 0}
         self._admin = AdminClient(settings)
         self.consumer = self._consumer(self._group)
@@ -144,8 +147,14 @@ class Bookmarks:
             self.consumer.poll(0.02)
 
     def tend(self) -> None:
-        """Writes what is wanted, if nothing is on its way. To be called now and then."""
+        """Writes what is wanted, if nothing is on its way. To be called now and then.
+
+        Raises:
+            JournalError: its clients are of no more use.
+        """
         self.consumer.poll(0)
+        if self._fatal:
+            raise JournalError(f"positions of group '{self._group}' cannot be written: {self._fatal}")
         is_old = time.monotonic() - self._kept_at > _REPEATED_SECONDS
         if self._writing or not self._wanted or (self._wanted == self._kept and not is_old):
             return
@@ -168,6 +177,8 @@ class Bookmarks:
         self._writing = False
         if error is not None:
             self._kept = {}
+            if is_fatal(error):
+                self._fatal = error.str()
             _log.debug("a position was not taken", group=self._group, why=error.str())
 
     def _positions(self, consumer: Consumer, patience: Patience) -> dict[int, int]:
@@ -190,4 +201,4 @@ class Bookmarks:
             "fetch.queue.backoff.ms": 20,
             "log_level": 0,
         }
-        return Consumer(settings)
+        return Consumer(settings, logger=SILENT)

@@ -113,6 +113,7 @@ class Repeats:
 
         Raises:
             NotConnectedError: the broker on the other side is gone.
+            JournalError: positions cannot be written any more.
         """
         now = time.monotonic()
         if now < self._look_at:

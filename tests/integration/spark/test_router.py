@@ -11,7 +11,10 @@ import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from engine.errors import HardFailureError
 from engine.message import ORIGIN, POSITION, BodyType, Message
+from engine.spark.start_checks import check_place
+from routes.config import load
 from routes.properties import Property
 from tests.integration.spark.bench import wait_for
 
@@ -163,6 +166,6 @@ def test_a_journal_that_was_made_anew_is_refused(bench: Bench) -> None:
     start = next(bench.checkpoint.glob("*/start.json"))
     text = start.read_text()
     start.write_text(text.replace('"journal_id": "', '"journal_id": "x'))
-    router = bench.start()
-    assert router.wait_end() == 4
-    assert "was deleted and created again" in router.error
+    with pytest.raises(HardFailureError, match="was deleted and created again") as refused:
+        check_place(load(bench.folder / "jms-bridge.properties"), leads=True)
+    assert refused.value.exit_code == 4

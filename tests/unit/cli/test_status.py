@@ -52,6 +52,16 @@ class Bridge:
     board: StatusBoard
     figures: Figures
     told: dict[str, object]
+    standing: Standing
+
+
+class Standing:
+    """A bridge that leads, until a test says otherwise."""
+
+    leads = True
+    has_leader = True
+    stands_by = False
+    why_not = ""
 
 
 @pytest.fixture
@@ -72,10 +82,12 @@ def bridge(tmp_path: Path) -> Iterator[Bridge]:
     for name in PARTS:
         board.put(Status(name, State.READY, f"{name} is well"))
     told: dict[str, object] = dict(TOLD)
-    with HttpServer(HttpConfig("127.0.0.1", 0), application(board, registry, configuration=lambda: told)) as server:
+    standing = Standing()
+    app = application(board, registry, standing, configuration=lambda: told)
+    with HttpServer(HttpConfig("127.0.0.1", 0), app) as server:
         file = tmp_path / "jms-bridge.properties"
         file.write_text(CONFIGURATION.format(port=urlsplit(server.url).port, kafka=free_ports(1)[0]))
-        yield Bridge(file, board, figures, told)
+        yield Bridge(file, board, figures, told, standing)
 
 
 def test_a_look_at_a_bridge_that_is_ready(bridge: Bridge, call: Call) -> None:
@@ -102,6 +114,17 @@ def test_one_that_is_not_ready_says_what_it_waits_for_and_exits_with_1(bridge: B
     assert code == 1
     assert "not ready, waiting for sink:nats" in out
     assert r"is \x1b[31mgone" in out
+
+
+def test_one_that_stands_by_is_well_only_while_another_one_leads(bridge: Bridge, call: Call) -> None:
+    bridge.board.put(Status("router", State.STARTING, "waiting to lead"))
+    bridge.standing.leads, bridge.standing.stands_by = False, True
+    bridge.standing.why_not = "another bridge leads (h)"
+    code, out, _ = call("status", "--once", "-c", str(bridge.file))
+    assert (code, "stands by, another bridge leads (h)" in out) == (0, True)
+    bridge.standing.has_leader = bridge.standing.stands_by = False
+    code, out, _ = call("status", "--once", "-c", str(bridge.file))
+    assert (code, "not ready, waiting for router, a bridge that leads" in out) == (1, True)
 
 
 def test_a_reload_that_was_refused_is_told(bridge: Bridge, call: Call) -> None:

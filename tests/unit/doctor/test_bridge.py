@@ -81,6 +81,11 @@ def test_what_is_no_bridge_is_not_taken_for_one_and_its_port_is_not_free() -> No
             "bridge 'b1' runs at 127.0.0.1:8480 and stands by: another bridge leads",
         ),
         (
+            replace(READY, waiting_for=("a bridge that leads",), standby="waiting for Kafka", has_leader=False),
+            State.WARNING,
+            "bridge 'b1' runs at 127.0.0.1:8480 and waits for a bridge that leads",
+        ),
+        (
             replace(READY, hash="old"),
             State.WARNING,
             "bridge 'b1' runs at 127.0.0.1:8480, but not on the file as it is now",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.dead_letters.backlog import Census
+    from engine.telemetry.http import Standing
 
 __all__ = ["CONFIGURATION", "LOGIN", "Page"]
 
@@ -52,7 +53,9 @@ _PARTS = ("router", "source:jms", "sink:nats")
 class Page:
     """The page of a bridge; `client` asks it."""
 
-    def __init__(self, folder: Path, text: str = CONFIGURATION, *, login: bool = False) -> None:
+    def __init__(
+        self, folder: Path, text: str = CONFIGURATION, *, login: bool = False, standing: Standing | None = None
+    ) -> None:
         file = folder / "jms-bridge.properties"
         file.write_text(text)
         self.snapshot = Snapshot.take(file)
@@ -73,7 +76,7 @@ class Page:
             lambda: self.config,
             lambda: self.snapshot,
             lambda: self.reload,
-            None,
+            standing,
             lambda: self.census,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)

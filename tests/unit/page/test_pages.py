@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,27 @@ def test_what_fails_is_told_with_a_sign_and_a_word(page: Page) -> None:
     assert re.search(r'class="node warn"><title>jms \(stomp\): degraded. stomp://127.0.0.1:1 refuses', shown)
     assert re.search(r'class="node bad"><title>nats \(nats\): down. gone', shown)
     assert re.search(r'class="node warn"><title>orders \(route\): 6 failed', shown)
+
+
+@dataclass
+class Follower:
+    """The standing of a bridge that does not lead."""
+
+    has_leader: bool
+    why_not: str
+    leads: bool = False
+    stands_by: bool = True
+
+
+def test_a_bridge_that_stands_by_is_told_from_one_that_no_bridge_leads(tmp_path: Path) -> None:
+    waits = Page(tmp_path, standing=Follower(True, "another bridge leads (h)")).text("/")
+    assert "This bridge stands by: another bridge leads (h)" in waits
+    alone = Page(tmp_path, standing=Follower(False, "waiting for Kafka")).text("/")
+    assert "No bridge is known to lead: waiting for Kafka" in alone
+    assert "This bridge stands by" not in alone
+    starts = Page(tmp_path, standing=Follower(False, "")).text("/")
+    assert "All parts are ready" in starts
+    assert "No bridge is known" not in starts
 
 
 def test_a_journal_that_falls_behind_is_seen(page: Page) -> None:

@@ -1,0 +1,192 @@
+"""Clients that Kafka has shut out: real fatal errors, how they are told, and what each part does about them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from engine.connectors import egress, group
+from engine.connectors.base import NotConnectedError
+from engine.connectors.egress import Egress
+from engine.connectors.kafka import source
+from engine.connectors.kafka.source import KafkaSource
+from engine.connectors.redelivery.bookmarks import Bookmarks
+from engine.dead_letters.watch import Watch
+from engine.embedded import EmbeddedKafka
+from engine.errors import ClientEndedError
+from engine.journal import JournalError
+from engine.kafka import SILENT, is_fatal
+from engine.spark.generation import Committed
+from engine.spark.notebook import Notebook
+from engine.topics import ensure_state_topic
+from routes.config import loads
+from routes.model import Config
+from tests.conftest import TopicFactory
+from tests.waiting import until
+
+pytestmark = pytest.mark.timeout(120)
+
+NAMED = {"group.instance.id": "the-only-one"}
+
+
+@pytest.fixture
+def config(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Config:
+    return loads(
+        f"bridge.id={tmp_path.name}\nkafka.bootstrap.servers={kafka.bootstrap}\n"
+        f"journal.topic={topic('journal')}\nrouting.dead-letter-topic={topic('dead')}\n"
+        f"source.k.type=kafka\nsource.k.destinations={topic('read')}\n"
+        f"sink.files.type=dropbox\nsink.files.topic={topic('files')}\n"
+        "routes.all.in.include=JMSPriority >= 0\nroutes.all.out.topic=files:a\n",
+        base=tmp_path,
+    )
+
+
+def consumer(kafka: EmbeddedKafka, name: str, **settings: Any) -> Consumer:
+    """A member of a group; all members have the same fixed name."""
+    plain = {"bootstrap.servers": kafka.bootstrap, "group.id": name, "enable.auto.commit": False, "log_level": 0}
+    return Consumer(plain | NAMED | settings, logger=SILENT)
+
+
+def take_place(kafka: EmbeddedKafka, name: str, topic: str) -> None:
+    """Joins a group under the fixed name, which fences the member that had it, and leaves."""
+    rival = consumer(kafka, name)
+    rival.subscribe([topic])
+    until(lambda: (rival.poll(0.1), rival.assignment())[1], what="the rival has the partition")
+    rival.close()
+
+
+def test_a_fenced_consumer_tells_it_by_the_code_alone(kafka: EmbeddedKafka, topic: TopicFactory) -> None:
+    name = topic("fenced")
+    commits: list[KafkaError | None] = []
+    member = consumer(kafka, name, on_commit=lambda error, _: commits.append(error))
+    member.subscribe([name])
+    until(lambda: (member.poll(0.1), member.assignment())[1])
+    rival = consumer(kafka, name)
+    rival.subscribe([name])
+    said: list[KafkaError] = []
+
+    def told() -> bool:
+        rival.poll(0.1)
+        message = member.poll(0.1)
+        if message is not None and (error := message.error()) is not None:
+            said.append(error)
+        return bool(said)
+
+    until(told)
+    member.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=True)
+    until(lambda: (member.poll(0.1), commits)[1])
+    with pytest.raises(KafkaException) as raised:
+        member.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=False)
+    found = [said[0], commits[0], raised.value.args[0]]
+    assert [(error.code(), error.fatal()) for error in found if error] == [(KafkaError._FATAL, False)] * 3
+    assert all(is_fatal(error) for error in found if error)
+    rival.close()
+    member.close()
+
+
+def test_a_fenced_producer_tells_it_by_code_or_flag(kafka: EmbeddedKafka, topic: TopicFactory) -> None:
+    name = topic("fenced")
+    settings = {"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0}
+    first, second = (Producer(settings, logger=SILENT) for _ in range(2))
+    for each in (first, second):
+        each.init_transactions(30)
+    first.begin_transaction()
+    first.produce(name, b"")
+    raised = []
+    for call in (partial(first.commit_transaction, 30), partial(first.produce, name, b"")):
+        with pytest.raises(KafkaException) as error:
+            call()
+        raised.append(error.value.args[0])
+    told = [(error.code(), error.fatal()) for error in raised]
+    assert told == [(KafkaError._FENCED, True), (KafkaError._FATAL, False)]
+    assert all(map(is_fatal, raised))
+
+
+def test_what_may_pass_is_not_fatal(kafka: EmbeddedKafka, topic: TopicFactory) -> None:
+    name = topic("empty")
+    reader = consumer(kafka, name, **{"enable.partition.eof": True})
+    reader.assign([TopicPartition(name, 0, 0)])
+    message = reader.poll(30)
+    reader.close()
+    assert message is not None
+    end = message.error()
+    away = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": name, "log_level": 0})
+    with pytest.raises(KafkaException) as raised:
+        away.list_topics(timeout=0.1)
+    away.close()
+    assert end is not None
+    assert not is_fatal(end)
+    assert not is_fatal(raised.value.args[0])
+
+
+def named(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+    """Has a module's members of groups join under the fixed name."""
+    monkeypatch.setattr(module, "member", lambda *arguments: group.member(*arguments) | NAMED)
+
+
+def test_a_fenced_reader_of_a_sink_ends_for_a_new_one(
+    config: Config, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named(monkeypatch, egress)
+    reader = Egress(config, config.sinks[0], 0, lambda _: None)
+    until(lambda: (reader.take(1, 0.1), reader.lag() or reader._consumer.assignment())[1])
+    take_place(kafka, group.sink_group(config, "files"), config.sinks[0].topic)
+    with pytest.raises(ClientEndedError, match="has shut out the reader of"):
+        until(lambda: reader.take(1, 0.1))
+    reader.close()
+
+
+def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    named(monkeypatch, source)
+    own = config.sources[0]
+    reader = KafkaSource(config, own, 1)
+    reader.connect()
+    until(lambda: (reader.receive(0.1), reader._opened().assignment())[1])
+    take_place(kafka, f"{config.bridge_id}.source.k", own.destinations[0])
+    with pytest.raises(NotConnectedError):
+        until(lambda: reader.receive(0.1))
+    reader.connect()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce(own.destinations[0], b"after")
+    producer.flush(30)
+    until(lambda: reader.receive(0.1))
+    reader.close()
+
+
+def test_positions_that_a_client_cannot_write_any_more_are_told(config: Config) -> None:
+    bookmarks = Bookmarks(config, "k", 1, 1)
+    bookmarks.tend()
+    bookmarks._written(KafkaError(KafkaError._FATAL), [])
+    with pytest.raises(JournalError, match="cannot be written"):
+        bookmarks.tend()
+    bookmarks.close()
+
+
+def test_a_router_whose_place_in_kafka_another_one_has_taken_ends_whatever_it_asks(config: Config) -> None:
+    ensure_state_topic(config)
+    first, second = Notebook(config), Notebook(config)
+    first.open()
+    second.open()
+    for _ in range(2):
+        first.note(Committed({0: 1}, 1))
+        with pytest.raises(ClientEndedError, match=f"another router of bridge.id={config.bridge_id} has taken over"):
+            first.write()
+    second.note(Committed({0: 2}, 2))
+    second.write(30)
+
+
+def test_a_count_of_dead_letters_goes_on_with_a_new_client(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Watch(lambda: config, lambda: True) as watch:
+        until(lambda: (census := watch.census()) and census.depth == 0)
+        look = watch._look
+        monkeypatch.setattr(look, "now", partial(_raise, KafkaException(KafkaError(KafkaError._FATAL))))
+        until(lambda: watch._look not in (look, None))
+        until(lambda: (census := watch.census()) and census.reachable)
+
+
+def _raise(error: Exception) -> None:
+    raise error

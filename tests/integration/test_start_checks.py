@@ -1,0 +1,165 @@
+"""What a start refuses before Spark is started: a checkpoint or a journal that is not what the last run has left."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from engine.embedded import EmbeddedKafka, free_ports
+from engine.errors import HardFailureError, UnreachableError
+from engine.kafka import librdkafka
+from engine.spark.generation import Committed, Generation, Generations, Start
+from engine.spark.notebook import Notebook
+from engine.spark.positions import KafkaOffsets
+from engine.spark.start_checks import check_place, is_kafka_first
+from engine.topics import ensure_state_topic
+from routes.config import load
+from routes.model import Config
+from tests.conftest import TopicFactory
+from tests.integration.bridge_process import run_to_its_end
+
+pytestmark = pytest.mark.timeout(180)
+
+RECORDS = 5
+CONFIGURATION = """\
+bridge.id={name}
+kafka.bootstrap.servers={bootstrap}
+http.address=127.0.0.1:{http}
+embedded.data={folder}/var
+router.checkpoint={folder}/checkpoint
+journal.topic={journal}
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:1
+source.jms.destinations=queue:a
+routes.all.in.include=TRUE
+routes.all.out.topic={out}
+"""
+
+
+class LastRun:
+    """What a router has left that has routed all of its journal: its checkpoint, and its notes in Kafka."""
+
+    def __init__(self, config: Config) -> None:
+        ensure_state_topic(config)
+        producer = Producer({"bootstrap.servers": config.bootstrap_servers, "log_level": 0})
+        for _ in range(RECORDS):
+            producer.produce(config.journal.topic, b"record")
+        assert producer.flush(30) == 0
+        self.config = config
+        self.generations = Generations(config.router.checkpoint)
+        identity = KafkaOffsets(librdkafka(config, "admin")).identity(config.journal.topic)
+        start = Start(config.journal.topic, identity, {0: 0}, {}, config.bridge_id, "", "run")
+        self.notebook = Notebook(config)
+        self.note(start, RECORDS - 1)
+
+    @property
+    def newest(self) -> Generation:
+        generation = self.generations.newest()
+        assert generation is not None
+        return generation
+
+    def note(self, start: Start, decided: int) -> None:
+        """A run that began there, and has decided on all records up to one."""
+        self.notebook.open()
+        generation = self.generations.create(start)
+        generation.stop({0: decided})
+        self.notebook.begin(generation)
+        self.notebook.note(None, {0: decided})
+        self.notebook.write(30)
+
+    def damage(self) -> None:
+        (self.newest.folder / "start.json").write_text("{")
+
+    def lose(self) -> None:
+        shutil.rmtree(self.generations.root)
+
+    def belong_to_another_journal(self) -> None:
+        start = replace(self.newest.start, journal="another")
+        self.note(start, RECORDS - 1)
+
+    def belong_to_a_deleted_journal(self) -> None:
+        self.note(replace(self.newest.start, journal_id="x"), RECORDS - 1)
+
+    def be_behind_the_end(self) -> None:
+        self.note(self.newest.start, RECORDS)
+
+
+@pytest.fixture
+def config(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Config:
+    (http,) = free_ports(1)
+    names = {"name": topic("bridge"), "journal": topic("journal"), "out": topic("out")}
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text(CONFIGURATION.format(bootstrap=kafka.bootstrap, http=http, folder=tmp_path, **names))
+    return load(file)
+
+
+@pytest.fixture
+def last_run(config: Config) -> LastRun:
+    return LastRun(config)
+
+
+def test_a_first_start_and_one_after_a_good_end_are_let_through(config: Config) -> None:
+    ensure_state_topic(config)
+    check_place(config, leads=True)
+    LastRun(config)
+    check_place(config, leads=True)
+
+
+REFUSED = [
+    (LastRun.damage, r"the router's checkpoint cannot be used: .*start\.json is damaged: .* set router\.checkpoint to"),
+    (LastRun.lose, r"the router's checkpoint cannot be used: there is none in .*/checkpoint any more\. Either restore"),
+    (LastRun.belong_to_another_journal, r"journal\.topic is '.*', but the checkpoint .* belongs to the journal 'anoth"),
+    (LastRun.belong_to_a_deleted_journal, r"the journal '.*' was deleted and created again since the router last ran"),
+    (LastRun.be_behind_the_end, r"the journal '.*' has lost its end since the router last ran. Either restore it, or "),
+]
+
+
+@pytest.mark.parametrize(("fault", "told"), REFUSED)
+def test_what_the_last_run_left_is_refused(last_run: LastRun, fault: Callable[[LastRun], None], told: str) -> None:
+    fault(last_run)
+    with pytest.raises(HardFailureError, match=told):
+        check_place(last_run.config, leads=True)
+    with pytest.raises(HardFailureError, match=told):
+        check_place(last_run.config, leads=False)
+
+
+def test_a_look_of_a_bridge_that_stands_by_leaves_the_notes_to_the_one_that_leads(last_run: LastRun) -> None:
+    check_place(last_run.config, leads=False)
+    last_run.notebook.note(Committed({0: 1}, 1))
+    last_run.notebook.write(30)
+
+
+def test_a_kafka_that_does_not_answer_is_waited_for(last_run: LastRun) -> None:
+    away = replace(last_run.config, kafka=replace(last_run.config.kafka, bootstrap_servers="127.0.0.1:1"))
+    with pytest.raises(UnreachableError):
+        check_place(away, leads=False)
+
+
+def test_a_refused_start_ends_the_bridge_without_spark(last_run: LastRun) -> None:
+    last_run.lose()
+    began = time.monotonic()
+    code, _, err = run_to_its_end(last_run.config.path, "--only", "router")
+    print(f"\nrefused after {time.monotonic() - began:.1f} s")
+    assert code == 4, err
+    assert re.search("jms-bridge: the router's checkpoint cannot be used: there is none in ", err)
+    assert not (last_run.config.embedded.data / "log" / "spark.log").exists()
+
+
+def test_with_an_embedded_kafka_spark_waits_only_for_a_start_that_looks_like_being_refused(last_run: LastRun) -> None:
+    config = last_run.config
+    assert not is_kafka_first(config)
+    assert is_kafka_first(replace(config, spark={"spark.master": "local[4]"}))
+    assert is_kafka_first(replace(config, journal=replace(config.journal, topic="another")))
+    last_run.damage()
+    assert is_kafka_first(config)
+    last_run.lose()
+    assert not is_kafka_first(config)
+    (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").mkdir(parents=True)
+    assert is_kafka_first(config)
