@@ -67,6 +67,8 @@ _DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
+    # Its ports take orders from who knows a secret, which Spark makes for itself and tells nobody outside this JVM.
+    "spark.authenticate": "true",
     "spark.ui.enabled": "false",
     "spark.redaction.regex": _SENSITIVE,
     "spark.ui.showConsoleProgress": "false",
