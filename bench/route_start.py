@@ -1,4 +1,6 @@
-"""One router's way to its first record: `python -m bench.route_start 500 mixed` prints CPU seconds as JSON.
+"""One router's way to its first record: `python -m bench.route_start 500 mixed 0` prints CPU seconds as JSON.
+
+The last number is that of the records that are routed after it, twice, the second time timed; 0: none.
 
 No broker: the frame is made by Spark itself, with headers as the journal has them, and what is routed is thrown away.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -22,7 +25,7 @@ from routes.config import loads
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["KINDS"]
+__all__ = ["main"]
 
 _HEAD = """\
 bridge.id=b1
@@ -37,11 +40,10 @@ _MIXED = (
     "amount BETWEEN {n} AND {n}.5",
     "amount * 2 + {n} = price - 1",
 )
-KINDS = ("equalities", "tenth", "mixed")
-"""Route tables: texts compared only, a tenth of them other conditions, other conditions only."""
 
 
 def _predicate(number: int, kind: str) -> str:
+    """`equalities`: texts are compared; `mixed`: other conditions; `tenth`: a tenth of these."""
     if kind == "mixed" or (kind == "tenth" and number % 10 == 0):
         # None of these is true of a record made here, so that each is tried.
         return _MIXED[number % len(_MIXED)].format(n=1_000_000 + number)
@@ -118,6 +120,7 @@ def main(arguments: list[str]) -> None:
         found["records"] = since(began)
     found["beyond 64 KB"] = "64 KB" in (folder / "spark.log").read_text(errors="replace")
     session.close(spark)
+    shutil.rmtree(folder)
     print(json.dumps(found), flush=True)
 
 

@@ -14,6 +14,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from py4j.java_gateway import JavaPackage
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
@@ -55,13 +56,15 @@ def first_match(rules: Sequence[Rule], headers: Column) -> Column:
     Args:
         rules: in the order in which they are tried.
         headers: `array<struct<key: string, value: binary>>`, nullable, as Spark's Kafka source gives it.
+
+    Raises RuntimeError if the active session lacks `jms-bridge-spark.jar`.
     """
     table = _Table()
     return _first([table.rule(*rule) for rule in rules], table, headers)
 
 
 def compile_predicate(predicate: Predicate, headers: Column) -> Column:
-    """A nullable boolean: true, false, or NULL for unknown."""
+    """A nullable boolean: true, false, or NULL for unknown; `headers` as for `first_match`."""
     table = _Table()
     condition = table.condition(predicate.root)
     first = _first([{"include": condition}, {"include": ["NOT", condition]}], table, headers)
@@ -73,7 +76,11 @@ def _first(rules: list[Any], table: _Table, headers: Column) -> Column:
     name = f"first_match_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     spark = SparkSession.active()
     jvm: Any = spark._jvm
-    jvm.jmsbridge.predicate.RouteTable.put(name, text)
+    tables = jvm.jmsbridge.predicate.RouteTable
+    if isinstance(tables, JavaPackage):
+        msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
+        raise RuntimeError(msg)
+    tables.put(name, text)
     spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
     return F.nullif(F.call_function(f"{_CATALOG}.{name}", headers), F.lit(-1))
 

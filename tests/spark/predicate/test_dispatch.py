@@ -16,6 +16,7 @@ from routes.predicate.columns import Rule, first_match
 from tests.spark.predicate import generate
 from tests.spark.predicate.test_columns import frame_of, many_seeds
 
+
 def spark_says(spark: SparkSession, rules: Sequence[Rule], records: Sequence[Record]) -> list[int | None]:
     return [row[0] for row in frame_of(spark, records).select(first_match(rules, F.col("headers"))).collect()]
 

@@ -40,6 +40,7 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   private Iterator<ConsumerRecord<ByteBuffer, ByteBuffer>> polled = Collections.emptyIterator();
   /** Everything before it was read, or cannot be seen. */
   private long offset;
+  private boolean announced;
   /** Whether another reader may go on with the consumer. */
   private boolean sound = true;
 
@@ -84,6 +85,10 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
 
   @Override
   public RecordStatus nextWithTimeout(Long now, Long timeoutMs) {
+    if (!announced) {
+      announced = true;
+      Readiness.reads(partition.partition());
+    }
     if (!polled.hasNext()) {
       long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
       long left = timeoutMs;
