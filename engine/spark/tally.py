@@ -103,7 +103,7 @@ class Reading:
     reading: frozenset[int] = frozenset()
     """Journal partitions that tasks of real-time mode wait on or read."""
     looked: bool = False
-    """Whether batch mode has done its first trigger."""
+    """Whether a task of batch mode has read all of its first batch, or there was nothing to read."""
 
     @property
     def settled(self) -> bool:

@@ -46,6 +46,7 @@ __all__ = ["HeaderView", "Rule", "compile_predicate", "first_match", "header_nam
 Rule = tuple[Predicate, Predicate | None]
 """What to include, and what of that to exclude."""
 
+_ALWAYS = Predicate("TRUE", Literal(True))
 _CATALOG = "jmsbridge"
 _CATALOG_CLASS = "jmsbridge.predicate.Functions"
 
@@ -59,6 +60,10 @@ def first_match(rules: Sequence[Rule], headers: Column) -> Column:
 
     Raises RuntimeError if the active session lacks `jms-bridge-spark.jar`.
     """
+    if not rules:
+        return F.lit(None).cast("int")
+    if rules[0] == (_ALWAYS, None):
+        return F.lit(0)
     table = _Table()
     return _first([table.rule(*rule) for rule in rules], table, headers)
 
@@ -82,7 +87,7 @@ def _first(rules: list[Any], table: _Table, headers: Column) -> Column:
         raise RuntimeError(msg)
     tables.put(name, text)
     spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
-    return F.nullif(F.call_function(f"{_CATALOG}.{name}", headers), F.lit(-1))
+    return F.call_function(f"{_CATALOG}.{name}", headers)
 
 
 class _Table:

@@ -70,6 +70,7 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
             return readiness.ready
 
         wait_for(is_ready, 240)
+        assert tally.read().looked == (mode == "batch")
         before = compiled(spark)
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
         record = Message(b"1", properties={"color": Property("red"), "amount": Property("6")}).to_record()

@@ -93,3 +93,11 @@ def test_keys_of_several_texts_are_not_taken_for_each_other(spark: SparkSession)
 
 def test_no_rules_choose_nothing(spark: SparkSession) -> None:
     assert spark_says(spark, [], [Record(None, b"", ())]) == [None]
+
+
+def test_a_first_rule_that_is_always_true_reads_no_headers(spark: SparkSession) -> None:
+    rules: list[Rule] = [(parse("TRUE"), None), (parse("a = 1"), None)]
+    frame = frame_of(spark, [Record(None, b"", ())]).select(first_match(rules, F.col("headers")).alias("first"))
+    assert frame.collect()[0][0] == 0
+    jvm_plan = frame._jdf.queryExecution().analyzed().toString()
+    assert "first_match_" not in jvm_plan

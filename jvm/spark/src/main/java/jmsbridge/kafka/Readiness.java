@@ -24,7 +24,7 @@ public final class Readiness {
     READING.add(partition);
   }
 
-  /** A batch was made of what was there, or there was nothing: the first trigger is done. */
+  /** A task of batch mode has read all of its batch, or there was nothing to read. */
   static void looked() {
     looked = true;
   }

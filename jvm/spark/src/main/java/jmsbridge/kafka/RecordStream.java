@@ -66,7 +66,7 @@ final class RecordStream
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
     Offset end = kafka.latestOffset(start, begun ? limit : FIRST_BATCH);
-    if (!isRealTime && (begun || start.equals(end))) {
+    if (!isRealTime && start.equals(end)) {
       Readiness.looked();
     }
     begun |= !start.equals(end);

@@ -129,8 +129,8 @@ public final class RouteTable implements ScalarFunction<Integer> {
     return numbers.stream().mapToInt(Integer::intValue).toArray();
   }
 
-  /** Index of the first rule whose include is true and whose exclude is not; -1 if there is none. */
-  public int invoke(ArrayData headers) {
+  /** Index of the first rule whose include is true and whose exclude is not; null if there is none. */
+  public Integer invoke(ArrayData headers) {
     Fields fields = new Fields(names, headers);
     int first = rules.size();
     for (Keyed each : keyed) {
@@ -138,7 +138,7 @@ public final class RouteTable implements ScalarFunction<Integer> {
       first = tries == null ? first : first(tries, first, fields);
     }
     first = first(others, first, fields);
-    return first == rules.size() ? -1 : first;
+    return first == rules.size() ? null : Integer.valueOf(first);
   }
 
   private int first(int[] numbers, int before, Fields fields) {
@@ -164,11 +164,6 @@ public final class RouteTable implements ScalarFunction<Integer> {
   @Override
   public DataType resultType() {
     return DataTypes.IntegerType;
-  }
-
-  @Override
-  public boolean isResultNullable() {
-    return false;
   }
 
   @Override
