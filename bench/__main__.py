@@ -1,7 +1,7 @@
 """`python -m bench`: runs the measurements that were asked for, one after the other, on a Kafka of their own.
 
-That of the codecs needs neither Kafka nor the Java programs; those of sources and sinks need only Kafka, beside what
-they start themselves.
+Those of codecs and routes need neither Kafka nor the Java programs; those of sources and sinks need only Kafka, beside
+what they start themselves.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bench import (
     programs,
     recovery,
     requests,
+    routes,
     start,
     throughput,
 )
@@ -49,7 +50,7 @@ _MEASURE = {
     "connectors": connectors.measure,
 }
 _WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors"}
-_ALONE = {"codecs": codecs.measure, "requests": requests.measure}
+_ALONE = {"codecs": codecs.measure, "requests": requests.measure, "routes": routes.measure}
 
 
 def main(arguments: list[str]) -> int:

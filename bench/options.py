@@ -26,6 +26,7 @@ MEASUREMENTS = (
     "amqp-listener",
     "requests",
     "connectors",
+    "routes",
 )
 _MODES = ("realtime", "batch")
 

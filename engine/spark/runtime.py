@@ -29,11 +29,13 @@ from engine.spark.outage import Outage
 from engine.spark.pipes import Pipes
 from engine.spark.place import last_place
 from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
+from engine.spark.readiness import Readiness, process_age
 from engine.spark.recovery import Recovery, outputs
 from engine.spark.run import Run
 from engine.spark.tally import Tally
 from engine.spark.topics import check_topics, limits, resolved
 from engine.spark.vitals import Vitals
+from engine.spark.warm import compile_routing
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
 from engine.topics import ensure_journal, ensure_state_topic
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from threading import Event
 
+    from pyspark.sql import DataFrame
+
+    from engine.router import Routed
     from engine.spark.generation import Generation
     from engine.telemetry.status import Reporter
     from routes.model import Config
@@ -50,6 +55,8 @@ if TYPE_CHECKING:
 __all__ = ["Revisions", "run_router"]
 
 _READ_SECONDS = 1.0
+_READY_SECONDS = 0.25
+"""Until the query is ready, its state is looked at more often."""
 _SILENCE_SECONDS = 8.0
 """Without an answer from Kafka for so long, the router says that it is degraded."""
 _UNANSWERED_SECONDS = 10.0
@@ -127,6 +134,7 @@ class _Router:
         self._outage = Outage(config)
         self._generations = Generations(config.router.checkpoint)
         self._notebook = Notebook(config)
+        self._began = time.monotonic() - process_age()
 
     def run(self, stop: Event) -> None:
         while not stop.is_set():
@@ -139,6 +147,7 @@ class _Router:
                 self._retry(spark_failure(error), stop)
             except (KafkaUnavailableError, StoppedByPolicyError) as error:
                 self._retry(error, stop)
+            self._began = time.monotonic()
 
     def _renew(self) -> bool:
         """Takes a newer configuration, if there is one; whether there is one that is not in force yet."""
@@ -185,9 +194,17 @@ class _Router:
     def _route(self, config: Config, generation: Generation, stop: Event) -> None:
         start = generation.start
         check_topics(config)
-        routed = route(self._pipes.follow(start.positions), config, limits(config), self._tally.now())
+        known = limits(config)
+
+        def routed_by(frame: DataFrame) -> Routed:
+            return route(frame, config, known, self._tally.now())
+
+        routed = routed_by(self._pipes.follow(start.positions))
         self._tally.begin(routed.outcomes, len(config.routes))
         self._meter.begin(config, routed.outcomes)
+        if config.router.mode is RouterMode.BATCH:
+            compile_routing(self._pipes, self._tally, routed_by, start.positions)
+        readiness = Readiness(self._spark_metrics, start.positions, self._began)
         query = self._pipes.start(self._tally.counted(routed), generation.checkpoint)
         consumer = librdkafka(config, "consumer")
         sampler = LagSampler(self._kafka, consumer, config.journal.topic, outputs(config), start.positions)
@@ -198,12 +215,14 @@ class _Router:
             self._revisions.in_force()
         try:
             begun = time.monotonic()
-            while not stop.wait(_READ_SECONDS):
-                run.check(run.measure())
+            while not stop.wait(_READ_SECONDS if readiness.ready else _READY_SECONDS):
+                reading = run.measure()
+                run.check(reading)
+                readiness.update(reading)
                 run.note()
                 vitals.measure(generation.commits())
                 self._check(sampler)
-                self._tell(sampler, run, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
+                self._tell(sampler, run, ready=readiness.ready, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
                 if self._renew():
                     # Messages go on coming in: what is in the journal is routed by the new routes.
                     run.stop(drain=False)
@@ -229,7 +248,7 @@ class _Router:
             msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
             raise RuntimeError(msg)
 
-    def _tell(self, sampler: LagSampler, run: Run, *, settled: bool) -> None:
+    def _tell(self, sampler: LagSampler, run: Run, *, ready: bool, settled: bool) -> None:
         """Reports how the router is, from what Kafka answered last; `settled`: the query has run for a while."""
         up = time.monotonic() - sampler.contact < _SILENCE_SECONDS
         self._metrics.connection(up)
@@ -246,6 +265,9 @@ class _Router:
             self._outage.over()
         if hidden := sampler.hidden:
             self._status.state(State.DEGRADED, self._hidden(hidden))
+            return
+        if not ready:
+            self._status.state(State.STARTING, "waiting for Spark to read the journal")
             return
         count = len(self._config.own_routes)
         self._status.state(State.READY, f"{count} route{'s' * (count != 1)}, {self._config.router.mode}")

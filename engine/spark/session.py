@@ -53,7 +53,7 @@ _JAVA_OPTIONS = (
     # What Spark's classes take; below it, the JVM collects the whole heap at the start to make room for them.
     "-XX:MetaspaceSize=192m",
     "-XX:+ExitOnOutOfMemoryError",
-    # Hundreds of routes that are more than texts to look up make long methods, which the JVM would else not compile.
+    # Routes whose addresses depend on the message make long methods, which the JVM would else not compile.
     "-XX:-DontCompileHugeMethods",
 )
 
@@ -67,6 +67,8 @@ _DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
+    # Its ports refuse requests without a secret, which Spark makes at each start and keeps inside this JVM.
+    "spark.authenticate": "true",
     "spark.ui.enabled": "false",
     "spark.redaction.regex": _SENSITIVE,
     "spark.ui.showConsoleProgress": "false",

@@ -100,6 +100,10 @@ class Reading:
     """Failures since the last reading, as far as there was room for them."""
     unnoted: int
     """How many there was no room for, since `begin`."""
+    reading: frozenset[int] = frozenset()
+    """Journal partitions that tasks of real-time mode wait on or read."""
+    looked: bool = False
+    """Whether a task of batch mode has read all of its first batch, or there was nothing to read."""
 
     @property
     def settled(self) -> bool:
@@ -183,6 +187,8 @@ def _reading(figures: Mapping[str, Any]) -> Reading:
         times_ms={partition: time for partition, time in enumerate(figures["times"]) if time >= 0},
         notes=tuple(map(_note, figures["notes"])),
         unnoted=figures["unnoted"],
+        reading=frozenset(figures["reading"]),
+        looked=figures["looked"],
     )
 
 

@@ -1,7 +1,8 @@
-"""Does once, for nothing, what a router does first that takes over: a standby has the time, and Spark is slow at first.
+"""Does once, for nothing, what a router does first: Spark is slow at first. Nothing is written.
 
-Recovery and routing of a few records, which are thrown away, load the classes and compile what will be needed: on two
-cores that is ten seconds and more of a takeover. Nothing is written.
+A standby has the time for recovery and routing of a few records, which are thrown away: that loads the classes and
+compiles what will be needed, on two cores ten seconds and more of a takeover. A router of batch mode compiles its
+routing before it says that it is ready; Spark would do so when the first record comes.
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ from engine.spark.topics import limits, resolved
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-    from engine.spark.positions import Topics
+    from engine.router import Routed
+    from engine.spark.positions import Offsets, Topics
+    from engine.spark.tally import Tally
     from routes.model import Config
 
-__all__ = ["warming"]
+__all__ = ["compile_routing", "warming"]
 
 _RECORDS = 10
 """Of each partition."""
+_NO_HEADERS = "CAST(NULL AS array<struct<key: string, value: binary>>)"
 _log = structlog.get_logger(__name__)
 
 
@@ -57,6 +61,16 @@ def warming(spark: SparkSession, config: Config, tell: Callable[[str], None]) ->
         ended.set()
         spark.sparkContext.cancelAllJobs()
         thread.join()
+
+
+def compile_routing(pipes: Pipes, tally: Tally, routed_by: Callable[[DataFrame], Routed], positions: Offsets) -> None:
+    """Has Spark compile the code of a query that begins at these positions of the journal, for no records."""
+    journal = {pipes.config.journal.topic: positions}
+    published = tally.counted(routed_by(pipes.range(journal, journal, committed=True)))
+    published.write.format("noop").mode("overwrite").save()
+    # The sink's own code is compiled where a task writes: one without rows.
+    nothing = ("CAST(NULL AS binary) AS key", "CAST(NULL AS binary) AS value", "'' AS topic")
+    pipes.write(pipes.spark.range(0, 1, 1, 1).where("id < 0").selectExpr(*nothing, f"{_NO_HEADERS} AS headers"))
 
 
 def _warm(spark: SparkSession, config: Config, ended: Event) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from prometheus_client.registry import Collector
 
@@ -51,6 +51,7 @@ from engine.telemetry.metrics import (
     REQUESTS,
     RESTARTS,
     ROUTED,
+    ROUTER_START,
     SINK_LAG,
     SINK_RECONNECTS,
     SINK_REJECTED,
@@ -163,6 +164,8 @@ class SparkMetrics:
         for counter in (SPARK_BATCHES, SPARK_ROWS, RECOVERY_SCANNED, RECOVERY_PUBLISHED, SPARK_GC):
             self._figures.add(counter, 0)
         self.recovered(0.0)
+        self.started("ready", 0.0)
+        self.started("routed", 0.0)
         self.committed(0.0)
         self.memory(0, 0, 0.0)
         # Until a batch is complete: a real-time one takes minutes.
@@ -185,6 +188,10 @@ class SparkMetrics:
         self._figures.set(SPARK_HEAP_USED, used_bytes)
         self._figures.set(SPARK_HEAP_MAX, max_bytes)
         self._figures.set(SPARK_GC, gc_seconds)
+
+    def started(self, until: Literal["ready", "routed"], seconds: float) -> None:
+        """How long the last start took until the query read the journal, and until its first message was routed."""
+        self._figures.set(ROUTER_START, seconds, until)
 
     def recovered(self, seconds: float) -> None:
         """How long a recovery took."""

@@ -51,6 +51,7 @@ __all__ = [
     "REQUEST_TIMEOUTS",
     "RESTARTS",
     "ROUTED",
+    "ROUTER_START",
     "SINK_LAG",
     "SINK_RECONNECTS",
     "SINK_REJECTED",
@@ -320,6 +321,13 @@ SPARK_GC = Metric(
     (),
     "Time that Spark's JVM has spent collecting garbage.",
 )
+ROUTER_START = Metric(
+    "jmsbridge_router_start_seconds",
+    Kind.GAUGE,
+    ("until",),
+    "From the start of the router's process, or the end of the query before it, until the query reads the journal "
+    "(`ready`) and until Kafka has the first message that it has routed (`routed`); 0 before.",
+)
 RECOVERY_SECONDS = Metric(
     "jmsbridge_recovery_duration_seconds",
     Kind.GAUGE,
@@ -382,7 +390,7 @@ METRICS: tuple[Metric, ...] = (
     *(DELIVERED, SINK_REJECTED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
-    *(RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),
+    *(ROUTER_START, RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),
     *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),
     *(CONFIG_INFO, CONFIG_RELOAD_SUCCESS, CONFIG_RELOAD_TIMESTAMP, BUILD_INFO),
 )

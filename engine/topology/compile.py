@@ -32,9 +32,7 @@ from engine.topology.nodes import (
     Split,
 )
 from engine.topology.row import Row, Taken
-from routes.predicate import identifiers
-from routes.predicate.columns import ColumnView, HeaderView, compile_predicate, extract, header_names
-from routes.predicate.dispatch import first_match
+from routes.predicate.columns import HeaderView, compile_predicate, first_match, header_names
 from routes.predicate.nodes import Predicate
 
 __all__ = ["Compiled", "compile_topology"]
@@ -83,7 +81,6 @@ def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
 class _Compiler:
     def __init__(self, topology: Topology, frame: DataFrame) -> None:
         self._topology = topology
-        self._names = sorted(frozenset[str]().union(*(_identifiers(node) for node in topology.nodes)))
         self._next_place = 0
         self._places: dict[str, tuple[int, ...]] = {}
         """By stream: the places of its records. By (parent, child) joined, where a stream has several consumers."""
@@ -99,7 +96,6 @@ class _Compiler:
         self._version = 0
         self._moves: list[tuple[Column, Column]] = []
         """What changes the place next: the first condition that is true gives the new one."""
-        self._view: tuple[str, ColumnView] | None = None
 
     def add(self, node: Node) -> None:
         match node:
@@ -200,18 +196,13 @@ class _Compiler:
     def _headers(self, column: str) -> HeaderView:
         return _source_headers() if column == "source_headers" else HeaderView(F.col(column))
 
-    def _properties(self, node: Node) -> ColumnView:
-        """The values that predicates read, taken out of the headers of the node's stream."""
-        headers = self._content[node.parents[0]][2]
-        if self._view is None or self._view[0] != headers:
-            self._settle()
-            self._frame, view = extract(self._frame, self._names, self._headers(headers))
-            self._view = headers, view
-        return self._view[1]
+    def _read(self, node: Node) -> Column:
+        """The headers that the predicates of a node read."""
+        return F.col(self._content[node.parents[0]][2])
 
     def _holds(self, condition: Condition, node: Node) -> Column:
         if isinstance(condition, Predicate):
-            return F.coalesce(compile_predicate(condition, self._properties(node), exact=False), F.lit(False))
+            return F.coalesce(compile_predicate(condition, self._read(node)), F.lit(False))
         return F.coalesce(condition(self._row(node)), F.lit(False))
 
     def _change(self, node: Node, before: Row, after: Row) -> None:
@@ -247,7 +238,7 @@ class _Compiler:
         """Index of the first branch that wants the record, NULL for none."""
         rules = [(b.condition, b.unless) for b in branches if isinstance(b.condition, Predicate)]
         if len(rules) == len(branches):
-            return first_match(rules, self._properties(split))
+            return first_match(rules, self._read(split))
         index: Column = F.lit(None).cast("int")
         for number, branch in reversed(list(enumerate(branches))):
             assert branch.condition is not None, "only the default branch has no condition"
@@ -311,14 +302,3 @@ def _one_of(place: Column, places: Sequence[int]) -> Column:
     if places[-1] - places[0] == len(places) - 1:
         return place.between(places[0], places[-1])
     return place.isin(*places)
-
-
-def _identifiers(node: Node) -> frozenset[str]:
-    """The names that a node's predicates read."""
-    match node:
-        case Filter(condition=Predicate() as condition):
-            return identifiers(condition)
-        case Branch():
-            predicates = (condition for condition in (node.condition, node.unless) if isinstance(condition, Predicate))
-            return frozenset[str]().union(*(identifiers(predicate) for predicate in predicates))
-    return frozenset()

@@ -6,6 +6,7 @@ return Columns or a changed Row. Everything in it is an expression: nothing is c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,9 +39,10 @@ class Taken:
 
     def pick(self, values: Mapping[str, str]) -> Column:
         """The constant that belongs to the branch; NULL for a branch without one."""
-        constants = [values.get(name) for name in self.branches]
+        # As JSON, because a Column for each would take a call into the JVM each; Spark makes one constant of it.
+        constants = F.from_json(F.lit(json.dumps([values.get(name) for name in self.branches])), "array<string>")
         # `get` gives NULL for an index outside the array.
-        return F.get(F.array(*(F.lit(constant) for constant in constants)), self.place - self.first)
+        return F.get(constants, self.place - self.first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

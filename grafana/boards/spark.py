@@ -57,6 +57,13 @@ def _glance(board: Dashboard) -> None:
             f"max(jmsbridge_recovery_duration_seconds{{{_BRIDGE}}})",
             limits=[(60, "orange"), (120, "red")],
         )
+    ).with_panel(
+        number(
+            "Last start",
+            "From the start of the router's process until its query read the journal, and so routed.",
+            "s",
+            f'max(jmsbridge_router_start_seconds{{{_BRIDGE}, until="ready"}})',
+        )
     )
 
 

@@ -1,14 +1,174 @@
-"""Predicates for Spark: take the values out of the headers with `extract`, then compile one predicate or many rules.
+"""Predicates and route tables for Spark, as Columns over the headers of a Kafka record.
 
-    frame, view = extract(frame, identifiers(predicate))
-    frame.filter(compile_predicate(predicate, view))
+    frame.filter(compile_predicate(predicate, F.col("headers")))
 
-Native expressions only, so that records never leave generated code. Here are the public names; `views` holds where
-values come from, `conditions` one predicate, `dispatch` many.
+The conditions are not Spark's own expressions: five hundred of them take a minute to analyse and more code than Java
+compiles. They go to the JVM as one text of JSON, and `jmsbridge.predicate.RouteTable` (`jvm/spark`) says of each record
+which rule is the first that wants it. `evaluate` is the measure for what it says.
 """
 
-from routes.predicate.conditions import compile_predicate
-from routes.predicate.dispatch import first_match
-from routes.predicate.views import ColumnView, HeaderView, View, extract, header_names
+from __future__ import annotations
 
-__all__ = ["ColumnView", "HeaderView", "View", "compile_predicate", "extract", "first_match", "header_names"]
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.java_gateway import JavaPackage
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from routes.predicate import patterns
+from routes.predicate.keys import Key, required, sufficient
+from routes.predicate.nodes import (
+    ADDRESS,
+    Arithmetic,
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Logical,
+    Negate,
+    Node,
+    Not,
+    Operator,
+    Predicate,
+)
+from routes.predicate.values import constant
+from routes.predicate.views import PREFIX, HeaderView, header_names
+from routes.properties import HEADER_FIELDS, encode_type_name
+
+__all__ = ["HeaderView", "Rule", "compile_predicate", "first_match", "header_names"]
+
+Rule = tuple[Predicate, Predicate | None]
+"""What to include, and what of that to exclude."""
+
+_ALWAYS = Predicate("TRUE", Literal(True))
+_CATALOG = "jmsbridge"
+_CATALOG_CLASS = "jmsbridge.predicate.Functions"
+
+
+def first_match(rules: Sequence[Rule], headers: Column) -> Column:
+    """Index (int) of the first rule whose include is true and whose exclude is not; NULL if there is none.
+
+    Args:
+        rules: in the order in which they are tried.
+        headers: `array<struct<key: string, value: binary>>`, nullable, as Spark's Kafka source gives it.
+
+    Raises RuntimeError if the active session lacks `jms-bridge-spark.jar`.
+    """
+    if not rules:
+        return F.lit(None).cast("int")
+    if rules[0] == (_ALWAYS, None):
+        return F.lit(0)
+    table = _Table()
+    return _first([table.rule(*rule) for rule in rules], table, headers)
+
+
+def compile_predicate(predicate: Predicate, headers: Column) -> Column:
+    """A nullable boolean: true, false, or NULL for unknown; `headers` as for `first_match`."""
+    table = _Table()
+    condition = table.condition(predicate.root)
+    first = _first([{"include": condition}, {"include": ["NOT", condition]}], table, headers)
+    return F.get(F.array(F.lit(True), F.lit(False)), first)
+
+
+def _first(rules: list[Any], table: _Table, headers: Column) -> Column:
+    text = json.dumps({"fields": table.fields, "rules": rules}, separators=(",", ":"))
+    name = f"first_match_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    spark = SparkSession.active()
+    jvm: Any = spark._jvm
+    tables = jvm.jmsbridge.predicate.RouteTable
+    if isinstance(tables, JavaPackage):
+        msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
+        raise RuntimeError(msg)
+    tables.put(name, text)
+    spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
+    return F.call_function(f"{_CATALOG}.{name}", headers)
+
+
+class _Table:
+    """Rules as the JSON that `jmsbridge.predicate` reads: lists that begin with a word."""
+
+    def __init__(self) -> None:
+        self.fields: list[dict[str, Any]] = []
+        """The fields and properties that the rules read."""
+        self._indexes: dict[str, int] = {}
+
+    def rule(self, include: Predicate, exclude: Predicate | None) -> dict[str, Any]:
+        """A rule; without conditions where the texts it asks for say all."""
+        keys = sufficient(include.root) if exclude is None else None
+        if keys is not None:
+            return {"keys": self._keys(keys)}
+        keys = required(include.root)
+        return {
+            "keys": keys and self._keys(keys),
+            "include": self.condition(include.root),
+            "exclude": exclude and self.condition(exclude.root),
+        }
+
+    def condition(self, node: Node) -> list[Any]:
+        """A part that is true, false or unknown."""
+        match node:
+            case Logical():
+                return [node.operator.value, *map(self.condition, node.operands)]
+            case Not():
+                return ["NOT", self.condition(node.operand)]
+            case Comparison():
+                return self._compare(node.operator, node.left, node.right)
+            case Between(negated=False):
+                above = self._compare(Operator.GE, node.operand, node.low)
+                return ["AND", above, self._compare(Operator.LE, node.operand, node.high)]
+            case Between():
+                # The specification spells both forms out; they are not each other's negation where values are unlike.
+                below = self._compare(Operator.LT, node.operand, node.low)
+                return ["OR", below, self._compare(Operator.GT, node.operand, node.high)]
+            case In():
+                return _negated(node.negated, ["IN", self._operand(node.operand), node.values])
+            case Like():
+                pattern = patterns.split(node.pattern, node.escape)
+                return _negated(node.negated, ["LIKE", self._operand(node.operand), pattern.regex, pattern.prefix])
+            case IsNull():
+                return _negated(node.negated, ["NULL", self._operand(node.operand)])
+        return self._compare(Operator.EQ, node, Literal(True))
+
+    def _compare(self, sign: Operator, left: Node, right: Node) -> list[Any]:
+        return [sign.name, self._operand(left), self._operand(right)]
+
+    def _operand(self, node: Node) -> list[Any]:
+        match node:
+            case Identifier():
+                return ["FIELD", self._index(node.name)]
+            case Literal():
+                value = constant(node)
+                return [value.kind.name, value.value]
+            case Arithmetic():
+                return [node.operator.name, self._operand(node.left), self._operand(node.right)]
+            case Negate():
+                return ["NEGATE", self._operand(node.operand)]
+        raise AssertionError(node)
+
+    def _keys(self, keys: Sequence[Key]) -> list[Any]:
+        made = [sorted((self._index(name), text) for name, text in key.items()) for key in keys]
+        return list({json.dumps(key): key for key in made}.values())
+
+    def _index(self, name: str) -> int:
+        if name not in self._indexes:
+            self._indexes[name] = len(self.fields)
+            field = "JMSDestination" if name == ADDRESS else name
+            self.fields.append(
+                {
+                    "header": f"{PREFIX}{field}",
+                    "name": encode_type_name(field),
+                    "type": HEADER_FIELDS.get(field),
+                    "address": name == ADDRESS,
+                }
+            )
+        return self._indexes[name]
+
+
+def _negated(negated: bool, condition: list[Any]) -> list[Any]:
+    return ["NOT", condition] if negated else condition

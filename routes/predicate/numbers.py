@@ -1,7 +1,7 @@
 """Numbers as predicates know them: literals in Java's spelling, number texts in messages, single precision.
 
-`evaluate` computes with these functions; `operands` uses the same patterns, so that Python and Spark take the same
-texts for numbers. Exact numbers have 64 bits; approximate ones are doubles, or singles held in a Python float.
+`evaluate` computes with these functions; `jmsbridge.predicate.Numbers` (`jvm/spark`) takes the same texts for numbers.
+Exact numbers have 64 bits; approximate ones are doubles, or singles held in a Python float.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ __all__ = [
     "LONG_MIN",
     "NUMBER_TEXT",
     "SPECIAL_TEXT",
-    "alike",
     "exact",
     "fits",
     "literal",
@@ -79,11 +78,6 @@ def exact(text: str) -> int | None:
 def fits(value: int) -> bool:
     """Whether an exact number fits 64 bits."""
     return LONG_MIN <= value <= LONG_MAX
-
-
-def alike(value: int) -> bool:
-    """Whether an exact number compares with any other alike, be they both exact, singles or doubles."""
-    return abs(value) < 2**53 and single(value) == value
 
 
 def single(value: int | float | Decimal) -> float:

@@ -20,20 +20,9 @@ class Pattern:
     pieces: tuple[tuple[str | None, ...], ...]
 
     @property
-    def literals(self) -> tuple[str, ...] | None:
-        """The pieces as plain text; None if there is a `_` in them."""
-        texts = tuple("".join(char or "" for char in piece) for piece in self.pieces)
-        return None if any(None in piece for piece in self.pieces) else texts
-
-    @property
     def prefix(self) -> str:
         """What each text that matches begins with."""
         return "".join(itertools.takewhile(bool, (char or "" for char in self.pieces[0])))
-
-    @property
-    def java_regex(self) -> str:
-        """`regex` for Java's `find`."""
-        return rf"\A{self.regex}\z"
 
     @property
     def regex(self) -> str:

@@ -1,6 +1,6 @@
 """Values in predicates at run time, and what may be compared and calculated (Jakarta Messaging 3.1, 3.8.1.1).
 
-A value is None where a message has none: NULL. `operands` says the same for Spark.
+A value is None where a message has none: NULL. `jmsbridge.predicate.Value` (`jvm/spark`) says the same for Spark.
 """
 
 from __future__ import annotations

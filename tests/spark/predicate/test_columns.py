@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.message import Message, Record
-from routes.predicate import Predicate, evaluate, identifiers, parse
+from routes.predicate import Predicate, evaluate, parse
 from routes.predicate.check import MAX_OPERATORS
-from routes.predicate.columns import compile_predicate, extract
+from routes.predicate.columns import compile_predicate
 from routes.predicate.parser import MAX_DEPTH
 from tests.spark.predicate import generate
 
@@ -48,15 +48,11 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 def spark_says(
-    spark: SparkSession, predicates: Sequence[Predicate], records: Sequence[Record], *, exact: bool = True
+    spark: SparkSession, predicates: Sequence[Predicate], records: Sequence[Record]
 ) -> list[list[bool | None]]:
-    names = sorted(frozenset().union(*(identifiers(predicate) for predicate in predicates)))
-    frame, view = extract(frame_of(spark, records), names)
-    columns = [
-        compile_predicate(predicate, view, exact=exact).alias(f"p{number}")
-        for number, predicate in enumerate(predicates)
-    ]
-    return [list(row) for row in frame.select(*columns).collect()]
+    headers = F.col("headers")
+    columns = [compile_predicate(predicate, headers).alias(f"p{number}") for number, predicate in enumerate(predicates)]
+    return [list(row) for row in frame_of(spark, records).select(*columns).collect()]
 
 
 def agree(spark: SparkSession, predicates: Sequence[Predicate], records: Sequence[Record]) -> None:
@@ -83,18 +79,6 @@ def test_spark_and_the_evaluator_agree_on_random_predicates_and_messages(
     # Generated code comes in two forms: fused into one method with the source, or a method for each few expressions.
     with setting(spark, "spark.sql.codegen.wholeStage", str(whole_stage).lower()):
         agree(spark, drawn, records)
-
-
-@many_seeds
-@given(seed=st.integers(0, 2**32))
-def test_the_short_form_is_true_where_the_predicate_is(spark: SparkSession, seed: int) -> None:
-    random = Random(seed)  # noqa: S311 (no secret is made of it)
-    drawn = [generate.predicate(random) for _ in range(30)]
-    records = [generate.record(random) for _ in range(MESSAGES)]
-    found = spark_says(spark, drawn, records, exact=False)
-    lookups = [Message.from_record(record).lookup for record in records]
-    expected = [[evaluate(predicate, lookup) is True for predicate in drawn] for lookup in lookups]
-    assert [[truth is True for truth in row] for row in found] == expected
 
 
 def test_interpreted_expressions_say_the_same(spark: SparkSession) -> None:
@@ -131,17 +115,14 @@ def test_the_deepest_and_longest_predicates_run(spark: SparkSession) -> None:
 
 def test_a_frame_without_headers_has_no_values(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(None,)], "headers array<struct<key: string, value: binary>>")
-    frame, view = extract(frame, ["a", "JMSPriority", "msg.address"])
     predicates = [parse(text) for text in ("a IS NULL", "a = 1", "JMSPriority IS NULL", "msg.address <> 'x'")]
-    row = frame.select(*(compile_predicate(predicate, view) for predicate in predicates)).collect()[0]
+    row = frame.select(*(compile_predicate(predicate, F.col("headers")) for predicate in predicates)).collect()[0]
     assert list(row) == [True, None, True, None]
 
 
-def test_extracting_again_from_changed_headers_reads_the_new_ones(spark: SparkSession) -> None:
-    frame, view = extract(frame_of(spark, [Record(None, b"", (("jms.a", b"1"), ("jms.b", b"2")))]), ["a", "b"])
-    changed = F.array(F.struct(F.lit("jms.a").alias("key"), view.text("b").cast("binary").alias("value")))
-    frame, view = extract(frame.withColumn("headers", changed), ["b", "a"])
-    assert [list(row) for row in frame.select(view.text("a"), view.text("b"), view.text("c")).collect()] == [
-        ["2", None, None]
-    ]
-    assert frame.filter(compile_predicate(parse("a = 2 AND b IS NULL"), view)).count() == 1
+def test_a_predicate_reads_the_headers_that_it_is_given(spark: SparkSession) -> None:
+    frame = frame_of(spark, [Record(None, b"", (("jms.a", b"1"), ("jms.b", b"2")))])
+    changed = F.array(F.struct(F.lit("jms.a").alias("key"), F.lit("2").cast("binary").alias("value")))
+    wanted = parse("a = 2 AND b IS NULL")
+    assert frame.filter(compile_predicate(wanted, F.col("headers"))).count() == 0
+    assert frame.withColumn("headers", changed).filter(compile_predicate(wanted, F.col("headers"))).count() == 1

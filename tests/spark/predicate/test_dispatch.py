@@ -8,20 +8,17 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from engine.message import Message, Record
-from routes.predicate import Predicate, evaluate, identifiers, parse
-from routes.predicate.columns import extract, first_match
+from routes.predicate import evaluate, parse
+from routes.predicate.columns import Rule, first_match
 from tests.spark.predicate import generate
 from tests.spark.predicate.test_columns import frame_of, many_seeds
 
-Rule = tuple[Predicate, Predicate | None]
-
 
 def spark_says(spark: SparkSession, rules: Sequence[Rule], records: Sequence[Record]) -> list[int | None]:
-    names = {name for rule in rules for predicate in rule if predicate is not None for name in identifiers(predicate)}
-    frame, view = extract(frame_of(spark, records), sorted(names))
-    return [row[0] for row in frame.select(first_match(rules, view)).collect()]
+    return [row[0] for row in frame_of(spark, records).select(first_match(rules, F.col("headers"))).collect()]
 
 
 def one_by_one(rules: Sequence[Rule], message: Message) -> int | None:
@@ -96,3 +93,11 @@ def test_keys_of_several_texts_are_not_taken_for_each_other(spark: SparkSession)
 
 def test_no_rules_choose_nothing(spark: SparkSession) -> None:
     assert spark_says(spark, [], [Record(None, b"", ())]) == [None]
+
+
+def test_a_first_rule_that_is_always_true_reads_no_headers(spark: SparkSession) -> None:
+    rules: list[Rule] = [(parse("TRUE"), None), (parse("a = 1"), None)]
+    frame = frame_of(spark, [Record(None, b"", ())]).select(first_match(rules, F.col("headers")).alias("first"))
+    assert frame.collect()[0][0] == 0
+    jvm_plan = frame._jdf.queryExecution().analyzed().toString()
+    assert "first_match_" not in jvm_plan

@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import jmsbridge.kafka.Readiness;
 import org.apache.spark.sql.api.java.UDF6;
 
 /**
@@ -117,6 +118,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
     }
     counts = new Counts(kinds.clone(), routes);
     Sends.begin();
+    Readiness.begin();
   }
 
   /** Forgets everything, also which rows were counted. For tests, whose journals share one JVM. */
@@ -168,7 +170,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
         + ",\"processed\":[" + processed + "],\"times\":[" + times + "]"
         + ",\"notes\":" + notes.stream().map(Note::toString).collect(Collectors.joining(",", "[", "]"))
         + ",\"unnoted\":" + now.unnoted
-        + "," + sends + "}";
+        + "," + Readiness.read() + "," + sends + "}";
   }
 
   private static synchronized Mark grow(int partition) {

@@ -40,6 +40,8 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   private Iterator<ConsumerRecord<ByteBuffer, ByteBuffer>> polled = Collections.emptyIterator();
   /** Everything before it was read, or cannot be seen. */
   private long offset;
+  /** Whether a task of real-time mode reads. */
+  private boolean isRealTime;
   /** Whether another reader may go on with the consumer. */
   private boolean sound = true;
 
@@ -84,6 +86,10 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
 
   @Override
   public RecordStatus nextWithTimeout(Long now, Long timeoutMs) {
+    if (!isRealTime) {
+      isRealTime = true;
+      Readiness.reads(partition.partition());
+    }
     if (!polled.hasNext()) {
       long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
       long left = timeoutMs;
@@ -111,6 +117,9 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
 
   @Override
   public void close() {
+    if (stream != null && !isRealTime && offset >= until) {
+      Readiness.looked();
+    }
     if (sound) {
       Consumers.give(stream, partition, consumer);
     } else {

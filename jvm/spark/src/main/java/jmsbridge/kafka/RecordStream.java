@@ -26,6 +26,7 @@ final class RecordStream
   private final KafkaMicroBatchStream kafka;
   private final UUID id;
   private boolean begun;
+  private boolean isRealTime;
 
   RecordStream(KafkaMicroBatchStream kafka, UUID id) {
     this.kafka = kafka;
@@ -65,6 +66,9 @@ final class RecordStream
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
     Offset end = kafka.latestOffset(start, begun ? limit : FIRST_BATCH);
+    if (!isRealTime && start.equals(end)) {
+      Readiness.looked();
+    }
     begun |= !start.equals(end);
     return end;
   }
@@ -96,6 +100,7 @@ final class RecordStream
 
   @Override
   public void prepareForRealTimeMode() {
+    isRealTime = true;
     kafka.prepareForRealTimeMode();
   }
 

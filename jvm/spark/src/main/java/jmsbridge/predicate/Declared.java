@@ -1,0 +1,27 @@
+package jmsbridge.predicate;
+
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Types of JMS properties: {@code JmsType} in {@code routes/properties.py}. */
+enum Declared {
+  BOOLEAN, BYTE(8), SHORT(16), INT(32), LONG(64), FLOAT, DOUBLE, STRING, BYTES;
+
+  /** By their names in the header {@code jmsbridge.types}. */
+  static final Map<String, Declared> BY_NAME =
+      Stream.of(values()).collect(Collectors.toMap(type -> type.name().toLowerCase(Locale.ROOT), Function.identity()));
+
+  /** Size of an integer type; 0 of others. */
+  final int bits;
+
+  Declared() {
+    this(0);
+  }
+
+  Declared(int bits) {
+    this.bits = bits;
+  }
+}

@@ -1,0 +1,123 @@
+package jmsbridge.predicate;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** The values of one record that predicates read: found in its headers at once, read when they are asked for. */
+final class Fields {
+  private static final UTF8String TYPES = UTF8String.fromString("jmsbridge.types");
+  private static final List<UTF8String> PREFIXES =
+      List.of(UTF8String.fromString("queue:"), UTF8String.fromString("topic:"));
+
+  /** Which fields and properties are read, by index. */
+  static final class Names {
+    private final Map<UTF8String, Integer> headers = new HashMap<>(Map.of(TYPES, 0));
+    private final List<Field> fields = new ArrayList<>();
+    private volatile Types last = new Types(null, new Declared[0]);
+
+    /** A field's header by index; its type if that is fixed, else its name in the header of types. */
+    private record Field(int header, Declared type, String name, boolean isAddress) {}
+
+    /** What a text of types says of each field: mostly it is the one of the record before. */
+    private record Types(UTF8String text, Declared[] types) {}
+
+    Names(JsonNode names) {
+      for (JsonNode each : names) {
+        UTF8String header = UTF8String.fromString(each.get("header").asText());
+        int index = headers.computeIfAbsent(header, unused -> headers.size());
+        Declared type = each.hasNonNull("type") ? Declared.BY_NAME.get(each.get("type").asText()) : null;
+        fields.add(new Field(index, type, each.get("name").asText(), each.get("address").booleanValue()));
+      }
+    }
+
+    private Declared[] types(UTF8String text) {
+      Types known = last;
+      if (text != null && text.equals(known.text)) {
+        return known.types;
+      }
+      Declared[] found = new Declared[fields.size()];
+      Map<String, Declared> declared = new HashMap<>();
+      for (String pair : text == null ? new String[0] : text.toString().split(",", -1)) {
+        int end = pair.indexOf('=');
+        Declared type = end < 0 ? null : Declared.BY_NAME.get(pair.substring(end + 1));
+        if (type != null) {
+          declared.putIfAbsent(pair.substring(0, end), type);
+        }
+      }
+      for (int index = 0; index < found.length; index++) {
+        Field field = fields.get(index);
+        found[index] = field.type != null ? field.type : declared.get(field.name);
+      }
+      last = new Types(text == null ? null : text.clone(), found);
+      return found;
+    }
+  }
+
+  private final Names names;
+  private final UTF8String[] texts;
+  private final Value[] values;
+  private final boolean[] isRead;
+  private Declared[] types;
+
+  /** The first header of each name counts; `headers` may be null. */
+  Fields(Names names, ArrayData headers) {
+    this.names = names;
+    texts = new UTF8String[names.headers.size()];
+    values = new Value[names.fields.size()];
+    isRead = new boolean[values.length];
+    boolean[] found = new boolean[texts.length];
+    for (int at = 0; headers != null && at < headers.numElements(); at++) {
+      InternalRow header = headers.getStruct(at, 2);
+      Integer index = names.headers.get(header.getUTF8String(0));
+      if (index != null && !found[index]) {
+        found[index] = true;
+        texts[index] = header.isNullAt(1) ? null : text(header);
+      }
+    }
+  }
+
+  /** A field's value; null if the record has none. */
+  Value value(int index) {
+    if (!isRead[index]) {
+      values[index] = read(index);
+      isRead[index] = true;
+    }
+    return values[index];
+  }
+
+  private Value read(int index) {
+    Names.Field field = names.fields.get(index);
+    UTF8String text = texts[field.header];
+    if (text == null) {
+      return null;
+    }
+    if (types == null) {
+      types = names.types(texts[0]);
+    }
+    // What is no UTF-8 reads as in Python.
+    UTF8String valid = text.isValid() ? text : text.makeValid();
+    return Value.read(field.isAddress ? address(valid) : valid, types[index]);
+  }
+
+  private static UTF8String text(InternalRow header) {
+    // The first costs no copy.
+    return header instanceof UnsafeRow ? header.getUTF8String(1) : UTF8String.fromBytes(header.getBinary(1));
+  }
+
+  private static UTF8String address(UTF8String destination) {
+    for (UTF8String prefix : PREFIXES) {
+      if (destination.startsWith(prefix)) {
+        int start = prefix.numBytes();
+        return UTF8String.fromBytes(destination.getBytes(), start, destination.numBytes() - start);
+      }
+    }
+    return destination;
+  }
+}

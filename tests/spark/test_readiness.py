@@ -1,0 +1,85 @@
+"""A query that is ready routes what comes now: nothing is left to compile, and its tasks read the journal."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from prometheus_client import CollectorRegistry
+from pyspark.sql import DataFrame, SparkSession
+
+from engine.embedded import EmbeddedKafka
+from engine.message import Message
+from engine.router import Routed, route
+from engine.spark.pipes import Pipes
+from engine.spark.readiness import Readiness
+from engine.spark.tally import Tally
+from engine.spark.warm import compile_routing
+from engine.telemetry.meters import SparkMetrics
+from routes.config import loads
+from routes.properties import Property
+from tests.conftest import TopicFactory
+from tests.integration.spark.bench import wait_for
+
+pytestmark = pytest.mark.timeout(600)
+
+TEXT = """\
+bridge.id=b
+kafka.bootstrap.servers={bootstrap}
+journal.topic={journal}
+router.mode={mode}
+router.interval=5s
+routes.a.in.include=color LIKE 'r%' AND amount > 5
+routes.a.out.topic={out}
+"""
+
+
+def compiled(spark: SparkSession) -> int:
+    """How many classes Spark has made so far."""
+    jvm: Any = spark._jvm
+    return int(jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount())
+
+
+@pytest.mark.parametrize("mode", ["realtime", "batch"])
+def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path, mode: str
+) -> None:
+    journal, out = topic("journal", 2), topic("out", 1)
+    config = loads(TEXT.format(bootstrap=kafka.bootstrap, journal=journal, out=out, mode=mode), base=tmp_path)
+    pipes, tally, positions = Pipes(spark, config), Tally(spark), {0: 0, 1: 0}
+    tally.reset()
+
+    def routed_by(frame: DataFrame) -> Routed:
+        return route(frame, config, now=tally.now())
+
+    routed = routed_by(pipes.follow(positions))
+    tally.begin(routed.outcomes, 1)
+    readiness = Readiness(SparkMetrics(CollectorRegistry()), positions, time.monotonic())
+    readiness.update(tally.read())
+    assert not readiness.ready
+    if mode == "batch":
+        compile_routing(pipes, tally, routed_by, positions)
+    query = pipes.start(tally.counted(routed), tmp_path / "checkpoint")
+    try:
+
+        def is_ready() -> bool:
+            readiness.update(tally.read())
+            return readiness.ready
+
+        wait_for(is_ready, 240)
+        assert tally.read().looked == (mode == "batch")
+        before = compiled(spark)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+        record = Message(b"1", properties={"color": Property("red"), "amount": Property("6")}).to_record()
+        headers: Any = list(record.headers)
+        for partition in positions:
+            producer.produce(journal, record.value, record.key, partition, headers=headers)
+        assert producer.flush(60) == 0
+        wait_for(lambda: tally.read().acknowledged == 2, 120)
+        assert compiled(spark) == before
+    finally:
+        query.stop()
+        tally.reset()
