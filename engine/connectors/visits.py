@@ -65,12 +65,12 @@ def _nats(config: Config, broker: BrokerConfig, client_id: str) -> str:
 
 def _dropbox(config: Config, broker: BrokerConfig, client_id: str) -> str:
     from engine.connectors.dropbox.box import locate
-    from engine.connectors.dropbox.files import require_folder
+    from engine.connectors.dropbox.folder import open_root
 
     root = config.root(broker)
     if broker.root is None and not root.exists():
         return f"{root} is not there yet; the bridge makes it"
-    require_folder(str(root))
+    open_root(str(root)).close()
     for destination in broker.destinations if isinstance(broker, SourceConfig) else ():
         folder = Path(locate(root, destination).path)
         there = next(each for each in (folder, *folder.parents) if each.exists())
