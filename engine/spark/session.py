@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, jars
+from engine.private import make_folder, private_children
 from routes.config.spark_checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
 
@@ -145,9 +146,9 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
         msg = f"no {_OURS} in {extras}: run `make setup`"
         raise SetupError(msg)
     temporary = own_folder(folder.absolute() / "tmp")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(log.parent)
     _write_settings(folder, log, settings, extras, temporary)
-    with _environment(folder), _own_interrupts(), log.open("ab") as output:
+    with _environment(folder), _own_interrupts(), private_children(), log.open("ab") as output:
         try:
             launch: Any = launch_gateway
             gateway = launch(None, {"stdout": output, "stderr": subprocess.STDOUT})
@@ -167,7 +168,7 @@ def own_folder(tmp: Path) -> Path:
     What those have left that were killed goes. Other routers may stand by in the same place: each holds a lock for as
     long as it lives.
     """
-    tmp.mkdir(parents=True, exist_ok=True)
+    make_folder(tmp)
     with (tmp / "lock").open("w") as everybody:
         fcntl.flock(everybody, fcntl.LOCK_EX)
         for found in filter(Path.is_dir, tmp.iterdir()):

@@ -172,6 +172,16 @@ def test_the_service_writes_into_its_state_directory(installed: configuration.Co
     assert all(folder.is_relative_to(f"/var/lib/{state}") for folder in written(installed))
 
 
+def test_what_the_service_keeps_is_for_its_user_alone() -> None:
+    assert "\nStateDirectoryMode=0700\n" in unit()
+    assert "\nUMask=0077\n" in unit()
+
+
+def test_the_steps_let_the_service_read_its_configuration_and_nobody_else(steps: str) -> None:
+    assert "# chgrp jms-bridge /etc/jms-bridge/jms-bridge.properties\n" in steps
+    assert "# chmod 640 /etc/jms-bridge/jms-bridge.properties\n" in steps
+
+
 def test_the_steps_make_the_user_of_the_service(steps: str) -> None:
     (user,) = re.findall(r"^User=(\S+)$", unit(), re.MULTILINE)
     (home,) = re.findall(r"^WorkingDirectory=(\S+)$", unit(), re.MULTILINE)

@@ -20,6 +20,7 @@ from engine.connectors.dropbox.disk import Disk
 from engine.connectors.dropbox.folder import open_root, told
 from engine.connectors.dropbox.message import to_filename
 from engine.connectors.dropbox.topic import distribute_now
+from engine.private import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,7 @@ class DropboxSink:
         self.close()
         with told():
             if self._is_own_root:
-                self._root.mkdir(parents=True, exist_ok=True)
+                make_folder(self._root)
             self._open_root = open_root(str(self._root))
 
     def send(self, messages: Sequence[Outgoing]) -> None:

@@ -17,6 +17,7 @@ from engine.connectors.dropbox.box import locate, subscription
 from engine.connectors.dropbox.folder import open_root, told
 from engine.connectors.dropbox.lane import Lane, Reading
 from engine.connectors.dropbox.watch import watcher
+from engine.private import make_folder
 from routes.model import Processed, Watch
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class DropboxSource:
         self.close()
         with told():
             if self._is_own_root:
-                self._root.mkdir(parents=True, exist_ok=True)
+                make_folder(self._root)
             root = self._open_root = open_root(str(self._root))
             for destination in self._source.destinations:
                 self._lanes.append(self._lane(root, destination))
