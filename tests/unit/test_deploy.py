@@ -37,7 +37,8 @@ VERSION = "1.30"
 
 @pytest.fixture
 def config(monkeypatch: pytest.MonkeyPatch) -> configuration.Config:
-    monkeypatch.setenv("ARTEMIS_PASSWORD", "x")
+    for name in ("ARTEMIS_PASSWORD", "HTTP_TOKEN"):
+        monkeypatch.setenv(name, "x")
     return configuration.load(KUBERNETES / "jms-bridge.properties")
 
 
@@ -111,11 +112,26 @@ def test_probes_ask_for_pages_that_there_are(name: str, config: configuration.Co
     pages = {route.path for route in application(StatusBoard([]), CollectorRegistry()).routes}  # type: ignore[attr-defined]
     found = container(name)
     (port,) = found["ports"]
-    assert port["containerPort"] == config.http.port
+    assert port["containerPort"] == config.http.metrics_port
+    assert config.http.metrics_host == "0.0.0.0"
     for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
         probe = found[kind]["httpGet"]
         assert probe["path"].partition("?")[0] in pages
         assert probe["port"] == port["name"]
+
+
+def test_pages_with_messages_want_a_login_from_the_secret_and_other_machines_reach_metrics_alone(
+    config: configuration.Config, steps: str
+) -> None:
+    assert (config.http.host, config.http.token, config.http.password) == ("127.0.0.1", "x", "x")
+    assert 'HTTP_TOKEN=$(openssl rand -hex 32)" >> secrets.env\n' in steps
+    (admitted,) = MANIFESTS["networkpolicy.yaml"]["spec"]["ingress"]
+    (served,) = MANIFESTS["service.yaml"]["spec"]["ports"]
+    assert [port["port"] for port in admitted["ports"]] == [served["targetPort"]] == ["metrics"]
+    for name in WORKLOADS:
+        annotations = MANIFESTS[name]["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["prometheus.io/port"] == str(config.http.metrics_port)
+        assert annotations["prometheus.io/scrape"] == "true"
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.dropbox.folder import Folder
 
-__all__ = ["Box", "OpenBox", "locate", "subscription", "subscriptions"]
+__all__ = ["Box", "OpenBox", "examine", "locate", "subscription", "subscriptions"]
 
 _ADDRESS = re.compile(ADDRESSES[System.DROPBOX].pattern)
 _FOLDERS = ("working", "target", "processing", "processed", "routing", "expired", "error")
@@ -119,6 +119,14 @@ class OpenBox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def examine(root: Folder, box: Box) -> None:
+    """Makes nothing; raises the file system's OSError where a folder that is there cannot be opened, as for a link."""
+    with suppress(FileNotFoundError), root.reach(box.names) as own:
+        for name in _FOLDERS:
+            with suppress(FileNotFoundError):
+                own.enter(name).close()
 
 
 def locate(root: Path, address: str) -> Box:
