@@ -126,7 +126,7 @@ class WrongLogins:
         if count < _FREE:
             return 0.0
         # A large exponent is an error for floats.
-        pause = min(_FIRST_SECONDS * 2 ** min(count - _FREE, 10), _LONGEST_SECONDS)
+        pause = min(_FIRST_SECONDS * 2.0 ** min(count - _FREE, 10), _LONGEST_SECONDS)
         return max(last + pause - self._clock(), 0.0)
 
     def add(self, address: str) -> None:
