@@ -224,6 +224,9 @@ class HttpConfig:
     token: str | None = field(default=None, repr=False)
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    metrics_host: str | None = None
+    """Where metrics and health are served without a login and TLS; None: nowhere."""
+    metrics_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.private import UMASK, make_folder
 from routes.config import lint
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def prometheus(config: Config | None) -> Iterator[str]:
         yield ""
         return
     folder = config.embedded.data / "prometheus"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     (folder / "prometheus.yml").write_text(scraping(config))
     address = f"127.0.0.1:{_free_port()}"
     command = [
@@ -62,7 +63,7 @@ def prometheus(config: Config | None) -> Iterator[str]:
     ]
     with (folder / "prometheus.log").open("w") as log:
         # Ctrl-C is the bridge's, which takes a while to stop: its last figures are scraped, too.
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, umask=UMASK)
     try:
         yield f"http://{address}"
     finally:

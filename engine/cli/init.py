@@ -11,6 +11,7 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, Json, examples
 from engine.cli.output import note
 from engine.errors import SetupError, UsageError
+from engine.private import create_file
 
 __all__ = ["init", "register"]
 
@@ -58,7 +59,8 @@ def _template(name: str) -> str:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
+        # Passwords are going to be in it.
+        with create_file(path) as file:
             file.write(text)
     except OSError as error:
         msg = f"{path} cannot be written: {error.strerror}"

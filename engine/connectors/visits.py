@@ -64,18 +64,20 @@ def _nats(config: Config, broker: BrokerConfig, client_id: str) -> str:
 
 
 def _dropbox(config: Config, broker: BrokerConfig, client_id: str) -> str:
-    from engine.connectors.dropbox.box import locate
-    from engine.connectors.dropbox.files import require_folder
+    from engine.connectors.dropbox.box import examine, locate
+    from engine.connectors.dropbox.folder import open_root, told
 
     root = config.root(broker)
     if broker.root is None and not root.exists():
         return f"{root} is not there yet; the bridge makes it"
-    require_folder(str(root))
-    for destination in broker.destinations if isinstance(broker, SourceConfig) else ():
-        folder = Path(locate(root, destination).path)
-        there = next(each for each in (folder, *folder.parents) if each.exists())
-        if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-            raise NotConnectedError(f"the bridge may not read and write {there}; give its user the rights")
+    with open_root(str(root)) as opened:
+        for destination in broker.destinations if isinstance(broker, SourceConfig) else ():
+            box = locate(root, destination)
+            there = next(each for each in (Path(box.path), *Path(box.path).parents) if each.exists())
+            if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+                raise NotConnectedError(f"the bridge may not read and write {there}; give its user the rights")
+            with told():
+                examine(opened, box)
     return f"{root} can be read and written"
 
 

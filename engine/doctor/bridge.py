@@ -55,6 +55,8 @@ def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[F
             yield of_error("http.tls", error, "correct http.tls.certificate and http.tls.key")
     if answer is None:
         yield check_port(_SETTING, http.host, http.port, running=False)
+        if http.metrics_host is not None:
+            yield check_port("http.metrics-address", http.metrics_host, http.metrics_port, running=False)
     elif answer.bridge != config.bridge_id:
         yield _another(config, answer)
     else:

@@ -14,7 +14,7 @@ from engine.doctor.checks import Check, run
 from engine.doctor.clock import check_clock
 from engine.doctor.disk import check_disks
 from engine.doctor.findings import Finding, failed, ok, warning
-from engine.doctor.folders import check_files, check_folders, folders_of
+from engine.doctor.folders import check_files, check_folders, check_hard_links, folders_of
 from engine.doctor.kafka import REMEDY, check_kafka
 from engine.doctor.ports import check_embedded_ports
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
@@ -23,6 +23,7 @@ from engine.jars import jars
 from engine.telemetry.logging import Redactor, secrets_of
 from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError, Level
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,6 +103,8 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("ports", partial(check_embedded_ports, config, running=running))
     yield Check("folders", partial(check_folders, config))
     yield Check("files", partial(check_files, config, snapshot))
+    if any(broker.type is System.DROPBOX for broker in config.brokers):
+        yield Check("hard links", lambda: [check_hard_links()])
     yield Check("certificates", partial(check_certificates, config))
     roots = {f"dropboxes of {broker.name}": broker.root for broker in config.brokers if broker.root is not None}
     logs = {"logs": config.embedded.data / "log"}

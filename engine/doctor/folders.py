@@ -17,9 +17,19 @@ if TYPE_CHECKING:
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 
-__all__ = ["check_file", "check_files", "check_folder", "check_folders", "existing", "folders_of"]
+__all__ = [
+    "check_file",
+    "check_files",
+    "check_folder",
+    "check_folders",
+    "check_hard_links",
+    "check_privacy",
+    "existing",
+    "folders_of",
+]
 
 _ALL = os.R_OK | os.W_OK | os.X_OK
+_HARD_LINKS = Path("/proc/sys/fs/protected_hardlinks")
 _SECRET_FILES = ("ssl.key.location", "ssl.keystore.location")
 _OTHER_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.truststore.location")
 
@@ -30,9 +40,27 @@ def folders_of(config: Config) -> Mapping[str, Path]:
 
 
 def check_folders(config: Config) -> Iterator[Finding]:
-    """Where data, logs and the router's place are."""
+    """Where data, logs and the router's place are, and whether other users can read what is in them."""
     for setting, folder in folders_of(config).items():
         yield check_folder(setting, folder)
+        yield from check_privacy(setting, folder)
+
+
+def check_privacy(setting: str, folder: Path) -> Iterator[Finding]:
+    """A warning where every user of this machine can read a folder: the bridge leaves one that is there as it is."""
+    others = (folder, *folder.absolute().parents)
+    if folder.is_dir() and all(each.stat().st_mode & stat.S_IXOTH for each in others):
+        what = f"{folder} holds messages and can be entered by every user of this machine"
+        yield warning(setting, what, f"chmod go-rwx {shlex.quote(str(folder))}")
+
+
+def check_hard_links(switch: Path = _HARD_LINKS) -> Finding:
+    """Whether Linux lets users make hard links to files of others, which they could put into a dropbox."""
+    name = "hard links"
+    if switch.exists() and switch.read_text().strip() == "0":
+        what = "every user may make hard links to files of others, and bring their content into a dropbox"
+        return warning(name, what, "sysctl -w fs.protected_hardlinks=1")
+    return ok(name, "a user may bring only files of their own into a dropbox")
 
 
 def check_folder(setting: str, folder: Path) -> Finding:

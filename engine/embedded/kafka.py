@@ -14,6 +14,7 @@ from engine.embedded.jvm import QUICK_START, JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
 from engine.jars import HALLMARKS
+from engine.private import UMASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +114,7 @@ class EmbeddedKafka(JvmServer):
             capture_output=True,
             text=True,
             check=False,
+            umask=UMASK,
         )
         if done.returncode != 0:
             said = (done.stderr + done.stdout).strip().splitlines() or ["not a word"]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from engine.private import UMASK
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -38,6 +40,7 @@ class ChildProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                umask=UMASK,
             )
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from engine.embedded.ports import require_free
 from engine.embedded.process import ChildProcess
 from engine.errors import SetupError
+from engine.private import make_folder
 
 if TYPE_CHECKING:
     import re
@@ -60,7 +61,7 @@ class EmbeddedServer(ABC):
         program = self._find_program()
         for setting, port in self.ports.items():
             require_free(port, setting)
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.log.parent)
         command = self._command(program)
         logged_before = self.log.stat().st_size if self.log.exists() else 0
         self._process = ChildProcess(command, self.folder, self._console)

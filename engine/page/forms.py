@@ -1,6 +1,6 @@
 """What comes from forms: bounded, and only from our own pages.
 
-A form that changes something carries a signature that only a page of this process, given to the same login, has; and
+Each form that is sent by POST carries a signature that only a page of this process, given to the same login, has; and
 the browser must say that the request comes from where the page is served. Either alone keeps other sites out.
 """
 
@@ -10,6 +10,8 @@ import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
+
+from starlette.concurrency import run_in_threadpool
 
 from engine.errors import UsageError
 from engine.telemetry.http_login import LOGIN
@@ -55,6 +57,10 @@ async def read(request: Request) -> Form:
         if len(body) > _MOST_BYTES:
             msg = f"this form holds more than {_MOST_BYTES // 1024} KiB"
             raise UsageError(msg)
+    return await run_in_threadpool(_parsed, bytes(body))
+
+
+def _parsed(body: bytes) -> Form:
     try:
         text = body.decode()
         return Form(parse_qs(text, keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS))

@@ -1,4 +1,4 @@
-"""Asks Kafka on behalf of a page: in a few threads beside, and no longer than a person waits.
+"""Asks Kafka on behalf of a page, and does what takes long: in a few threads beside, while a person waits.
 
 A Kafka that does not answer costs the page some seconds, the server nothing: what takes longer goes on in its thread
 until Kafka's client gives up, and while all threads are taken, pages say so at once.
@@ -33,10 +33,23 @@ class Threads:
         self._free = BoundedSemaphore(_THREADS)
 
     async def ask(self, servers: str, work: Callable[[], Result], seconds: float = READ_SECONDS) -> Result:
-        """What `work` returns; UnreachableError if it takes longer, or too many wait already."""
+        """What `work` finds out from Kafka.
+
+        Raises:
+            UnreachableError: it takes longer, or too many wait already.
+        """
+        busy = f"Kafka at {servers} still owes answers to other pages; is it running?"
+        late = f"Kafka at {servers} did not answer within {seconds:g} s; is it running?"
+        return await self.run(work, seconds, busy, late)
+
+    async def run(self, work: Callable[[], Result], seconds: float, busy: str, late: str) -> Result:
+        """What `work` returns.
+
+        Raises:
+            UnreachableError: with `busy` where all threads are at work, with `late` where it takes longer.
+        """
         if not self._free.acquire(blocking=False):
-            msg = f"Kafka at {servers} still owes answers to other pages; is it running?"
-            raise UnreachableError(msg)
+            raise UnreachableError(busy)
         try:
             future = asyncio.get_running_loop().run_in_executor(self._pool, self._finish, work)
         except BaseException:
@@ -47,8 +60,7 @@ class Threads:
         try:
             return await asyncio.wait_for(asyncio.shield(future), seconds)
         except TimeoutError as error:
-            msg = f"Kafka at {servers} did not answer within {seconds:g} s; is it running?"
-            raise UnreachableError(msg) from error
+            raise UnreachableError(late) from error
 
     def _finish(self, work: Callable[[], Result]) -> Result:
         try:

@@ -14,7 +14,7 @@ from engine.dead_letters.replay import source_topic
 from engine.dead_letters.search import search
 from engine.errors import UsageError
 from engine.message import Message
-from engine.page.render import render
+from engine.page.render import rendered
 from engine.peek import Position, Reader
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 from engine.topics import identity
@@ -38,6 +38,8 @@ __all__ = ["audit", "letter", "letters"]
 _ON_A_PAGE = 50
 _MOST_PAGES = 20
 _AUDIT_LINES = 200
+_MOST_WHERE = 4096
+"""Characters of a predicate: enough for people, and read in a tenth of a second."""
 _ANSWER_SECONDS = 2.0
 _AGO = duration("1ms", "36500d")
 _FILTERS = ("reason", "route", "since", "until", "where")
@@ -52,15 +54,14 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         fault, status = "", 200
         try:
             topic = source_topic(config, quarantine=asked.quarantine)
-            filters = asked.filters()
             count = asked.number * _ON_A_PAGE + 1
             found = await threads.ask(
-                config.bootstrap_servers, lambda: search(config, topic, filters, count, _ANSWER_SECONDS)
+                config.bootstrap_servers, lambda: search(config, topic, asked.filters(), count, _ANSWER_SECONDS)
             )
         except BridgeError as error:
             fault, status = str(error), _status(error)
         shown = found.letters[(asked.number - 1) * _ON_A_PAGE : asked.number * _ON_A_PAGE] if found else ()
-        return render(
+        return await rendered(
             request,
             view,
             "letters.html",
@@ -112,7 +113,7 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
             fault, status = str(error), 404
         except BridgeError as error:
             fault, status = str(error), _status(error)
-        return render(request, view, "letter.html", status=status, fault=fault, quarantine=quarantine, **shown)
+        return await rendered(request, view, "letter.html", status=status, fault=fault, quarantine=quarantine, **shown)
 
     return page
 
@@ -129,7 +130,7 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
             entries = await threads.ask(config.bootstrap_servers, lambda: last(config, _AUDIT_LINES)[::-1])
         except BridgeError as error:
             fault, status = str(error), _status(error)
-        return render(
+        return await rendered(
             request, view, "audit.html", status=status, fault=fault, entries=entries, milliseconds=milliseconds
         )
 
@@ -160,6 +161,9 @@ class _Asked:
 
     def filters(self) -> Filters:
         """The same for a search; UsageError says which one makes no sense."""
+        if len(self.where) > _MOST_WHERE:
+            msg = f"where has {len(self.where):,} characters; at most {_MOST_WHERE:,} are taken here"
+            raise UsageError(msg)
         try:
             where = parse(self.where) if self.where else None
         except PredicateError as error:

@@ -15,7 +15,7 @@ from engine.dead_letters.audit import Actor
 from engine.dead_letters.replay import Options, Outcome, discard, replay, source_topic
 from engine.errors import UsageError
 from engine.page import forms
-from engine.page.render import render
+from engine.page.render import rendered
 from engine.peek import Position
 from engine.telemetry.http_login import LOGIN
 from routes.errors import BridgeError
@@ -70,7 +70,7 @@ def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
             status, fault = 400, str(error)
         except BridgeError as error:
             status, fault = 503, str(error)
-        return render(request, view, "settle.html", status=status, fault=fault, **shown)
+        return await rendered(request, view, "settle.html", status=status, fault=fault, **shown)
 
     return page
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import UsageError
+from engine.errors import UnreachableError, UsageError
 from engine.explain import Ending, explain
 from engine.explain.words import result, rows
 from engine.message import BodyType, Message
 from engine.page import forms
 from engine.page.forms import Form
-from engine.page.render import render
+from engine.page.kafka import Threads
+from engine.page.render import rendered
 from engine.page.view import Tone
 from engine.trace_context import traced
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
@@ -23,10 +25,15 @@ if TYPE_CHECKING:
 
     from engine.explain import Explanation
     from engine.page.view import View
+    from routes.model import Config
     from routes.predicate import Trace
 
 __all__ = ["tryout"]
 
+_MOST_LINES = 1000
+_SECONDS = 5.0
+_BUSY = "other messages are being tried at this moment; try again"
+_LATE = f"this message took longer than {_SECONDS:g} s; make it smaller, or use jms-bridge explain"
 _TONES = {
     Ending.PUBLISHED: Tone.GOOD,
     Ending.COUNTED: Tone.IDLE,
@@ -38,16 +45,23 @@ _TONES = {
 
 def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
     """The page: a form, and what would become of the message in it."""
+    threads = Threads()
 
     async def page(request: Request) -> Response:
-        form, fault, told = Form({}), "", None
+        form, told = Form({}), None
+        fault, status = "", 200
         if request.method == "POST":
             try:
                 form = await forms.read(request)
+                forms.check(form, view.seal, request)
                 config = view.config()
-                told = _told(explain(traced(_message(form).to_record(), config), config))
+                told = await threads.run(partial(_tried, form, config), _SECONDS, _BUSY, _LATE)
+            except forms.ForeignRequestError as error:
+                form, fault, status = Form({}), str(error), 403
             except UsageError as error:
-                fault = str(error)
+                fault, status = str(error), 400
+            except UnreachableError as error:
+                fault, status = str(error), 503
         values = {
             "address": form.text("address"),
             "properties": form.text("properties"),
@@ -57,10 +71,14 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
             "types": list(JmsType),
             "fields": list(HEADER_FIELDS),
         }
-        status = 400 if fault else 200
-        return render(request, view, "try.html", status=status, fault=fault, told=told, **values)
+        return await rendered(request, view, "try.html", status=status, fault=fault, told=told, **values)
 
     return page
+
+
+def _tried(form: Form, config: Config) -> dict[str, Any]:
+    """The explanation for the template; UsageError as `_message`."""
+    return _told(explain(traced(_message(form).to_record(), config), config))
 
 
 def _message(form: Form) -> Message:
@@ -69,7 +87,11 @@ def _message(form: Form) -> Message:
     if address := form.text("address").strip():
         fields["JMSDestination"] = address
     properties: dict[str, Property] = {}
-    for number, line in enumerate(form.text("properties").splitlines(), start=1):
+    lines = form.text("properties").splitlines()
+    if len(lines) > _MOST_LINES:
+        msg = f"these are {len(lines):,} headers; at most {_MOST_LINES:,} are taken here"
+        raise UsageError(msg)
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         name, found, value = line.partition("=")

@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.private import make_folder
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -175,13 +177,13 @@ class Generations:
 
     def create(self, start: Start) -> Generation:
         """A new generation; when this returns it is on disk, and older ones are gone."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        make_folder(self.root)
         for stale in self.root.glob("*.tmp"):
             shutil.rmtree(stale)
         older = _numbered(self.root)
         folder = self.root / str(max(older, default=0) + 1)
         draft = folder.with_name(folder.name + ".tmp")
-        draft.mkdir()
+        make_folder(draft)
         _write(draft / "start.json", {"version": _VERSION, **asdict(start)})
         draft.rename(folder)
         _write(self.root / "begun", {"version": _VERSION})

@@ -21,6 +21,7 @@ from pyspark.java_gateway import launch_gateway
 
 from engine.class_data import class_data_options
 from engine.embedded.java import find_java
+from engine.private import UMASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -149,6 +150,7 @@ def start_jvm(
                 "PYTHONHASHSEED": "0",
                 _CONNECTION_FILE: str(connection),
             },
+            umask=UMASK,
             # Ctrl-C in the terminal is for the bridge, which stops its JVM in its turn.
             preexec_fn=_ignore_interrupts,
         )

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
+from engine.private import make_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ class Lease:
 
     def __init__(self, spark: SparkSession, root: Path, patience_seconds: float) -> None:
         """Waits that long for the JVM of a router that was killed; then SetupError names the one that lives."""
-        root.mkdir(parents=True, exist_ok=True)
+        make_folder(root)
         path = root / "lock"
         jvm: Any = spark._jvm
         # Java drops the lock when it collects the file, which this reference prevents.

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, jars
+from engine.private import make_folder
 from engine.spark.jvm import JvmEndedError, start_jvm
 from routes.config.spark_checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
@@ -147,7 +148,7 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
         msg = f"no {_OURS} in {extras}: run `make setup`"
         raise SetupError(msg)
     temporary = own_folder(folder.absolute() / "tmp")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(log.parent)
     places = {"spark.local.dir": str(temporary), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
     merged = {**_DEFAULTS, **places, **settings}
     _write_settings(folder, log, merged)
@@ -176,7 +177,7 @@ def own_folder(tmp: Path) -> Path:
     What those have left that were killed goes. Other routers may stand by in the same place: each holds a lock for as
     long as it lives.
     """
-    tmp.mkdir(parents=True, exist_ok=True)
+    make_folder(tmp)
     with (tmp / "lock").open("w") as everybody:
         fcntl.flock(everybody, fcntl.LOCK_EX)
         for found in filter(Path.is_dir, tmp.iterdir()):

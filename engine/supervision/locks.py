@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from engine.errors import SetupError
+from engine.private import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +35,7 @@ def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
     """
     held: dict[str, int] = {}
     try:
-        (folder / "locks").mkdir(parents=True, exist_ok=True)
+        make_folder(folder / "locks")
     except OSError as error:
         raise _unwritable(folder, error) from error
     try:
@@ -49,7 +50,7 @@ def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
 def _lock(folder: Path, part: str) -> int:
     file = folder / "locks" / (quote(part, safe="") + ".lock")
     try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise _unwritable(folder, error) from error
     deadline = time.monotonic() + _ENDING_SECONDS

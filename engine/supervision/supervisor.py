@@ -177,7 +177,7 @@ def _supervise(first: Revision, only: str | None) -> int:
     from engine.supervision.election import Election
     from engine.supervision.progress import Progress
     from engine.supervision.reload import Reload
-    from engine.telemetry.http import HttpServer, application
+    from engine.telemetry.http import HttpServer, application, metrics_only
 
     config, elected = first.config, stands_for_election(only)
     names = [part.name for part in first.parts]
@@ -220,7 +220,11 @@ def _supervise(first: Revision, only: str | None) -> int:
             watch.is_open if watch else lambda _: None,
         )
         served = application(board, registry, election, census, lambda: reload.state, pages(view))
-        server = stack.enter_context(HttpServer(config.http, served, patient=_is_shared(config, election)))
+        patient = _is_shared(config, election)
+        server = stack.enter_context(HttpServer(config.http, served, patient=patient))
+        if figures := metrics_only(config.http):
+            served = application(board, registry, election, census, lambda: reload.state)
+            stack.enter_context(HttpServer(figures, served, patient=patient, setting="http.metrics-address"))
         if watch:
             stack.enter_context(watch)
         supervisor = Supervisor(crew, board, metrics, Progress(config, first.parts, server.url), election, reload)

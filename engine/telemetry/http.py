@@ -9,7 +9,8 @@
     /          the status page, see `engine.page`
 
 What is served here is read from the status board; nothing here talks to a broker. `/health` is open to everybody; who
-may see the rest is the business of `http_login`, how long a client may take that of `http_protocol`.
+may see the rest is the business of `http_login`, how long a client may take that of `http_protocol`. Where the
+configuration has `http.metrics-address`, a second server shows all but the status page there, without a login.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from engine import tls
 from engine.errors import SetupError
 from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
-from engine.telemetry.http_protocol import BoundedProtocol, BoundedServer
+from engine.telemetry.http_protocol import MOST_HEAD_BYTES, SLICE_BYTES, BoundedProtocol, BoundedServer
 from engine.telemetry.status import State
+from routes.model import HttpConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,9 +48,8 @@ if TYPE_CHECKING:
 
     from engine.dead_letters.backlog import Census
     from engine.telemetry.status import StatusBoard
-    from routes.model import HttpConfig
 
-__all__ = ["HttpServer", "Standing", "application"]
+__all__ = ["HttpServer", "Standing", "application", "metrics_only"]
 
 _TRY_SECONDS = 1.0
 _ANSWER_SECONDS = 2.0
@@ -104,7 +105,8 @@ def application(
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 
-    def health(_: Request) -> Response:
+    # On the loop itself, so that it answers while all threads are at work.
+    async def health(_: Request) -> Response:
         body: dict[str, object] = {"status": "up"} | _lead(standing)
         if known := census():
             # Open to everybody: no names.
@@ -143,20 +145,27 @@ def application(
 class HttpServer:
     """The server in a thread: `with HttpServer(…) as server:`."""
 
-    def __init__(self, config: HttpConfig, app: Starlette, *, patient: bool = False) -> None:
+    def __init__(
+        self, config: HttpConfig, app: Starlette, *, patient: bool = False, setting: str = "http.address"
+    ) -> None:
         """Takes the address at once: SetupError when that is not possible, or a TLS file is no good.
 
-        One that is `patient` waits for it while a bridge that stands in an election has it.
+        One that is `patient` waits for it while a bridge that stands in an election has it. `setting` is the key that
+        the address comes from.
         """
         self._config = config
+        self._setting = setting
         self._scheme = "https" if config.certificate else "http"
         self._ends = Event()
         context = _tls(config)
-        self._socket = None if patient and _is_of_a_rival(config) else _listen(config)
+        self._socket = None if patient and _is_of_a_rival(config) else _listen(config, setting)
         # Signals belong to the supervisor; what has to be said is in the log already.
         settings = uvicorn.Config(
             HttpLogin(app, config, frozenset((_HEALTH,))),
             http=BoundedProtocol,
+            h11_max_incomplete_event_size=MOST_HEAD_BYTES - SLICE_BYTES,
+            # Else any user of this machine could claim to come from any address.
+            proxy_headers=False,
             ws="none",
             log_config=None,
             access_log=False,
@@ -194,13 +203,18 @@ class HttpServer:
             if self._ends.wait(_TRY_SECONDS):
                 return
             with suppress(SetupError):
-                self._socket = _listen(self._config)
+                self._socket = _listen(self._config, self._setting)
         self._server.run(sockets=[self._socket])
 
 
 def _lead(standing: Standing | None) -> dict[str, object]:
     """The fields about the election; none for a bridge that takes part in none."""
     return {"leader": standing.leads, "has_leader": standing.has_leader} if standing else {}
+
+
+def metrics_only(config: HttpConfig) -> HttpConfig | None:
+    """Where metrics and health are served without a login and TLS, as a configuration of a server of its own."""
+    return None if config.metrics_host is None else HttpConfig(config.metrics_host, config.metrics_port)
 
 
 def _told(census: Census) -> dict[str, object]:
@@ -228,11 +242,11 @@ def _tls(config: HttpConfig) -> ssl.SSLContext | None:
     return tls.context("http.tls", ssl.Purpose.CLIENT_AUTH, certificate=config.certificate, key=config.key)
 
 
-def _listen(config: HttpConfig) -> socket.socket:
+def _listen(config: HttpConfig, setting: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         return socket.create_server((config.host, config.port), family=family)
     except OSError as error:
         reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror or error}"
-        message = f"http.address={config.host}:{config.port} {reason}; set http.address to another port"
+        message = f"{setting}={config.host}:{config.port} {reason}; set {setting} to another port"
         raise SetupError(message) from error

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-__all__ = ["MOST_CONNECTIONS", "BoundedProtocol", "BoundedServer"]
+__all__ = ["MOST_CONNECTIONS", "MOST_HEAD_BYTES", "SLICE_BYTES", "BoundedProtocol", "BoundedServer"]
 
 MOST_CONNECTIONS = 100
+MOST_HEAD_BYTES = 64 * 1024
+"""Of a request's line and headers together."""
+SLICE_BYTES = 4096
+"""h11 bounds a head only while it is incomplete, so it is given no more than this at a time."""
 _HANDSHAKE_SECONDS = 5.0
 """Until then a client of TLS has to have agreed on it; before that there is no connection to count."""
 _REQUEST_SECONDS = 15.0
@@ -37,6 +41,14 @@ class BoundedProtocol(H11Protocol):
         if len(self.connections) > MOST_CONNECTIONS:
             others = cast("set[BoundedProtocol]", self.connections - {self})
             min(others, key=lambda other: other.waiting_since).leave()
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        for start in range(0, len(data), SLICE_BYTES):
+            # Refused already.
+            if self.transport.is_closing():
+                return
+            super().data_received(data[start : start + SLICE_BYTES])
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""

@@ -131,6 +131,7 @@ def _routing(settings: Settings) -> RoutingConfig:
 
 def _http(settings: Settings) -> HttpConfig:
     host, port = settings.get("http.address")
+    metrics = settings.get("http.metrics-address")
     certificate, key = (settings.get(f"http.tls.{part}") for part in ("certificate", "key"))
     return HttpConfig(
         host,
@@ -140,6 +141,8 @@ def _http(settings: Settings) -> HttpConfig:
         token=settings.get("http.token"),
         username=settings.get("http.username"),
         password=settings.get("http.password"),
+        metrics_host=metrics and metrics[0],
+        metrics_port=metrics[1] if metrics else 0,
     )
 
 

@@ -274,9 +274,16 @@ FIELDS = Table(
         Field(
             "http.address",
             HOST_PORT,
-            "Where `/metrics`, `/health` and `/ready` are served. Where other machines can reach it, a login and TLS "
-            "are demanded.",
+            "Where the status page, `/metrics`, `/health` and `/ready` are served. Where other machines can reach it, "
+            "a login and TLS are demanded.",
             default="127.0.0.1:8480",
+        ),
+        Field(
+            "http.metrics-address",
+            HOST_PORT,
+            "Where `/metrics`, `/health` and `/ready` are served as well, alone, without a login and TLS: for probes "
+            "and Prometheus. Where other machines can reach it, `http.insecure=true` is demanded.",
+            example="0.0.0.0:8481",
         ),
         Field("http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"),
         Field("http.username", TEXT, "Login by a name and a password, as browsers ask for.", example="prometheus"),
@@ -286,8 +293,8 @@ FIELDS = Table(
         Field(
             "http.insecure",
             FLAG,
-            "`true` allows an address that other machines can reach without a login or TLS: in a container whose "
-            "network is closed, or behind a proxy that has both.",
+            "`true` allows `http.address` without TLS, never without a login, and `http.metrics-address` where other "
+            "machines can reach them: in a container whose network is closed, or behind a proxy that has TLS.",
             default="false",
         ),
         Field(

@@ -1,4 +1,4 @@
-"""What must hold between the keys of `http`: nobody on another machine reads figures without a login and TLS."""
+"""What must hold between the keys of `http`: nobody on another machine sees the pages without a login."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 __all__ = ["HTTP_CHECKS", "is_loopback"]
 
 _CLOSED = "or http.insecure=true where the network is closed to others"
+_LOGIN = (
+    "set http.token, or http.username and http.password; for probes and Prometheus alone there is http.metrics-address"
+)
 
 
 def is_loopback(host: str) -> bool:
@@ -44,17 +47,23 @@ def tls(settings: Settings) -> None:
 
 
 def reach(settings: Settings) -> None:
-    """An address that others can reach has a login and TLS, or somebody has said that it need not."""
-    address = settings.get("http.address")
-    if address is None or is_loopback(address[0]) or settings.get("http.insecure"):
+    """Pages that others can reach have a login, and TLS unless their network is said to be closed."""
+    address, metrics = settings.get("http.address"), settings.get("http.metrics-address")
+    is_closed = settings.get("http.insecure")
+    if address is not None and not is_loopback(address[0]):
+        if not (settings.is_set("http.token") or settings.is_set("http.username")):
+            message = "other machines can reach this address, and nobody has to log in"
+            settings.fault("http.address", "", message, _LOGIN)
+        if not settings.is_set("http.tls.certificate") and not is_closed:
+            message = "other machines can reach this address, and there is no TLS"
+            settings.fault("http.address", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
+    if metrics is None:
         return
-    if not (settings.is_set("http.token") or settings.is_set("http.username")):
-        message = "other machines can reach this address, and nobody has to log in"
-        hint = f"set http.token, or http.username and http.password; {_CLOSED}"
-        settings.fault("http.address", "", message, hint)
-    if not settings.is_set("http.tls.certificate"):
-        message = "other machines can reach this address, and there is no TLS"
-        settings.fault("http.address", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
+    if not is_loopback(metrics[0]) and not is_closed:
+        message = "other machines can reach this address, which has no login and no TLS"
+        settings.fault("http.metrics-address", "", message, f"choose one of this machine; {_CLOSED}")
+    if metrics == address and metrics[1]:
+        settings.fault("http.metrics-address", "", "http.address is the same", "choose another port")
 
 
 HTTP_CHECKS = (login, tls, reach)

@@ -132,6 +132,14 @@ def test_brokers_listen_on_127_0_0_1_only(kafka: EmbeddedKafka, artemis: Embedde
             socket.create_connection(("127.0.0.2", port), timeout=5).close()
 
 
+def test_what_brokers_keep_is_closed_to_other_users(kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> None:
+    for broker in (kafka, artemis):
+        folders = [broker.folder, *(path for path in broker.folder.rglob("*") if path.is_dir())]
+        assert len(folders) > 2
+        assert [str(folder) for folder in folders if folder.stat().st_mode & 0o077] == []
+        assert broker.log.stat().st_mode & 0o077 == 0
+
+
 def test_ctrl_c_in_the_terminal_does_not_reach_the_brokers(kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> None:
     for broker in (kafka, artemis):
         assert broker.pid is not None

@@ -37,7 +37,8 @@ VERSION = "1.30"
 
 @pytest.fixture
 def config(monkeypatch: pytest.MonkeyPatch) -> configuration.Config:
-    monkeypatch.setenv("ARTEMIS_PASSWORD", "x")
+    for name in ("ARTEMIS_PASSWORD", "HTTP_TOKEN"):
+        monkeypatch.setenv(name, "x")
     return configuration.load(KUBERNETES / "jms-bridge.properties")
 
 
@@ -111,11 +112,26 @@ def test_probes_ask_for_pages_that_there_are(name: str, config: configuration.Co
     pages = {route.path for route in application(StatusBoard([]), CollectorRegistry()).routes}  # type: ignore[attr-defined]
     found = container(name)
     (port,) = found["ports"]
-    assert port["containerPort"] == config.http.port
+    assert port["containerPort"] == config.http.metrics_port
+    assert config.http.metrics_host == "0.0.0.0"  # noqa: S104 # of its pod
     for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
         probe = found[kind]["httpGet"]
         assert probe["path"].partition("?")[0] in pages
         assert probe["port"] == port["name"]
+
+
+def test_pages_with_messages_want_a_login_from_the_secret_and_other_machines_reach_metrics_alone(
+    config: configuration.Config, steps: str
+) -> None:
+    assert (config.http.host, config.http.token, config.http.password) == ("127.0.0.1", "x", "x")
+    assert 'HTTP_TOKEN=$(openssl rand -hex 32)" >> secrets.env\n' in steps
+    (admitted,) = MANIFESTS["networkpolicy.yaml"]["spec"]["ingress"]
+    (served,) = MANIFESTS["service.yaml"]["spec"]["ports"]
+    assert [port["port"] for port in admitted["ports"]] == [served["targetPort"]] == ["metrics"]
+    for name in WORKLOADS:
+        annotations = MANIFESTS[name]["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["prometheus.io/port"] == str(config.http.metrics_port)
+        assert annotations["prometheus.io/scrape"] == "true"
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -170,6 +186,16 @@ def unit() -> str:
 def test_the_service_writes_into_its_state_directory(installed: configuration.Config) -> None:
     (state,) = re.findall(r"^StateDirectory=(\S+)$", unit(), re.MULTILINE)
     assert all(folder.is_relative_to(f"/var/lib/{state}") for folder in written(installed))
+
+
+def test_what_the_service_keeps_is_for_its_user_alone() -> None:
+    assert "\nStateDirectoryMode=0700\n" in unit()
+    assert "\nUMask=0077\n" in unit()
+
+
+def test_the_steps_let_the_service_read_its_configuration_and_nobody_else(steps: str) -> None:
+    assert "# chgrp jms-bridge /etc/jms-bridge/jms-bridge.properties\n" in steps
+    assert "# chmod 640 /etc/jms-bridge/jms-bridge.properties\n" in steps
 
 
 def test_the_steps_make_the_user_of_the_service(steps: str) -> None:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from engine.errors import SetupError
 from engine.telemetry import http_protocol
-from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http import HttpServer, application, metrics_only
 from engine.telemetry.status import StatusBoard
 from routes.config import lint_text
 from routes.model import HttpConfig
@@ -132,6 +132,23 @@ def test_no_repr_shows_a_login() -> None:
     assert "pass:w" not in repr(LOGIN)
 
 
+def test_a_name_of_another_machine_leads_nowhere_without_a_login(serve: Serve) -> None:
+    with closing(HTTPConnection(urlsplit(serve(LOOPBACK)).netloc, timeout=10)) as connection:
+        for path, code in (("/", 421), ("/metrics", 421), ("/ready", 421), ("/nothing", 421), ("/health", 200)):
+            connection.request("GET", path, headers={"Host": "evil.example"})
+            got = connection.getresponse()
+            got.read()
+            assert got.status == code, path
+
+
+@pytest.mark.parametrize("config", [LOOPBACK, LOGIN], ids=["open", "login"])
+def test_no_answer_is_taken_for_something_else(serve: Serve, config: HttpConfig) -> None:
+    with closing(HTTPConnection(urlsplit(serve(config)).netloc, timeout=10)) as connection:
+        for path in PAGES:
+            for shown in (None, "Bearer t0ken"):
+                assert answer(connection, path, shown)[1]["x-content-type-options"] == "nosniff"
+
+
 # TLS
 
 
@@ -165,6 +182,25 @@ def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
         HttpServer(replace(LOOPBACK, certificate=bad, key=bad), application(StatusBoard([]), CollectorRegistry()))
 
 
+# Metrics and health beside
+
+
+def test_metrics_have_an_address_of_their_own_without_a_login_and_pages(serve: Serve) -> None:
+    beside = metrics_only(replace(LOGIN, metrics_host="127.0.0.1", metrics_port=0))
+    assert beside == LOOPBACK
+    with HttpServer(
+        beside, application(StatusBoard([]), CollectorRegistry()), setting="http.metrics-address"
+    ) as server:
+        assert codes(server.url) == [404, 200, 200, 200, 404]
+        with pytest.raises(SetupError, match=r"^http\.metrics-address=127\.0\.0\.1:\d+ is in use; set http\.metrics-a"):
+            HttpServer(
+                HttpConfig("127.0.0.1", urlsplit(server.url).port or 0),
+                application(StatusBoard([]), CollectorRegistry()),
+                setting="http.metrics-address",
+            )
+    assert metrics_only(LOGIN) is None
+
+
 # What the configuration has to say
 
 
@@ -182,7 +218,14 @@ def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
         ("http.address=0.0.0.0:8480\nhttp.username=a\nhttp.password=b", ["there is no TLS"]),
         ("http.address=0.0.0.0:8480\nhttp.tls.certificate=ca.pem\nhttp.tls.key=ca.key", ["nobody has to log in"]),
         ("http.address=0.0.0.0:8480\nhttp.token=a\nhttp.tls.certificate=ca.pem\nhttp.tls.key=ca.key", []),
-        ("http.address=0.0.0.0:8480\nhttp.insecure=true", []),
+        ("http.address=0.0.0.0:8480\nhttp.insecure=true", ["nobody has to log in"]),
+        ("http.address=0.0.0.0:8480\nhttp.insecure=true\nhttp.token=a", []),
+        ("http.address=0.0.0.0:8480\nhttp.insecure=true\nhttp.username=a\nhttp.password=b", []),
+        ("http.metrics-address=127.0.0.1:8481", []),
+        ("http.metrics-address=0.0.0.0:8481", ["which has no login and no TLS"]),
+        ("http.metrics-address=0.0.0.0:8481\nhttp.token=a", ["which has no login and no TLS"]),
+        ("http.metrics-address=0.0.0.0:8481\nhttp.insecure=true", []),
+        ("http.metrics-address=127.0.0.1:8480", ["http.address is the same"]),
         ("http.address=0.0.0.0:8480\nhttp.insecure=false", ["nobody has to log in", "there is no TLS"]),
         ("http.username=a", ["a user name without a password"]),
         ("http.password=s3cret", ["a password without a user name"]),
@@ -270,6 +313,25 @@ def test_who_does_not_begin_with_tls_is_left(serve: Serve, certificates: Path, m
     url = serve(replace(LOOPBACK, certificate=certificates / "broker.pem", key=certificates / "broker.key"))
     with connect(url) as silent:
         assert is_left(silent, 5)
+
+
+def requested(url: str, line: bytes) -> bytes:
+    """The beginning of the answer to a request with one more line in its head."""
+    with connect(url) as connection:
+        head = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n" + line + b"\r\n\r\n"
+        assert len(head) < 200_000
+        try:
+            connection.sendall(head)
+            return connection.recv(100)
+        except ConnectionError:
+            return b""
+
+
+@pytest.mark.parametrize(("size", "taken"), [(60_000, True), (65_000, True), (66_000, False), (100_000, False)])
+def test_a_head_has_64_kib(serve: Serve, size: int, taken: bool) -> None:
+    found = requested(serve(LOOPBACK), b"x: " + b"y" * size)
+    assert found.startswith(b"HTTP/1.1 200") is taken
+    assert taken or found == b"" or found.startswith(b"HTTP/1.1 4")
 
 
 @pytest.mark.parametrize(

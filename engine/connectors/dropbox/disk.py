@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.connectors.dropbox.folder import Folder
+
 __all__ = ["Disk"]
 
 _FEW = 8
@@ -26,22 +28,22 @@ _FIRST_THAT_TELLS = (5, 8)
 class Disk:
     """New files of one folder, open until the block ends. OSError where they cannot be written or synced."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._handles: list[int] = []
 
     def __enter__(self) -> Disk:
         # First, since a handle is told of the errors that come after it.
-        self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder.handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         for handle in (*self._handles, self._handle):
             os.close(handle)
 
-    def write(self, path: str, body: bytes) -> None:
-        """A new file."""
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    def write(self, name: str, body: bytes) -> None:
+        """Makes a new file in the folder."""
+        handle = self._folder.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._handles.append(handle)
         left = memoryview(body)
         while left:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
 from engine.codecs.dropbox_name import decode, rank
 from engine.connectors.base import Delivery
-from engine.connectors.dropbox.files import move, remove, sync
+from engine.connectors.dropbox.box import OpenBox
 from engine.connectors.dropbox.message import to_message
 from engine.connectors.dropbox.slot import Slot
 from engine.connectors.dropbox.topic import distribute
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from engine.codecs.dropbox_name import DropboxName
     from engine.connectors.dropbox.box import Box
+    from engine.connectors.dropbox.folder import Folder
 
 __all__ = ["Lane", "Reading", "Token"]
 
@@ -60,25 +61,21 @@ class Reading(NamedTuple):
 class Lane:
     """Methods raise the file system's OSError where its folders cannot be used, apart from `close`."""
 
-    def __init__(self, box: Box, topic: Box | None, reading: Reading, removed: str | None) -> None:
-        """Makes the dropbox. `topic` is what `box` is a subscription of; `removed` the folder that goes in the end."""
-        self._box = box
-        self._topic = topic
+    def __init__(self, root: Folder, box: Box, topic: Box | None, reading: Reading, *, is_temporary: bool) -> None:
+        """Makes the dropbox. `topic` is what `box` is a subscription of; one that is temporary goes in the end."""
         self._reading = reading
-        self._removed = removed
-        if topic is not None:
-            topic.create()
-        box.create()
-        self._slot = Slot.any(box, reading.owner)
-        self._waiting = Waiting(box.folder("target"), reading.interval_seconds, self._may_look)
-        try:
+        self._is_temporary = is_temporary
+        # A lane that is not made is not closed.
+        with ExitStack() as made:
+            self._topic = None if topic is None else made.enter_context(OpenBox(root, topic))
+            self._box = made.enter_context(OpenBox(root, box))
+            self._slot = Slot.any(self._box, reading.owner)
+            made.callback(self._slot.close)
+            self._waiting = Waiting(self._box.folder("target"), reading.interval_seconds, self._may_look)
             self._left = self._names()
             self._taken = set(self._left)
             self._give_back()
-        except OSError:
-            # Nobody could: a lane that is not made is not closed.
-            self._slot.close()
-            raise
+            self._opened = made.pop_all()
 
     def _names(self) -> list[str]:
         """Of the files that a process of this slot has left, the next one at the end."""
@@ -93,7 +90,7 @@ class Lane:
                 slot.close()
 
     @property
-    def folders(self) -> list[str]:
+    def folders(self) -> list[Folder]:
         """Where new files come."""
         boxes = [self._box] if self._topic is None else [self._box, self._topic]
         return [box.folder("target") for box in boxes]
@@ -123,31 +120,36 @@ class Lane:
         """Files that the journal has are moved or deleted, others moved to `error`; returns when that is on disk."""
         if not filenames:
             return
+        slot = self._slot.folder
         if consumed and self._reading.deletes:
-            gone = [filename for filename in filenames if not remove(filename, self._slot.path)]
-            sync(self._slot.path)
+            self._box.check()
+            gone = [filename for filename in filenames if not slot.remove(filename)]
         else:
             target = self._box.folder("processed" if consumed else "error")
-            gone = [filename for filename in filenames if not move(filename, self._slot.path, target)]
-            sync(target, self._slot.path)
+            self._box.check()
+            gone = [filename for filename in filenames if not slot.move(filename, target)]
+            target.sync()
+        slot.sync()
         for filename in gone:
-            _log.warning(_GONE, file=f"{self._slot.path}/{filename}")
+            _log.warning(_GONE, file=f"{slot.path}/{filename}")
         self._taken.difference_update(filenames)
 
     def close(self) -> None:
         """What was taken and not finished goes back to `target`. Never raises."""
         try:
+            self._box.check()
             self._slot.give_back(self._taken)
         except OSError as error:
-            _log.warning("files wait in their folder for the next start", folder=self._slot.path, why=str(error))
-        self._slot.close()
-        if self._removed is not None:
-            shutil.rmtree(self._removed, ignore_errors=True)
+            where = self._slot.folder.path
+            _log.warning("files wait in their folder for the next start", folder=where, why=str(error))
+        if self._is_temporary:
+            self._box.remove()
+        self._opened.close()
 
     def _take(self) -> str | None:
         """The next file that nobody else was faster to take."""
         while (filename := self._waiting.next(self._taken)) is not None:
-            if move(filename, self._box.folder("target"), self._slot.path):
+            if self._box.folder("target").move(filename, self._slot.folder):
                 self._taken.add(filename)
                 return filename
         return None
@@ -156,14 +158,13 @@ class Lane:
         """What is in a file that was taken; None for one that has expired or is gone."""
         name = decode(filename)
         if 0 < name.expiration <= time.time() * 1000:
-            move(filename, self._slot.path, self._box.folder("expired"))
+            self._slot.folder.move(filename, self._box.folder("expired"))
             return None
         try:
-            body, size, modified_ms = _read(f"{self._slot.path}/{filename}", self._reading.most_bytes)
+            body, size, modified_ms = _read(self._slot.folder, filename, self._reading.most_bytes)
         except FileNotFoundError:
-            if not os.path.isdir(self._slot.path):
-                raise
-            _log.warning(_GONE, file=f"{self._slot.path}/{filename}")
+            self._slot.folder.check()
+            _log.warning(_GONE, file=f"{self._slot.folder.path}/{filename}")
             return None
         except OSError as error:
             if error.errno not in _UNREADABLE:
@@ -176,28 +177,30 @@ class Lane:
         return Delivery(message, Token(self, filename, is_whole), None if is_whole else size)
 
     def _message(self, name: DropboxName, body: bytes, modified_ms: int, *, redelivered: bool) -> Message:
-        box, source = self._box, self._reading.source
+        box, source = self._box.box, self._reading.source
         return to_message(name, body, box.destination, source, modified_ms, redelivered=redelivered)
 
     def _may_look(self) -> bool:
+        self._box.check()
         if self._box.is_read_locked:
             return False
         if self._topic is not None:
+            self._topic.check()
             distribute(self._topic)
         return True
 
     def _modified(self, filename: str) -> float:
-        return os.lstat(f"{self._slot.path}/{filename}").st_mtime
+        return self._slot.folder.status(filename).st_mtime
 
 
-def _read(path: str, most_bytes: int) -> tuple[bytes, int, int]:
+def _read(folder: Folder, filename: str, most_bytes: int) -> tuple[bytes, int, int]:
     """The body or its beginning, its size, and when the file was written, in milliseconds since 1970."""
     # It was a regular file when it was seen, but may have been exchanged since.
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    handle = folder.open_file(filename, os.O_RDONLY)
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise PermissionError(errno.EPERM, "it is no regular file", path)
+            raise PermissionError(errno.EPERM, "it is no regular file", filename)
         left = status.st_size if status.st_size <= most_bytes else _BEGINNING_BYTES
         parts = []
         while left > 0 and (part := os.read(handle, left)):

@@ -8,32 +8,36 @@ have done with it but delete or rename it.
 from __future__ import annotations
 
 import errno
-import os
 import time
 import uuid
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.codecs.dropbox_name import escape
-from engine.connectors.base import Outcome, RefusedError
-from engine.connectors.dropbox.box import locate
+from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.dropbox.box import OpenBox, locate
 from engine.connectors.dropbox.disk import Disk
-from engine.connectors.dropbox.files import require_folder, sync, told
+from engine.connectors.dropbox.folder import open_root, told
 from engine.connectors.dropbox.message import to_filename
 from engine.connectors.dropbox.topic import distribute_now
+from engine.private import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
     from engine.connectors.dropbox.box import Box
+    from engine.connectors.dropbox.folder import Folder
     from routes.model import Config, SinkConfig
 
 __all__ = ["DropboxSink"]
 
 _MOST_BOXES = 10_000
+_MOST_OPEN = 32
+"""Dropboxes whose folders are held open, seven descriptors each."""
 _UNUSABLE = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP)
 """What is wrong with the name of a dropbox and not with the disk: it would be so for ever."""
+_LOST = "a file was taken away while it was written"
 _ABANDONED_SECONDS = 3600.0
 """A file that was being written so long ago belongs to a process that has died."""
 
@@ -45,7 +49,7 @@ class _File(NamedTuple):
     name: str
     body: bytes
     working: str
-    """Where it is written."""
+    """Its name while it is written."""
 
 
 class DropboxSink:
@@ -62,7 +66,10 @@ class DropboxSink:
         self._owner = f"jms-bridge.{escape(config.bridge_id)}.{escape(sink.name)}."
         self._run = uuid.uuid4().hex
         self._count = 0
+        self._open_root: Folder | None = None
         self._boxes: dict[str, Box] = {}
+        self._open: dict[Box, OpenBox] = {}
+        """The one used last at the end."""
         self._known: list[Outcome] = []
 
     @property
@@ -75,8 +82,8 @@ class DropboxSink:
         self.close()
         with told():
             if self._is_own_root:
-                self._root.mkdir(parents=True, exist_ok=True)
-            require_folder(str(self._root))
+                make_folder(self._root)
+            self._open_root = open_root(str(self._root))
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Returns when all are in their dropboxes, and on disk; dropboxes that are missing are made."""
@@ -89,10 +96,10 @@ class DropboxSink:
                     self._known.append(Outcome(each.number, str(error)))
                     continue
                 self._count += 1
-                working = f"{box.folder('working')}/{self._owner}{self._run}.{self._count}"
+                working = f"{self._owner}{self._run}.{self._count}"
                 groups.setdefault(box, []).append(_File(each.number, name, each.message.body, working))
             for box, files in groups.items():
-                self._put(box, files)
+                self._put(self._opened(box), files)
                 self._known += [Outcome(file.number) for file in files]
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
@@ -106,6 +113,11 @@ class DropboxSink:
         """Nothing is under way."""
         self._known.clear()
         self._boxes.clear()
+        while self._open:
+            self._open.popitem()[1].close()
+        if self._open_root is not None:
+            self._open_root.close()
+            self._open_root = None
 
     def _box(self, address: str) -> Box:
         """The dropbox of an address, made where it is missing."""
@@ -115,42 +127,63 @@ class DropboxSink:
                 self._boxes.clear()
             box = locate(self._root, address)
             try:
-                box.create()
+                self._clear(self._opened(box).folder("working"))
             except OSError as error:
                 if error.errno not in _UNUSABLE:
                     raise
                 raise RefusedError(f"{address[:100]!r} cannot be a dropbox: {error.strerror}") from error
-            self._clear(box)
             self._boxes[address] = box
         return box
 
-    def _put(self, box: Box, files: Sequence[_File]) -> None:
-        folders = _folders(box)
-        new = [file for file in files if not any(os.path.lexists(f"{folder}/{file.name}") for folder in folders)]
-        _write(box.folder("working"), new)
-        target = box.folder("target")
+    def _opened(self, box: Box) -> OpenBox:
+        """The folders of a dropbox, the same as before; of those that are held open it is the one used last."""
+        if self._open_root is None:
+            raise NotConnectedError("the sink is not connected")
+        opened = self._open.pop(box, None)
+        if opened is None:
+            if len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            opened = OpenBox(self._open_root, box)
+        self._open[box] = opened
+        opened.check()
+        return opened
+
+    def _put(self, box: OpenBox, files: Sequence[_File]) -> None:
+        working, target = box.folder("working"), box.folder("target")
+        with ExitStack() as slots:
+            folders = _folders(box, slots)
+            new = [file for file in files if not any(folder.has(file.name) for folder in folders)]
+        _write(working, new)
         for file in new:
-            os.rename(file.working, f"{target}/{file.name}")
-        sync(target)
-        if box.is_topic:
+            if not working.move(file.working, target, file.name):
+                raise FileNotFoundError(errno.ENOENT, _LOST, f"{working.path}/{file.working}")
+        target.sync()
+        if box.box.is_topic:
             distribute_now(box)
 
-    def _clear(self, box: Box) -> None:
+    def _clear(self, working: Folder) -> None:
         """Deletes what processes of this sink that have died were writing."""
-        with os.scandir(box.folder("working")) as entries:
-            for entry in entries:
-                if entry.name.startswith(self._owner) and entry.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
-                    _forget(entry.path)
+        for entry in working.entries():
+            if entry.name.startswith(self._owner):
+                modified = entry.stat(follow_symlinks=False).st_mtime
+                if modified < time.time() - _ABANDONED_SECONDS:
+                    _forget(working, entry.name)
 
 
-def _folders(box: Box) -> list[str]:
+def _folders(box: OpenBox, slots: ExitStack) -> list[Folder]:
     """Where a message can be that was given before. `target` comes again for what goes back while it is looked for."""
     target, processing = box.folder("target"), box.folder("processing")
-    slots = [entry.path for entry in os.scandir(processing) if entry.is_dir()]
-    return [target, processing, *slots, *(box.folder(name) for name in ("processed", "expired", "error")), target]
+    inner = []
+    for name in processing.folders():
+        # A consumer may remove its own, or keep it to itself.
+        with suppress(FileNotFoundError, PermissionError):
+            folder = slots.enter_context(processing.enter(name))
+            folder.status(".")
+            inner.append(folder)
+    return [target, processing, *inner, *(box.folder(name) for name in ("processed", "expired", "error")), target]
 
 
-def _write(folder: str, files: Sequence[_File]) -> None:
+def _write(folder: Folder, files: Sequence[_File]) -> None:
     """Returns when all are on disk; what could not be written leaves nothing behind."""
     try:
         with Disk(folder) as disk:
@@ -159,11 +192,11 @@ def _write(folder: str, files: Sequence[_File]) -> None:
             disk.sync()
     except BaseException:
         for file in files:
-            _forget(file.working)
+            _forget(folder, file.working)
         raise
 
 
-def _forget(path: str) -> None:
+def _forget(folder: Folder, name: str) -> None:
     # It may never have been made; and if its disk is gone, that is told already.
     with suppress(OSError):
-        os.unlink(path)
+        folder.remove(name)

@@ -13,12 +13,11 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from engine.connectors.dropbox.files import create, move
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from engine.connectors.dropbox.box import Box
+    from engine.connectors.dropbox.box import OpenBox
+    from engine.connectors.dropbox.folder import Folder
 
 __all__ = ["LOCK", "Slot"]
 
@@ -29,18 +28,32 @@ LOCK = ".lock"
 class Slot:
     """One such folder, locked. OSError from its methods is the file system's."""
 
-    def __init__(self, box: Box, path: str, handle: int) -> None:
+    def __init__(self, box: OpenBox, folder: Folder, name: str, lock: int) -> None:
         self._box = box
-        self._handle = handle
-        self.path = path
+        self._name = name
+        self._lock = lock
+        self.folder = folder
 
     @staticmethod
-    def only(box: Box, name: str) -> Slot | None:
+    def only(box: OpenBox, name: str) -> Slot | None:
         """The slot of that name; None while another process has it."""
-        return _locked(box, f"{box.folder('processing')}/{name}")
+        processing = box.folder("processing")
+        while True:
+            folder = processing.make(name)
+            try:
+                lock = _locked(folder)
+            except BlockingIOError:
+                folder.close()
+                return None
+            except OSError:
+                folder.close()
+                raise
+            if lock is not None:
+                return Slot(box, folder, name, lock)
+            folder.close()
 
     @staticmethod
-    def any(box: Box, owner: str) -> Slot:
+    def any(box: OpenBox, owner: str) -> Slot:
         """The first free slot of an owner that may have several processes: `owner.1`, `owner.2`, and so on."""
         number = 1
         while (slot := Slot.only(box, f"{owner}.{number}")) is None:
@@ -48,56 +61,53 @@ class Slot:
         return slot
 
     @staticmethod
-    def abandoned(box: Box, owner: str) -> Iterator[Slot]:
+    def abandoned(box: OpenBox, owner: str) -> Iterator[Slot]:
         """The other slots of that owner whose processes have died; each is to be closed."""
         pattern = re.compile(rf"{re.escape(owner)}\.[0-9]+")
-        names = sorted(entry.name for entry in os.scandir(box.folder("processing")) if pattern.fullmatch(entry.name))
-        for name in names:
-            if (slot := Slot.only(box, name)) is not None:
+        for name in box.folder("processing").folders():
+            if pattern.fullmatch(name) and (slot := Slot.only(box, name)) is not None:
                 yield slot
 
     def names(self) -> list[str]:
         """The files in it."""
-        return sorted(entry.name for entry in os.scandir(self.path) if entry.name != LOCK)
+        return sorted(entry.name for entry in self.folder.entries() if entry.name != LOCK)
 
     def give_back(self, names: Collection[str]) -> None:
         """Moves files to `target`, where anybody may take them; they stay where one of the same name is waiting."""
         target = self._box.folder("target")
         for name in names:
-            if not os.path.lexists(f"{target}/{name}"):
-                move(name, self.path, target)
+            if not target.has(name):
+                self.folder.move(name, target)
 
     def close(self) -> None:
         """The folder goes if it is empty; else it stays for the next process. Never raises."""
         with suppress(OSError):
-            if os.listdir(self.path) == [LOCK]:
-                os.unlink(f"{self.path}/{LOCK}")
-                os.rmdir(self.path)
-        with suppress(OSError):
-            os.close(self._handle)
+            if os.listdir(self.folder.handle) == [LOCK]:
+                self.folder.remove(LOCK)
+                os.rmdir(self._name, dir_fd=self._box.folder("processing").handle)
+        self.folder.close()
+        os.close(self._lock)
 
 
-def _locked(box: Box, path: str) -> Slot | None:
-    while True:
-        create(box.root, path)
-        try:
-            handle = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        except FileNotFoundError:
-            # Its last owner has removed it meanwhile.
-            if not os.path.isdir(box.folder("processing")):
-                raise
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.stat(f"{path}/{LOCK}").st_ino == os.fstat(handle).st_ino:
-                return Slot(box, path, handle)
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        except FileNotFoundError:
-            # The same, between opening and locking.
-            pass
-        except OSError:
-            os.close(handle)
-            raise
-        os.close(handle)
+def _locked(folder: Folder) -> int | None:
+    """The descriptor of a slot's lock; None where its last owner has removed the slot meanwhile.
+
+    Raises:
+        BlockingIOError: another process has it.
+    """
+    try:
+        lock = folder.open_file(LOCK, os.O_RDWR | os.O_CREAT)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if folder.status(LOCK).st_ino == os.fstat(lock).st_ino:
+            return lock
+    except FileNotFoundError:
+        # Between opening and locking.
+        pass
+    except OSError:
+        os.close(lock)
+        raise
+    os.close(lock)
+    return None

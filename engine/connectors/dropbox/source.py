@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, cast
 
 from engine.codecs.dropbox_name import escape
 from engine.connectors.base import Redelivery
-from engine.connectors.dropbox.box import container, locate, subscription
-from engine.connectors.dropbox.files import require_folder, told
+from engine.connectors.dropbox.box import locate, subscription
+from engine.connectors.dropbox.folder import open_root, told
 from engine.connectors.dropbox.lane import Lane, Reading
 from engine.connectors.dropbox.watch import watcher
+from engine.private import make_folder
 from routes.model import Processed, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Delivery
+    from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.lane import Token
     from engine.connectors.dropbox.watch import Watcher
     from routes.model import Config, SourceConfig
@@ -52,6 +54,7 @@ class DropboxSource:
             source.processed is Processed.DELETE,
             config.journal.max_message_bytes,
         )
+        self._open_root: Folder | None = None
         self._lanes: list[Lane] = []
         self._watcher: Watcher | None = None
 
@@ -70,10 +73,10 @@ class DropboxSource:
         self.close()
         with told():
             if self._is_own_root:
-                self._root.mkdir(parents=True, exist_ok=True)
-            require_folder(str(self._root))
+                make_folder(self._root)
+            root = self._open_root = open_root(str(self._root))
             for destination in self._source.destinations:
-                self._lanes.append(self._lane(destination))
+                self._lanes.append(self._lane(root, destination))
             folders = [folder for lane in self._lanes for folder in lane.folders]
             self._watcher = watcher(folders, inotify=self._source.watch is Watch.INOTIFY)
 
@@ -112,6 +115,9 @@ class DropboxSource:
             with suppress(OSError):
                 self._watcher.close()
             self._watcher = None
+        if self._open_root is not None:
+            self._open_root.close()
+            self._open_root = None
 
     def _next(self) -> Delivery | None:
         """From the lanes in turns."""
@@ -123,11 +129,11 @@ class DropboxSource:
                     return delivery
         return None
 
-    def _lane(self, destination: str) -> Lane:
+    def _lane(self, root: Folder, destination: str) -> Lane:
         box = locate(self._root, destination)
         if not box.is_topic:
             # Nobody else knows a queue that was made for one reply.
-            return Lane(box, None, self._reading, container(box) if destination.startswith(_REPLIES) else None)
+            return Lane(root, box, None, self._reading, is_temporary=destination.startswith(_REPLIES))
         own = subscription(box, self._source.subscription or self._client_id, self._client_id)
         # Without a name it is no durable one.
-        return Lane(own, box, self._reading, None if self._source.subscription else own.path)
+        return Lane(root, own, box, self._reading, is_temporary=not self._source.subscription)

@@ -18,19 +18,22 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import time
 from typing import TYPE_CHECKING
 
+import structlog
+
 from engine.connectors.base import NotConnectedError
-from engine.connectors.dropbox.box import subscriptions
-from engine.connectors.dropbox.files import create, move, sync
+from engine.connectors.dropbox.box import OpenBox, subscriptions
 from engine.connectors.dropbox.slot import Slot
 from engine.connectors.dropbox.waiting import ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from engine.connectors.dropbox.box import Box
+    from engine.connectors.dropbox.folder import Folder
 
 __all__ = ["distribute", "distribute_now"]
 
@@ -39,9 +42,10 @@ _BATCH = 200
 _PATIENCE_SECONDS = 10.0
 _AGAIN_SECONDS = 0.01
 _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK)
+_log = structlog.get_logger(__name__)
 
 
-def distribute(topic: Box) -> bool:
+def distribute(topic: OpenBox) -> bool:
     """Gives away all that waits in a topic; False if another process is about to. OSError is the file system's."""
     slot = Slot.only(topic, _OWN)
     if slot is None:
@@ -49,17 +53,18 @@ def distribute(topic: Box) -> bool:
     try:
         given = subscriptions(topic)
         _finish(topic, given, slot)
-        names = [rank.filename for rank in ranked(topic.folder("target"))]
+        target = topic.folder("target")
+        names = [rank.filename for rank in ranked(target)]
         for start in range(0, len(names), _BATCH):
             # In the order of their ranks, which each subscription then has as well.
-            taken = [name for name in names[start : start + _BATCH] if move(name, topic.folder("target"), slot.path)]
+            taken = [name for name in names[start : start + _BATCH] if target.move(name, slot.folder)]
             _give(topic, given, slot, taken)
     finally:
         slot.close()
     return True
 
 
-def distribute_now(topic: Box) -> None:
+def distribute_now(topic: OpenBox) -> None:
     """The same, and returns only when what was there is given, whoever did it.
 
     Raises:
@@ -68,62 +73,89 @@ def distribute_now(topic: Box) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not distribute(topic):
         if time.monotonic() > deadline:
-            where = topic.folder("processing")
-            msg = f"another process has distributed {topic.destination} for {_PATIENCE_SECONDS:.0f} s; see {where}"
+            where = topic.folder("processing").path
+            msg = f"another process has distributed {topic.box.destination} for {_PATIENCE_SECONDS:.0f} s; see {where}"
             raise NotConnectedError(msg)
         time.sleep(_AGAIN_SECONDS)
 
 
-def _finish(topic: Box, given: Sequence[Box], slot: Slot) -> None:
+def _finish(topic: OpenBox, given: Sequence[Box], slot: Slot) -> None:
     """What a process that has died had begun."""
     taken = slot.names()
-    for box in given:
-        staged = _staged(box)
-        if os.path.isdir(staged):
-            _promote(box, [rank.filename for rank in ranked(staged) if rank.filename not in taken])
-    if taken:
-        _give(topic, given, slot, taken)
+    for box in _opened(topic, given):
+        if box.folder("working").has(_OWN):
+            with box.folder("working").enter(_OWN) as staged:
+                _promote(box, staged, [rank.filename for rank in ranked(staged) if rank.filename not in taken])
+    _give(topic, given, slot, taken)
 
 
-def _give(topic: Box, given: Sequence[Box], slot: Slot, names: Sequence[str]) -> None:
+def _give(topic: OpenBox, given: Sequence[Box], slot: Slot, taken: Sequence[str]) -> None:
     """Steps 2 to 4 for files in the slot; each step is on disk before the next one begins."""
+    names = [name for name in taken if _is_file(topic, slot, name)]
     if not names:
         return
-    for box in given:
-        create(box.root, _staged(box))
-        for name in names:
-            _link(f"{slot.path}/{name}", f"{_staged(box)}/{name}")
-        sync(_staged(box))
+    for box in _opened(topic, given):
+        with box.folder("working").make(_OWN) as staged:
+            for name in names:
+                _link(slot.folder, name, staged, box.folder("working"))
+            staged.sync()
+    processed = topic.folder("processed")
     for name in names:
-        move(name, slot.path, topic.folder("processed"))
-    sync(topic.folder("processed"), slot.path)
-    for box in given:
-        _promote(box, names)
+        slot.folder.move(name, processed)
+    processed.sync()
+    slot.folder.sync()
+    for box in _opened(topic, given):
+        with box.folder("working").enter(_OWN) as staged:
+            _promote(box, staged, names)
 
 
-def _promote(box: Box, names: Sequence[str]) -> None:
+def _opened(topic: OpenBox, given: Sequence[Box]) -> Iterator[OpenBox]:
+    """The subscriptions one after the other, each open in its turn: there may be more of them than descriptors."""
+    for box in given:
+        with OpenBox(topic.root, box) as opened:
+            yield opened
+
+
+def _promote(box: OpenBox, staged: Folder, names: Sequence[str]) -> None:
+    target = box.folder("target")
     for name in names:
-        move(name, _staged(box), box.folder("target"))
+        staged.move(name, target)
     if names:
-        sync(box.folder("target"), _staged(box))
+        target.sync()
+        staged.sync()
 
 
-def _staged(box: Box) -> str:
-    return f"{box.folder('working')}/{_OWN}"
+def _is_file(topic: OpenBox, slot: Slot, name: str) -> bool:
+    """Whether it is a regular file; else it goes to `error`. It was one when it was listed, but may be exchanged."""
+    if stat.S_ISREG(slot.folder.status(name).st_mode):
+        return True
+    _log.warning("what took the place of a file goes to error", file=f"{slot.folder.path}/{name}")
+    slot.folder.move(name, topic.folder("error"))
+    return False
 
 
-def _link(origin: str, target: str) -> None:
+def _link(slot: Folder, name: str, staged: Folder, working: Folder) -> None:
     """Another name for the same file; a copy where the file system has no links."""
     try:
-        os.link(origin, target)
+        os.link(name, name, src_dir_fd=slot.handle, dst_dir_fd=staged.handle, follow_symlinks=False)
     except FileExistsError:
         # A process that has died had come so far.
         return
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        partial = f"{os.path.dirname(target)}.copy"
-        shutil.copyfile(origin, partial)
-        with open(partial, "rb") as copy:
-            os.fsync(copy.fileno())
-        os.rename(partial, target)
+        _copy(slot, name, staged, working)
+
+
+def _copy(slot: Folder, name: str, staged: Folder, working: Folder) -> None:
+    partial = f"{_OWN}.copy"
+    # A process that has died may have left it. What another user puts there is not written to.
+    working.remove(partial)
+    with (
+        open(slot.open_file(name, os.O_RDONLY), "rb") as origin,
+        open(working.open_file(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as copy,
+    ):
+        shutil.copyfileobj(origin, copy)
+        copy.flush()
+        os.fsync(copy.fileno())
+    working.move(partial, staged, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,8 @@ from engine.codecs.dropbox_name import Rank, rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
+
+    from engine.connectors.dropbox.folder import Folder
 
 __all__ = ["Waiting", "ranked"]
 
@@ -21,7 +22,7 @@ _UNFINISHED = ".nfs"
 """How NFS names files that are deleted while they are open."""
 
 
-def ranked(folder: str, most: int = _MOST) -> list[Rank]:
+def ranked(folder: Folder, most: int = _MOST) -> list[Rank]:
     """The regular files of a folder, of which at most so many that go first. OSError if it cannot be read."""
     return heapq.nsmallest(most, _ranks(folder))
 
@@ -33,7 +34,7 @@ class Waiting:
     that comes after the interval, or later where looking takes long.
     """
 
-    def __init__(self, folder: str, interval_seconds: float, may_look: Callable[[], bool]) -> None:
+    def __init__(self, folder: Folder, interval_seconds: float, may_look: Callable[[], bool]) -> None:
         """`may_look` is asked before each look, and may bring in files; while it says no, nothing is found."""
         self._folder = folder
         self._may_look = may_look
@@ -86,13 +87,12 @@ class Waiting:
         return [each for each in ranked(self._folder) if each.filename in names or each <= found[-1]]
 
 
-def _ranks(folder: str) -> Iterator[Rank]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            try:
-                # A link may lead anywhere, and a pipe may never end.
-                if entry.is_file(follow_symlinks=False) and not entry.name.startswith(_UNFINISHED):
-                    yield rank(entry.name, lambda entry=entry: entry.stat(follow_symlinks=False).st_mtime)  # type: ignore[misc]
-            except FileNotFoundError:
-                # Somebody else has taken it meanwhile.
-                continue
+def _ranks(folder: Folder) -> Iterator[Rank]:
+    for entry in folder.entries():
+        try:
+            # A link may lead anywhere, and a pipe may never end.
+            if entry.is_file(follow_symlinks=False) and not entry.name.startswith(_UNFINISHED):
+                yield rank(entry.name, lambda entry=entry: entry.stat(follow_symlinks=False).st_mtime)  # type: ignore[misc]
+        except FileNotFoundError:
+            # Another consumer has taken it meanwhile.
+            continue

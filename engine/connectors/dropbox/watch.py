@@ -18,6 +18,8 @@ import structlog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.dropbox.folder import Folder
+
 __all__ = ["Inotify", "Sleep", "Watcher", "watcher"]
 
 _CREATE = 0x00000100
@@ -52,7 +54,7 @@ class Sleep:
 class Inotify:
     """Linux's own notice of what happens in folders; other machines' files on shared file systems are not noticed."""
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, folders: Sequence[Folder]) -> None:
         """OSError where the system does not offer it, or not to one more."""
         libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(libc, "inotify_init1"):
@@ -63,7 +65,9 @@ class Inotify:
         self._poll = select.poll()
         self._poll.register(self._handle, select.POLLIN)
         for folder in folders:
-            if libc.inotify_add_watch(self._handle, os.fsencode(folder), _CREATE | _MOVED_TO | _ONLY_FOLDERS) < 0:
+            # By descriptor: the path may lead elsewhere by now.
+            path = f"/proc/self/fd/{folder.handle}".encode()
+            if libc.inotify_add_watch(self._handle, path, _CREATE | _MOVED_TO | _ONLY_FOLDERS) < 0:
                 error = _error()
                 self.close()
                 raise error
@@ -84,7 +88,7 @@ class Inotify:
         os.close(self._handle)
 
 
-def watcher(folders: Sequence[str], *, inotify: bool) -> Watcher:
+def watcher(folders: Sequence[Folder], *, inotify: bool) -> Watcher:
     """What the configuration asks for, or the system has."""
     if inotify:
         try:

@@ -27,7 +27,7 @@ def test_what_it_writes_has_no_fault_and_passes_its_own_tests(tmp_path: Path, mo
 def test_it_makes_the_folder_and_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "etc/bridge/payments.properties"
     assert run("init", str(file)) == 0
-    assert file.exists()
+    assert file.stat().st_mode & 0o777 == 0o600
     assert f"jms-bridge run -c {file}" in capsys.readouterr().err
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from engine.connectors.dropbox import disk
 from engine.connectors.dropbox.disk import Disk
+from engine.connectors.dropbox.folder import Folder
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +38,9 @@ class Syncs:
 
 
 def written(folder: Path, count: int) -> None:
-    with Disk(str(folder)) as own:
+    with Folder.open(str(folder)) as opened, Disk(opened) as own:
         for number in range(count):
-            own.write(str(folder / str(number)), b"x" * number)
+            own.write(str(number), b"x" * number)
         own.sync()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.connectors.dropbox import waiting
+from engine.connectors.dropbox.folder import Folder
 from engine.connectors.dropbox.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def test_a_file_that_a_listing_has_missed_is_not_overtaken_by_a_later_one(
     listed = waiting.ranked
     listings = 0
 
-    def missing(folder: str) -> list[Rank]:
+    def missing(folder: Folder) -> list[Rank]:
         """As readdir(3) may: what comes while the first listing is made is in it or not, and `d` comes after it."""
         nonlocal listings
         listings += 1
@@ -32,10 +33,11 @@ def test_a_file_that_a_listing_has_missed_is_not_overtaken_by_a_later_one(
         return [rank for rank in listed(folder) if listings > 1 or rank.filename != "b"]
 
     monkeypatch.setattr(waiting, "ranked", missing)
-    files = Waiting(str(tmp_path), 0.0, lambda: True)
     taken: list[str] = []
-    while len(taken) < 4 and (name := files.next(taken)):
-        taken.append(name)
-        (tmp_path / name).unlink()
+    with Folder.open(str(tmp_path)) as folder:
+        files = Waiting(folder, 0.0, lambda: True)
+        while len(taken) < 4 and (name := files.next(taken)):
+            taken.append(name)
+            (tmp_path / name).unlink()
 
     assert taken == ["a", "b", "c", "d"]

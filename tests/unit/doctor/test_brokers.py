@@ -111,6 +111,15 @@ def test_a_dropbox_that_is_closed_is_told(tmp_path: Path) -> None:
     assert f"the bridge may not read and write {tmp_path}/orders" in found.found
 
 
+def test_a_dropbox_with_a_link_in_it_is_told(tmp_path: Path) -> None:
+    settings = f"source.d.type=dropbox\nsource.d.destinations=queue:orders\nsource.d.root={tmp_path}\n"
+    (tmp_path / "orders" / "incoming").mkdir(parents=True)
+    assert [each.state for each in look(settings)] == [State.OK]
+    (tmp_path / "orders" / "incoming" / "target").symlink_to(tmp_path)
+    (found,) = look(settings)
+    assert f"a link is not followed, put a folder in its place: {tmp_path}/orders/incoming/target" in found.found
+
+
 def test_topics_that_are_well_are_one_line_and_each_problem_is_one() -> None:
     problem = Problem("prices", "route 'prices'", "does not exist", "create it")
     found = list(told(Survey(("orders",), ("journal", "state"), (problem,))))

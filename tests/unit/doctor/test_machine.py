@@ -7,13 +7,21 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from engine.doctor.clock import is_synchronised
 from engine.doctor.disk import Room, check_disks, judge, room
 from engine.doctor.findings import State, ok
-from engine.doctor.folders import check_file, check_files, check_folder, existing
+from engine.doctor.folders import (
+    check_file,
+    check_files,
+    check_folder,
+    check_hard_links,
+    check_privacy,
+    existing,
+)
 from engine.doctor.ports import check_embedded_ports, check_port, listening
 from engine.doctor.versions import check_jars, check_packages, jars_of
 from engine.embedded.ports import LOOPBACK, free_ports
@@ -101,6 +109,30 @@ def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
     found = check_folder("embedded.data", tmp_path / "var" / "checkpoint")
     assert (found.state, found.found, found.exit_code) == (State.FAILED, f"{tmp_path}/var is no folder", 3)
     assert found.remedy.endswith("or set embedded.data to another folder")
+
+
+def test_a_folder_that_every_user_can_enter_is_told(tmp_path: Path) -> None:
+    with TemporaryDirectory() as open_to_all:
+        folder = Path(open_to_all)
+        folder.chmod(0o755)
+        (inner := folder / "my var").mkdir(mode=0o755)
+        (found,) = check_privacy("embedded.data", inner)
+        assert (found.state, found.remedy) == (State.WARNING, f"chmod go-rwx '{inner}'")
+        inner.chmod(0o750)
+        assert list(check_privacy("embedded.data", inner)) == []
+        inner.chmod(0o755)
+        folder.chmod(0o700)
+        assert list(check_privacy("embedded.data", inner)) == []
+    assert list(check_privacy("embedded.data", tmp_path / "none")) == []
+
+
+def test_hard_links_to_files_of_others_are_told(tmp_path: Path) -> None:
+    switch = tmp_path / "protected_hardlinks"
+    assert check_hard_links(switch).state is State.OK
+    switch.write_text("1\n")
+    assert check_hard_links(switch).state is State.OK
+    switch.write_text("0\n")
+    assert check_hard_links(switch).remedy == "sysctl -w fs.protected_hardlinks=1"
 
 
 @needs_permissions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,13 +81,20 @@ class Page:
             lambda: self.census,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)
-        app = HttpLogin(application(self.board, self.registry, pages=pages(view)), access, frozenset())
+        self.served = application(self.board, self.registry, pages=pages(view))
+        app = HttpLogin(self.served, access, frozenset())
         self.client = TestClient(app, "http://127.0.0.1")
 
     def sample(self) -> None:
         """Some seconds later."""
         self.now += INTERVAL_SECONDS
         self.samples.take()
+
+    def seal(self, path: str, headers: Mapping[str, str] | None = None) -> str:
+        """The signature in the form of a page."""
+        found = re.search(r'name="seal" value="([^"]+)"', self.client.get(path, headers=headers).text)
+        assert found
+        return found[1]
 
     def text(self, path: str) -> str:
         """A page that is there."""

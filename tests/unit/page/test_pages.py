@@ -15,6 +15,7 @@ from engine.telemetry.status import State, Status
 from tests.unit.page.bridge import LOGIN, Page
 
 EVERY = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
+SAME = {"Origin": "http://127.0.0.1"}
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
 
 
@@ -131,7 +132,7 @@ def test_settings_show_what_the_file_sets_and_no_secret(page: Page) -> None:
 
 
 def tried(page: Page, **fields: str) -> tuple[int, str]:
-    answer = page.client.post("/try", data=fields)
+    answer = page.client.post("/try", data={"seal": page.seal("/try"), **fields}, headers=SAME)
     return answer.status_code, re.sub(r"<[^>]+>", "", answer.text)
 
 
@@ -158,12 +159,24 @@ def test_a_message_that_fails_says_why(page: Page) -> None:
         ({"properties": "a=1\nb:integer=2"}, "line 2 of the headers: there is no type &#39;integer&#39;"),
         ({"kind": "nothing"}, "there is no kind of body &#39;nothing&#39;"),
         ({"body": "x" * 1024 * 1024}, "this form holds more than 1024 KiB"),
+        ({"properties": "a=1\n" * 1001}, "these are 1,001 headers; at most 1,000 are taken here"),
     ],
 )
 def test_a_form_that_makes_no_message_is_refused_in_words(page: Page, fields: dict[str, str], told: str) -> None:
     code, text = tried(page, **fields)
     assert code == 400
     assert told in text
+
+
+@pytest.mark.parametrize(
+    ("headers", "seal"),
+    [({}, ""), ({"Origin": "http://evil.example"}, ""), ({"Sec-Fetch-Site": "same-origin"}, "0" * 64)],
+)
+def test_no_other_site_has_a_message_tried(page: Page, headers: dict[str, str], seal: str) -> None:
+    fields = {"seal": seal or page.seal("/try"), "address": "queue:orders", "kind": "text"}
+    answer = page.client.post("/try", data=fields, headers=headers)
+    assert answer.status_code == 403
+    assert "takes it" not in answer.text
 
 
 def test_what_no_form_holds_is_refused(page: Page) -> None:
@@ -177,8 +190,11 @@ def test_nothing_that_was_typed_or_said_is_run(page: Page) -> None:
     page.census = Census("dead", trouble=HOSTILE, latest={"orders": latest})
     page.reload = {"reload": {"success": False, "time": "now", "why": HOSTILE}}
     answers = [page.client.get(path) for path in ("/", "/routes", "/settings")]
-    fields = {"address": HOSTILE, "properties": f"region={HOSTILE}", "body": HOSTILE}
-    answers += [page.client.post("/try", data=fields), page.client.get("/dead-letters", params={"since": HOSTILE})]
+    fields = {"seal": page.seal("/try"), "address": HOSTILE, "properties": f"region={HOSTILE}", "body": HOSTILE}
+    answers += [
+        page.client.post("/try", data=fields, headers=SAME),
+        page.client.get("/dead-letters", params={"since": HOSTILE}),
+    ]
     for answer in answers:
         assert "alert(1)" in answer.text
         assert "<script>alert" not in answer.text
@@ -210,6 +226,7 @@ def test_with_kafka_down_dead_letters_say_so_within_three_seconds(page: Page) ->
         ("since=yesterday", "expected a time"),
         ("where=a+%3D%3D+%26", "where:6: error:"),
         ("until=-1h", "expected a time"),
+        ("where=" + "a" * 4097, "where has 4,097 characters; at most 4,096 are taken here"),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_named(page: Page, query: str, told: str) -> None:
