@@ -7,6 +7,7 @@ connects. Seen on ActiveMQ Artemis 2.40, ActiveMQ Classic 5.18, RabbitMQ 3.10 an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -22,12 +23,17 @@ if TYPE_CHECKING:
 
     from routes.model import BrokerConfig, Config
 
-__all__ = ["ARTEMIS", "Feature", "Product", "asked", "is_topic", "product_of", "refusal", "require"]
+__all__ = ["ARTEMIS", "COMMANDS", "Feature", "Product", "asked", "is_topic", "product_of", "refusal", "require"]
 
 _SHARED = "SHARED-SUBS"
 """Capability of AMQP brokers that follow the JMS mapping, and so know topics (AMQP JMS mapping, 5.1)."""
 _SAYS_TOPIC = "topic://"
 """How an address begins that says by itself that it is a topic."""
+
+
+COMMANDS = re.compile("_{0,2}AMQ_")
+"""How properties begin that tell ActiveMQ Artemis and Classic what to do: management operations, routing, schedules,
+last values, identities. They are not passed on to any JMS broker; sinks set their own."""
 
 
 class Feature(StrEnum):
@@ -48,6 +54,8 @@ class Product:
     """Part of the name that it gives itself, in lower case."""
     lacks: Mapping[System, Mapping[Feature, str]]
     """By protocol: what it does not honour, and what it does instead."""
+    stomp_commands: re.Pattern[str] = re.compile("(?!)")
+    """How properties begin, beside `COMMANDS`, that tell it over STOMP what to do with a message or a queue."""
 
     def lack(self, system: System, feature: Feature) -> str | None:
         """What it does instead of `feature`; None where it honours it."""
@@ -67,6 +75,7 @@ _KNOWN = (
                 Feature.WRITE_TOPIC: "it puts them into a queue of that name",
             }
         },
+        re.compile("(?:transformation|transformation-error|amq-msg-type)$"),
     ),
     Product(
         "RabbitMQ",
@@ -82,6 +91,8 @@ _KNOWN = (
                 Feature.SELECTOR: "it sends every message, also those that the selector leaves out",
             },
         },
+        # How the queue is to be made, who else gets the message, and what is compared with the login.
+        re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
     ),
     Product(
         "Qpid Broker-J",

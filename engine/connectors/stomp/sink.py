@@ -91,7 +91,7 @@ class StompSink:
         frames = []
         for each in messages:
             try:
-                frame = to_frame(each, artemis=self._session.artemis)
+                frame = to_frame(each, self._session.product)
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:
