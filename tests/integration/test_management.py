@@ -41,7 +41,7 @@ class Client:
         self._port = int(bridge.settings["embedded.stomp.port"])
 
     def send(self, queue: str, body: str, **headers: str) -> None:
-        connection = stomp.Connection12([("127.0.0.1", self._port)])
+        connection = stomp.Connection12([("127.0.0.1", self._port)], auto_content_length=False)
         connection.connect(wait=True)
         connection.send(queue, body, headers={"destination-type": "ANYCAST", **headers})
         connection.disconnect(receipt="done")
@@ -56,7 +56,7 @@ class Client:
                 found.append(frame)
                 come.set()
 
-        connection = stomp.Connection12([("127.0.0.1", self._port)])
+        connection = stomp.Connection12([("127.0.0.1", self._port)], auto_content_length=False)
         connection.set_listener("", Listener())
         connection.connect(wait=True)
         connection.subscribe(queue, "1", headers={"subscription-type": "ANYCAST"})
@@ -69,7 +69,7 @@ def test_nobody_destroys_a_queue_through_the_bridge(tmp_path: Path) -> None:
     bridge = Bridge(configuration(tmp_path, MORE))
     try:
         bridge.start()
-        bridge.wait_ready()
+        bridge.wait_ready(300)
         client = Client(bridge)
 
         client.send("control", "kept?")

@@ -10,6 +10,7 @@ from routes.config import loads
 from routes.errors import ConfigurationError
 from routes.targets import ADDRESSES, System, may_be_sent_to
 
+MANAGEMENT, ADVISORY = "activemq.management", "ActiveMQ.Advisory.Connection"
 INTERNAL = {
     System.STOMP: [
         "queue/activemq.management",
@@ -17,15 +18,15 @@ INTERNAL = {
         "/topic/activemq.management.mirror",
         "topic/activemq.notifications",
         "queue/jms.queue.activemq.management",
-        "queue/anycast://activemq.management",
+        f"queue/anycast://{MANAGEMENT}",
         "queue//queue/activemq.management",
-        "queue/orders,queue://activemq.management",
+        f"queue/orders,queue://{MANAGEMENT}",
         "queue/orders, activemq.management",
         "queue/$sys.mqtt.sessions",
         "queue/$.artemis.internal.router",
         "queue/$management",
         "topic/ActiveMQ.Advisory.Connection",
-        "queue/a,topic://ActiveMQ.Advisory.Connection",
+        f"queue/a,topic://{ADVISORY}",
         "queue/amq.rabbitmq.reply-to",
         "queue//exchange/amq.topic/prices",
     ],
