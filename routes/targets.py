@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDRESSES",
     "JMS",
+    "KAFKAS_OWN",
     "KAFKA_TOPIC",
     "NETWORKED",
     "REPLY_SINK",
@@ -118,6 +119,8 @@ KAFKA_TOPIC = "kafka.topic"
 _PLAIN = {ADDRESS: ADDRESS, KAFKA_TOPIC: "topic"}
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """What Kafka takes for a topic's name, `.` and `..` excepted."""
+KAFKAS_OWN = "__"
+"""How topics of Kafka itself begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from routes.model import WireFormat
 from routes.targets import (
     ADDRESSES,
     JMS,
+    KAFKAS_OWN,
     TOPIC,
     System,
     audit_topic,
@@ -173,7 +174,10 @@ def targets(settings: Settings) -> None:
         if target is None:
             continue
         if target.scheme == KAFKA:
-            if target.address.references and not TOPIC.fullmatch(_sample(target)):
+            if str(target.address).startswith(KAFKAS_OWN):
+                message = f"'{target.address}' is a topic of Kafka itself"
+                settings.fault("routes.NAME.out.topic", route, message, "name another topic")
+            elif target.address.references and not TOPIC.fullmatch(_sample(target)):
                 message, hint = (
                     f"'{target.address}' is no Kafka topic",
                     "letters, digits, '.', '_' and '-' beside headers",

@@ -85,3 +85,10 @@ def test_a_configured_one_is_a_fault(key: str, system: str, address: str) -> Non
     with pytest.raises(ConfigurationError) as raised:
         loads(f"bridge.id=b\nroutes.a.in.include=TRUE\nsink.s.type={system}\n{key}{address}{more}\n")
     assert f"'{address}' is an address that servers of type {system} use themselves" in str(raised.value)
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__${msg.header.x}"])
+def test_a_topic_of_kafka_itself_is_a_fault(topic: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        loads(f"bridge.id=b\nroutes.a.in.include=TRUE\nroutes.a.out.topic={topic}\n")
+    assert f"'{topic}' is a topic of Kafka itself" in str(raised.value)
