@@ -63,6 +63,7 @@ class Product:
 
 
 ARTEMIS = Product("ActiveMQ Artemis", "artemis", {})
+"""The broker that the bridge is made for: its own spelling of destinations, and ids by which it drops repetitions."""
 _NOT_KNOWN = "the bridge does not know this broker, and nothing in its answer tells"
 _KNOWN = (
     ARTEMIS,
@@ -101,7 +102,7 @@ _KNOWN = (
     ),
     Product("JMS bridge", "jms-bridge", {}),
 )
-"""The first whose mark is in a broker's name is it."""
+"""In the order in which their marks are looked for in a broker's name."""
 _TOPICS_UNKNOWN = {Feature.READ_TOPIC: _NOT_KNOWN, Feature.WRITE_TOPIC: _NOT_KNOWN}
 _REMEDIES = {
     Feature.READ_TOPIC: "Read a queue that the broker fills from the topic, or use type=stomp where it has STOMP",
@@ -139,11 +140,10 @@ def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]
             if route.target.sink == broker.name and is_topic(address := str(route.target.address)):
                 yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
         return
-    topics = [destination for destination in broker.destinations if is_topic(destination)]
-    if topics:
+    if topics := [destination for destination in broker.destinations if is_topic(destination)]:
         yield Feature.READ_TOPIC, ", ".join(topics)
-        if broker.subscription is not None:
-            yield Feature.SUBSCRIPTION, broker.subscription
+    if broker.subscription is not None:
+        yield Feature.SUBSCRIPTION, broker.subscription
     if broker.selector is not None:
         yield Feature.SELECTOR, broker.selector
 
