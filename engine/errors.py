@@ -5,7 +5,7 @@ BridgeError (routes.errors)     1  anything unforeseen that is still told in one
 ├── SetupError                  3  this machine cannot run it: Java, Maven, a port in use, a missing file
 ├── HardFailureError            4  Kafka refuses: topic missing or invalid, not authorised
 ├── SoftFailureError            5  a message failed and the policy of its route is `stop`
-├── UnreachableError            6  a broker is gone for longer than its timeout
+├── UnreachableError            6  Kafka is gone for longer than its timeout, or what a command asks does not answer
 └── UsageError                  64 a command was called with arguments that make no sense together
 """
 
@@ -43,7 +43,7 @@ class SoftFailureError(BridgeError):
 
 
 class UnreachableError(BridgeError):
-    """A broker has been unreachable for longer than its timeout."""
+    """Kafka, or what a command asks, has been unreachable for longer than its timeout."""
 
     exit_code = 6
 

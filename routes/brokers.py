@@ -84,6 +84,8 @@ class BrokerConfig:
     credentials: Path | None = None
     """NATS: a file with a signed login (JWT and seed)."""
     client_id: str | None = None
+    virtual_host: str | None = None
+    """STOMP, AMQP: which of the broker's virtual hosts to use; None: the one named like the host of the URL."""
     heartbeat_seconds: float = 10.0
     tls_ca: Path | None = None
     tls_certificate: Path | None = None

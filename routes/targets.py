@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDRESSES",
     "JMS",
+    "KAFKAS_OWN",
     "KAFKA_TOPIC",
     "NETWORKED",
     "REPLY_SINK",
@@ -29,6 +30,7 @@ __all__ = [
     "System",
     "Template",
     "audit_topic",
+    "may_be_sent_to",
     "quarantine_topic",
     "reply_route",
     "sink_topic",
@@ -67,15 +69,39 @@ class Addresses:
     """Regular expression that a whole address has to match; Java and Python read it alike."""
     expected: str
     """For people."""
+    internal: str = "(?!)"
+    """Regular expression of how addresses begin that its servers use themselves, such as to be managed."""
+
+    @property
+    def allowed(self) -> str:
+        """Regular expression of whole addresses that a message, or its sender, may choose; read alike as well."""
+        return f"(?!{self.internal})(?:{self.pattern})"
+
+
+def may_be_sent_to(system: System, address: str) -> bool:
+    """Whether an address is one of that system, and none by which its servers are managed."""
+    return re.fullmatch(ADDRESSES[system].allowed, address) is not None
 
 
 _JMS_PATTERN = r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}"
+_JMS_INTERNAL = (
+    # A name may have another one behind a comma (lists of ActiveMQ Classic), a colon or a slash (prefixes of kinds).
+    r"/?(?:queue|topic)[/:](?:.*[,/: ])?(?:jms\.(?:queue|topic)\.)?"
+    # Artemis, with `$sys.` and `$.artemis.internal`; `$management` of AMQP brokers; ActiveMQ Classic; RabbitMQ.
+    r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|amq\.)"
+)
+# Not the buckets of values and objects: those belong to applications.
+_NATS_INTERNAL = r"(?:(?:queue|topic)[/:])?\$(?!(?:KV|O)\.)"
 
 ADDRESSES: Mapping[System, Addresses] = {
-    **{each: Addresses(_JMS_PATTERN, f"queue/NAME or topic/NAME, as in {each}:queue/orders") for each in JMS},
+    **{
+        each: Addresses(_JMS_PATTERN, f"queue/NAME or topic/NAME, as in {each}:queue/orders", _JMS_INTERNAL)
+        for each in JMS
+    },
     System.NATS: Addresses(
         r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
         "a subject without wildcards, as in nats:orders.eu",
+        _NATS_INTERNAL,
     ),
     System.DROPBOX: Addresses(
         r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq|global-read-lock)$)"
@@ -93,6 +119,8 @@ KAFKA_TOPIC = "kafka.topic"
 _PLAIN = {ADDRESS: ADDRESS, KAFKA_TOPIC: "topic"}
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """What Kafka takes for a topic's name, `.` and `..` excepted."""
+KAFKAS_OWN = "__"
+"""How topics of Kafka itself begin."""
 
 
 @dataclass(frozen=True, slots=True)

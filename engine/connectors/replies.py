@@ -21,7 +21,7 @@ import structlog
 
 from routes.model import BrokerConfig, SourceConfig
 from routes.properties import JmsType, Property
-from routes.targets import REPLY_SINK, REPLY_TO, System
+from routes.targets import REPLY_SINK, REPLY_TO, System, may_be_sent_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +88,8 @@ class Requests:
         self._lock = Lock()
         self._open: OrderedDict[str, int] = OrderedDict()
         self._warned: set[str] = set()
+        self._warned_of: set[str] = set()
+        """Sources from which a reply address came that no reply may go to."""
 
     def outgoing(self, message: Message) -> tuple[Message, str | None]:
         """The message as it goes out, and where its reply is to be sent; None if it is no request."""
@@ -95,6 +97,8 @@ class Requests:
         if not asked_from:
             return message, None
         beside = self._config.sink_beside(message.source)
+        if not may_be_sent_to(self._sink.type if beside is None else beside.type, asked_from):
+            return self._without_reply(message, asked_from), None
         if beside is not None and self._same_broker(beside):
             return message, asked_from
         if beside is None or self.reply_to is None:
@@ -134,6 +138,21 @@ class Requests:
 
     def _same_broker(self, other: SinkConfig) -> bool:
         return other.type is self._sink.type and self._config.url(other) == self._config.url(self._sink)
+
+    def leads_back(self, to: ReturnAddress) -> bool:
+        """Whether a reply may go there: a client that answers can make up a token with an address of its own choice."""
+        types = {sink.name: sink.type for sink in self._config.sinks}
+        return to.sink not in types or may_be_sent_to(types[to.sink], to.address)
+
+    def _without_reply(self, message: Message, asked_from: str) -> Message:
+        """The message as one that is no request, since a reply there would manage a server."""
+        if message.source not in self._warned_of:
+            self._warned_of.add(message.source)
+            _log.warning(
+                "a reply address is left out: no reply may go there", source=message.source, address=asked_from[:200]
+            )
+        headers = {name: text for name, text in message.headers.items() if name != "JMSReplyTo"}
+        return replace(message, headers=headers)
 
     def _unanswerable(self, source: str, asked_from: str) -> str | None:
         """Within one kind of system the address goes on as it is: a broker beside may know it.
@@ -180,7 +199,7 @@ class ReplySource:
             return None
         token = self._token(delivery.message)
         found = ReturnAddress.decode(token)
-        if found is None or token is None:
+        if found is None or token is None or not self._requests.leads_back(found):
             return delivery
         self._requests.answered(token)
         return replace(delivery, message=self._returned(delivery.message, found))

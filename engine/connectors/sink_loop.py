@@ -143,7 +143,6 @@ class SinkLoop:
                 except _RebalancedError:
                     _log.info("connects anew, since partitions go to another reader", where=self._sink.address)
                 except NotConnectedError as error:
-                    self._back_off.check(self._sink.address, error, self._config.router.outage_timeout_seconds)
                     self._wait(error, stop, listener)
         finally:
             self._egress.close()

@@ -119,7 +119,6 @@ class SourceLoop:
                     # Its clients may be what has failed.
                     self._close_bookmarks()
                 where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
-                self._back_off.check(where, error, self._config.router.outage_timeout_seconds)
                 wait = self._back_off.next(getattr(error, "back_off_seconds", None))
                 self._status.state(State.DEGRADED, f"{where}: {error}")
                 _log.warning("will try again", where=where, why=str(error), seconds=round(wait, 1))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.products import require
 from routes.model import SourceConfig
 from routes.targets import System
 
@@ -36,6 +37,7 @@ def _stomp(config: Config, broker: BrokerConfig, client_id: str) -> str:
     session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, 0)
     try:
         session.open()
+        require(config, broker, session.product, session.server)
         return f"{session.endpoint} takes the login"
     finally:
         session.close()
@@ -47,6 +49,7 @@ def _amqp(config: Config, broker: BrokerConfig, client_id: str) -> str:
     session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
     try:
         session.open()
+        require(config, broker, session.product, session.server)
         return f"{session.endpoint} takes the login"
     finally:
         session.close()

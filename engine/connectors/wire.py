@@ -23,10 +23,16 @@ from engine.connectors.tls import why
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Endpoint", "Pulse", "Wire", "greeting"]
+__all__ = ["Endpoint", "Pulse", "Wire", "greeting", "one_line"]
 
 _CHUNK_BYTES = 256 * 1024
+_LINE_CHARACTERS = 500
 _SEND_SECONDS = 10.0
+
+
+def one_line(text: str) -> str:
+    """The words of a peer as people may be shown them: one line, printable, of at most 500 characters."""
+    return " ".join("".join([char if char.isprintable() else " " for char in text]).split())[:_LINE_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True)

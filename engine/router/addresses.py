@@ -51,7 +51,7 @@ def is_unresolved(row: Row, config: Config) -> Column:
         if route.target.sink is None:
             valid = filled.isin(*route.target.topics)
         else:
-            valid = filled.rlike(f"\\A(?:{ADDRESSES[types[route.target.sink]].pattern})\\z")
+            valid = filled.rlike(f"\\A(?:{ADDRESSES[types[route.target.sink]].allowed})\\z")
         unresolved = F.when(row.branch(ROUTES) == index, ~F.coalesce(valid, F.lit(False))).otherwise(unresolved)
     return unresolved
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.topics.cluster import Cluster
+from routes.targets import KAFKAS_OWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,7 +29,11 @@ def resolved(config: Config, timeout_seconds: float = 30.0) -> Config:
     if all(route.target.topic for route in config.routes):
         return config
     own = config.own_topics
-    there = {topic for topic in Cluster(config, timeout_seconds).names() if topic not in own and topic[:2] != "__"}
+    there = {
+        topic
+        for topic in Cluster(config, timeout_seconds).names()
+        if topic not in own and not topic.startswith(KAFKAS_OWN)
+    }
     return replace(config, routes=tuple(_resolved(route, there) for route in config.routes))
 
 

@@ -33,6 +33,8 @@ __all__ = [
 KAFKA = "kafka"
 """The scheme of destinations that is left out most of the time."""
 
+_PORTS = {"stomp": 61613, "stomp+ssl": 61612, "amqp": 5672, "amqps": 5671, "nats": 4222, "tls": 4222}
+"""By scheme: where brokers listen unless they are told otherwise."""
 _KIND = re.compile("(?:queue|topic):")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
@@ -47,7 +49,7 @@ class Destination:
 
 
 def url(*schemes: str) -> Kind:
-    """The address of a broker: scheme, host and port, nothing else."""
+    """The address of a broker: scheme, host and port, nothing else. A port that is left out is that of the scheme."""
     listed = one_of([f"{scheme}://host:port" for scheme in schemes])
 
     def parse(text: str) -> str:
@@ -64,6 +66,8 @@ def url(*schemes: str) -> Kind:
         if rest.rstrip("/") != rest.split("/")[0] or "?" in rest or "#" in rest:
             raise BadValueError(f"'{text}' has more than a host and a port", f"expected {listed}", offset)
         host_port = rest.rstrip("/")
+        if host_port and ":" not in host_port.rpartition("]")[2]:
+            host_port += f":{_PORTS[scheme]}"
         _split_host_port(host_port, offset)
         return f"{scheme}://{host_port}"
 

@@ -13,7 +13,18 @@ from routes.config.listener_checks import ANY, listeners
 from routes.config.selectors import doubtful_selectors
 from routes.config.values import one_of
 from routes.model import WireFormat
-from routes.targets import ADDRESSES, JMS, TOPIC, System, audit_topic, quarantine_topic, sink_topic, state_topic
+from routes.targets import (
+    ADDRESSES,
+    JMS,
+    KAFKAS_OWN,
+    TOPIC,
+    System,
+    audit_topic,
+    may_be_sent_to,
+    quarantine_topic,
+    sink_topic,
+    state_topic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,6 +162,8 @@ def sinks(settings: Settings) -> None:
             hint = "as in bridge.replies" if system is System.NATS else "as in queue:bridge.replies"
             message = f"'{reply_to}' is no place for replies, {ADDRESSES[system].expected.partition(',')[0]}"
             settings.fault("sink.NAME.reply-to", name, message, hint)
+        elif system is not None and reply_to is not None and not may_be_sent_to(system, reply_to):
+            settings.fault("sink.NAME.reply-to", name, *_internal(reply_to, system))
 
 
 def targets(settings: Settings) -> None:
@@ -161,7 +174,10 @@ def targets(settings: Settings) -> None:
         if target is None:
             continue
         if target.scheme == KAFKA:
-            if target.address.references and not TOPIC.fullmatch(_sample(target)):
+            if str(target.address).startswith(KAFKAS_OWN):
+                message = f"'{target.address}' is a topic of Kafka itself"
+                settings.fault("routes.NAME.out.topic", route, message, "name another topic")
+            elif target.address.references and not TOPIC.fullmatch(_sample(target)):
                 message, hint = (
                     f"'{target.address}' is no Kafka topic",
                     "letters, digits, '.', '_' and '-' beside headers",
@@ -171,11 +187,18 @@ def targets(settings: Settings) -> None:
         found = [target.scheme] if target.scheme in types else [n for n, t in types.items() if t == target.scheme]
         if len(found) != 1:
             message, hint = _which_sink(target, found, types)
-        elif (system := types[found[0]]) is None or re.fullmatch(ADDRESSES[system].pattern, _sample(target)):
+        elif (system := types[found[0]]) is None or may_be_sent_to(system, _sample(target)):
             continue
+        elif re.fullmatch(ADDRESSES[system].pattern, _sample(target)):
+            message, hint = _internal(str(target.address), system)
         else:
             message, hint = f"'{target.address}' is no destination of type {system}", ADDRESSES[system].expected
         settings.fault("routes.NAME.out.topic", route, message, hint)
+
+
+def _internal(address: str, system: System) -> tuple[str, str]:
+    """The fault of an address by which servers are managed, and what to do."""
+    return f"'{address}' is an address that servers of type {system} use themselves", "name one of your applications"
 
 
 def _which_sink(target: Destination, found: list[str], types: dict[str, System | None]) -> tuple[str, str]:

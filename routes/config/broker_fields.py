@@ -65,6 +65,15 @@ def _broker(section: str) -> tuple[Field, ...]:
             systems=(*NETWORKED, System.DROPBOX),
         ),
         Field(
+            f"{name}.virtual-host",
+            TEXT,
+            "The virtual host of the broker. STOMP: the header `host` of CONNECT; AMQP: `hostname` of open. RabbitMQ "
+            "wants `/` over STOMP and `vhost:/` over AMQP.",
+            default_note="the host of `url`",
+            example="/",
+            systems=JMS,
+        ),
+        Field(
             f"{name}.heartbeat",
             duration("100ms", "10m"),
             "How often both sides show that they are alive.",

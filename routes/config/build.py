@@ -226,6 +226,7 @@ def _broker(settings: Settings, section: str, name: str) -> dict[str, Any]:
         "token": get("token"),
         "credentials": file("credentials"),
         "client_id": get("client-id"),
+        "virtual_host": get("virtual-host"),
         "heartbeat_seconds": get("heartbeat"),
         "tls_ca": file("tls.ca"),
         "tls_certificate": file("tls.certificate"),

@@ -261,7 +261,8 @@ FIELDS = Table(
         Field(
             "router.outage-timeout",
             duration("1s", "7d"),
-            "How long a broker may be gone before the bridge stops.",
+            "How long Kafka may be gone before the bridge stops. An outage of any other system stops only its own "
+            "source or sink, which tries again until it is back.",
             default="5m",
         ),
         Field(

@@ -20,6 +20,7 @@ _WITHOUT = {
     "url": ("it either connects to a broker or listens", "keep one of the two"),
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
+    "virtual-host": ("it is no client of a broker", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
 }
 """What a listener cannot have, why, and what to do."""

@@ -215,6 +215,28 @@ def test_a_kafka_that_does_not_come_ends_the_bridge_with_its_own_exit_code(tmp_p
     assert len(err.splitlines()) == 1
 
 
+def test_a_broker_that_stays_away_stops_nothing_but_its_own_source(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    more = (
+        "router.outage-timeout=10s\nsource.away.type=stomp\n"
+        f"source.away.url=stomp://127.0.0.1:{port}\nsource.away.destinations=queue:other\n"
+    )
+    bridge = Bridge(configuration(tmp_path, more))
+    try:
+        bridge.start()
+        wait(lambda: bridge.get("/ready")[0] == 503, lambda: bridge.output)
+        wait(lambda: bridge.ready()["components"]["source:jms"]["state"] == "ready", lambda: bridge.output)
+        wait(lambda: bridge.ready()["components"]["source:away"]["state"] == "degraded", lambda: bridge.output)
+        time.sleep(11)
+        bridge.send([1])
+        wait_arrived(bridge, 1)
+        assert bridge.ready()["components"]["source:away"]["state"] == "degraded"
+        assert bridge.metric("jmsbridge_connection_up", component="source:away") == 0
+        assert bridge.interrupt() == 0
+    finally:
+        bridge.end()
+
+
 def test_parts_of_one_bridge_can_run_apart(tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> None:
     name = tmp_path.name.replace("_", "-")
     more = (

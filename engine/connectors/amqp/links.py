@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.codecs.amqp.values import Described
 from engine.connectors.amqp import performatives
+from engine.connectors.amqp.answers import names
 from engine.connectors.amqp.frames import frame
 from engine.connectors.amqp.performatives import Condition, Role, Terminus, Transfer, field, number
 from engine.connectors.amqp.session import serial
@@ -23,6 +24,8 @@ __all__ = ["Incoming", "Link", "LinkSession", "Receiver", "Sender"]
 
 _HEAD_BYTES = 100
 """Of a transfer's frame at most, apart from its part of the message."""
+_DURABILITY, _FILTER, _CAPABILITIES = 1, 7, 10
+"""Fields of a source (AMQP 1.0, 3.5.3)."""
 _GONE = Condition("amqp:link:detach-forced", "the broker has ended the link")
 
 
@@ -121,7 +124,11 @@ class Receiver(Link):
         super().__init__(session, name, terminus)
         self.ends = not terminus.durable
         self.filtered = terminus.selector is None
-        """Whether the broker applies the selector that was asked for."""
+        """Whether the broker says that it applies the selector that was asked for."""
+        self.is_topic = False
+        """Whether the broker calls its end a topic."""
+        self.is_durable = False
+        """Whether the broker says that its end outlives the link."""
         self._take = take
         self._window = window
         self._max = max_bytes
@@ -141,7 +148,9 @@ class Receiver(Link):
         if not self.attached:
             return
         source = field(fields, 5)
-        self.filtered = self.filtered or bool(field(source.value, 7))
+        self.filtered = self.filtered or bool(field(source.value, _FILTER))
+        self.is_topic = "topic" in names(field(source.value, _CAPABILITIES))
+        self.is_durable = number(source.value, _DURABILITY) > 0
         self.begin(number(fields, 9))
 
     def begin(self, delivery_count: int) -> None:

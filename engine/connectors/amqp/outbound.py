@@ -29,6 +29,7 @@ from engine.connectors.amqp.bodies import is_serialized, write_body
 from engine.connectors.amqp.conversion import property_of
 from engine.connectors.amqp.names import translator
 from engine.connectors.base import RefusedError
+from engine.connectors.products import COMMANDS
 from engine.message import ORIGIN
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _KINDS = {"queue": Byte(0), "topic": Byte(1)}
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 """Annotations that are made anew, with the underscores that a translator may have put into their names."""
+_LEFT_OUT = _OWN | {"x_opt_routing_type", "x_opt_delivery_delay"}
+"""And those that tell a broker what to do with the message."""
 _ELSEWHERE = (
     *("FirstAcquirer", "Subject", "ContentType", "ContentEncoding", "ReplyToGroupID"),
     *("MESSAGE_FORMAT", "NATIVE"),
@@ -193,10 +196,10 @@ class _Places(dict[str, tuple[int, str] | None]):
         for prefix, section in self._prefixes:
             if name.startswith(prefix):
                 translated = self._translate(name[len(prefix) :])
-                own = section == _MESSAGE and translated.replace("-", "_") in _OWN
+                own = section == _MESSAGE and translated.replace("-", "_") in _LEFT_OUT
                 return None if own else (section, Symbol(translated))
         translated = self._translate(name)
-        return None if translated == self._type_property else (_APPLICATION, translated)
+        return None if translated == self._type_property or COMMANDS.match(translated) else (_APPLICATION, translated)
 
 
 def _number(fields: Mapping[str, str], name: str, numbers: range) -> int | None:

@@ -13,6 +13,7 @@ from engine.codecs.amqp.decoding import decode_at
 from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.values import AmqpError, Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import MAX_FRAME_BYTES
+from engine.connectors.wire import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +117,7 @@ class Condition(NamedTuple):
     description: str
 
     def __str__(self) -> str:
-        text = " ".join(self.description.split())[:500]
+        text = one_line(self.description)
         return f"{text} ({self.name})" if text else self.name
 
 

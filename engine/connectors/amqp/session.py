@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from engine.codecs.amqp.values import AmqpError, Array, Map
+from engine.codecs.amqp.values import AmqpError, Map
 from engine.connectors.amqp import performatives
+from engine.connectors.amqp.answers import names
 from engine.connectors.amqp.frames import (
     AMQP,
     EMPTY,
@@ -27,8 +28,10 @@ from engine.connectors.amqp.frames import (
 )
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, number
 from engine.connectors.base import NotConnectedError
+from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.tls import tls_context
-from engine.connectors.wire import Endpoint, Pulse, Wire, greeting
+from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,8 +71,10 @@ class AmqpSession:
         tls = parts.scheme == "amqps"
         self.endpoint = Endpoint(parts.scheme, parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme], tls)
         self.channel = 0
-        self.artemis = False
-        """Whether the broker is ActiveMQ Artemis, as far as it told when it was connected to last."""
+        self.product = product_of(System.AMQP, "")
+        """The broker, as far as it told when it was connected to last."""
+        self.server = ""
+        """Its name and version in its own words."""
         self.capabilities: frozenset[str] = frozenset()
         """What it offers beyond the specification."""
         self.max_frame_bytes = _LEAST_FRAME_BYTES
@@ -81,6 +86,7 @@ class AmqpSession:
         self._broker = broker
         self._who = who
         self._container = container
+        self._host = self.endpoint.host if broker.virtual_host is None else broker.virtual_host
         self._tls = tls_context(broker) if tls else None
         self._wire: Wire | None = None
         self._pulse: Pulse | None = None
@@ -113,7 +119,7 @@ class AmqpSession:
         self._greet(PROTOCOL_HEADER, deadline)
         beat = self._broker.heartbeat_seconds
         # The broker shows itself in half of the time that we tell it.
-        opened = performatives.open_(self._container, self.endpoint.host, int(beat * 2000), _PRODUCT)
+        opened = performatives.open_(self._container, self._host, int(beat * 2000), _PRODUCT)
         self.send(opened, performatives.begin())
         try:
             self._opened(self._expect(Code.OPEN, deadline), beat)
@@ -178,6 +184,11 @@ class AmqpSession:
         return True
 
     @property
+    def artemis(self) -> bool:
+        """Whether the broker is ActiveMQ Artemis."""
+        return self.product is ARTEMIS
+
+    @property
     def unnoticed_seconds(self) -> float:
         """For how long a dead connection may go unnoticed."""
         return self._broker.heartbeat_seconds * _SILENT_BEATS
@@ -222,19 +233,19 @@ class AmqpSession:
     def _login(self, deadline: float) -> None:
         self._greet(SASL_HEADER, deadline)
         offered = field(self._expect(Code.SASL_MECHANISMS, deadline, SASL), 0)
-        names = _names(offered)
+        mechanisms = names(offered)
         user, password = self._broker.username, self._broker.password or ""
         if user is not None:
             wanted, response = "PLAIN", f"\0{user}\0{password}".encode()
-        elif self._broker.tls_certificate and "EXTERNAL" in names:
+        elif self._broker.tls_certificate and "EXTERNAL" in mechanisms:
             wanted, response = "EXTERNAL", b""
         else:
             wanted, response = "ANONYMOUS", _PRODUCT.encode()
-        if wanted not in names:
+        if wanted not in mechanisms:
             way = "a user name and a password" if user is not None else "no login without a user name"
             takes = f"it takes no {way}" if user is not None else f"it offers {way}"
-            raise self.fail(f"the broker says: {takes}, only {', '.join(names)}", _REFUSED_SECONDS)
-        self.write(frame(0, performatives.sasl_init(wanted, response, self.endpoint.host), SASL))
+            raise self.fail(f"the broker says: {takes}, only {', '.join(mechanisms)}", _REFUSED_SECONDS)
+        self.write(frame(0, performatives.sasl_init(wanted, response, self._host), SASL))
         code = field(self._expect(Code.SASL_OUTCOME, deadline, SASL), 0)
         if code != 0:
             who = f"the login of user '{user}'" if user is not None else "a login without a user name"
@@ -280,10 +291,11 @@ class AmqpSession:
 
     def _opened(self, fields: list[Any], beat: float) -> None:
         properties = field(fields, 9)
-        product = dict(properties).get("product", "") if isinstance(properties, Map) else ""
-        self.artemis = "artemis" in str(product).lower()
-        offered = field(fields, 7)
-        self.capabilities = frozenset(_names(offered))
+        told = dict(properties) if isinstance(properties, Map) else {}
+        name = " ".join(str(told.get(each, "")) for each in ("product", "version"))
+        self.server = one_line(name)
+        self.capabilities = frozenset(names(field(fields, 7)))
+        self.product = product_of(System.AMQP, self.server, self.capabilities)
         self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)
@@ -381,10 +393,3 @@ class AmqpSession:
             if left <= 0:
                 raise self.fail(f"the broker has not answered for {_GOOD_BYE_SECONDS:.0f} s")
             data = self._opened_wire.read(left)
-
-
-def _names(value: Any) -> list[str]:
-    """Symbols, one or several."""
-    if isinstance(value, str):
-        return [value]
-    return [str(each) for each in value.values] if isinstance(value, Array) else []

@@ -31,6 +31,8 @@ from engine.connectors.amqp.session import AmqpSession, serial
 from engine.connectors.amqp.splicing import with_duplicate_id
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.products import Feature, is_topic, require
+from routes.targets import System
 from routes.transformers import Transformer
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ class AmqpSink:
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
+        self._config = config
+        self._sink = sink
         container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
         self._session = AmqpSession(sink, f"sink '{sink.name}'", config.url(sink), f"{container}.{worker}")
         self._session.on_disposition = self._settled
@@ -95,13 +99,17 @@ class AmqpSink:
         return str(self._session.endpoint)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while."""
+        """Also logs in; a refused login is asked for again only after a while.
+
+        HardFailureError where a route sends to a topic and the broker would put that into a queue.
+        """
         self._links.clear()
         self._open.clear()
         self._deliveries.clear()
         self._known.clear()
         self._failure = None
         self._session.open()
+        require(self._config, self._sink, self._session.product, self._session.server)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """What there is credit for goes out in one write, the rest when the broker gives some."""
@@ -149,6 +157,8 @@ class AmqpSink:
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
     def _link(self, address: str) -> Sender:
+        if is_topic(address) and (instead := self._session.product.lack(System.AMQP, Feature.WRITE_TOPIC)):
+            raise RefusedError(f"{self._session.server} does not honour {Feature.WRITE_TOPIC} over AMQP: {instead}")
         kind, name = kind_and_name(address)
         terminus = Terminus(name, kind)
         link = self._links.get(terminus.destination)

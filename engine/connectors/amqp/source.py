@@ -17,7 +17,7 @@ from engine.connectors.amqp.session import AmqpSession, serial
 from engine.connectors.amqp.splicing import shortened
 from engine.connectors.amqp.transformers import TransformError, inbound_of
 from engine.connectors.base import Delivery, Redelivery
-from engine.errors import HardFailureError
+from engine.connectors.products import Feature, is_topic, refusal, require
 from engine.message import BodyType, Message
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class AmqpSource:
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
+        self._config = config
         self._source = source
         self._worker = worker
         container = source.client_id or f"{config.bridge_id}.{source.name}"
@@ -62,18 +63,20 @@ class AmqpSource:
         return Redelivery(_RETURNS_SECONDS, self._session.unnoticed_seconds, is_marked=False)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while."""
+        """Also logs in; a refused login is asked for again only after a while.
+
+        HardFailureError where the broker does not honour a topic, a subscription or a selector.
+        """
         self.close()
         self._session.open()
+        require(self._config, self._source, self._session.product, self._session.server)
         shared = self._source.subscription is not None and _SHARED in self._session.capabilities
         self._links = [self._receiver(name, shared=shared) for name in self._destinations(shared=shared)]
         for link in self._links:
             self._session.attach(link)
         for link in self._links:
             self._session.await_attached(link)
-            if not link.filtered:
-                msg = f"{self._session.endpoint} knows no message selectors: remove source.{self._source.name}.selector"
-                raise HardFailureError(msg)
+            self._check_granted(link)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """A message, with what was left of it if it was too large to keep; one that cannot be read has a `fault`."""
@@ -128,6 +131,18 @@ class AmqpSource:
             max_bytes=self._max_bytes,
             kept_bytes=_HEAD_BYTES + _KEPT_BYTES,
         )
+
+    def _check_granted(self, link: Receiver) -> None:
+        """HardFailureError where the broker's attach says that it does not do what was asked for."""
+        destination, server = link.terminus.destination, self._session.server or str(self._session.endpoint)
+        if not link.filtered:
+            selector, instead = self._source.selector or "", "its attach has no filter"
+            raise refusal(self._source, Feature.SELECTOR, selector, server, instead)
+        if is_topic(destination) and not link.is_topic:
+            raise refusal(self._source, Feature.READ_TOPIC, destination, server, "its attach does not call it a topic")
+        if link.terminus.durable and not link.is_durable:
+            subscription, instead = self._source.subscription or "", "its attach says that the source is not durable"
+            raise refusal(self._source, Feature.SUBSCRIPTION, subscription, server, instead)
 
     def _delivery(self, incoming: Incoming) -> Delivery:
         destination = incoming.receiver.terminus.destination

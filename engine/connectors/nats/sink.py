@@ -19,7 +19,7 @@ from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.headers import status
 from engine.connectors.nats.jetstream import API, ApiError
 from engine.connectors.nats.message import to_wire
-from routes.targets import ADDRESSES, System
+from routes.targets import ADDRESSES, System, may_be_sent_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NatsSink"]
 
-_SERVERS_OWN = ("$JS.", "$SYS.")
-"""How subjects begin that a NATS server listens to itself: what they say may come from a message."""
 _ADDRESS = re.compile(ADDRESSES[System.NATS].pattern)
 _PREFIX = re.compile("(?:queue|topic)[/:]")
 _CHUNK_BYTES = 256 * 1024
@@ -259,7 +257,7 @@ def _subject(address: str) -> bytes:
         raise RefusedError(f"'{address[:100]}' is no subject to publish to")
     prefix = _PREFIX.match(address)
     subject = address[prefix.end() :] if prefix else address
-    if subject.startswith(_SERVERS_OWN):
+    if not may_be_sent_to(System.NATS, address):
         raise RefusedError(f"'{subject[:100]}' would order the server about; messages are not sent there")
     try:
         return subject.encode()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.addresses import kind_and_name
 from engine.connectors.base import RefusedError
+from engine.connectors.products import ARTEMIS, COMMANDS
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import is_property
 from engine.connectors.stomp.session import ROUTING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.connectors.base import Outgoing
+    from engine.connectors.products import Product
     from engine.message import Message
 
 __all__ = ["to_frame"]
@@ -30,13 +32,13 @@ _MOST_INT = 2**31 - 1
 _MOST_LONG = 2**63 - 1
 
 
-def to_frame(outgoing: Outgoing, *, artemis: bool) -> bytes:
+def to_frame(outgoing: Outgoing, product: Product) -> bytes:
     """A whole frame that asks for a receipt by the number of the message.
 
     Raises:
         RefusedError: STOMP cannot carry this message.
     """
-    message = outgoing.message
+    message, artemis = outgoing.message, product is ARTEMIS
     headers = _destination(outgoing.address, artemis=artemis)
     headers["receipt"] = str(outgoing.number)
     if artemis:
@@ -52,7 +54,7 @@ def to_frame(outgoing: Outgoing, *, artemis: bool) -> bytes:
     if not _goes_as_text(message):
         headers["content-length"] = str(len(message.body))
     for name, value in message.properties.items():
-        if is_property(name):
+        if is_property(name) and not COMMANDS.match(name) and not product.stomp_commands.match(name):
             headers[name] = value.text
     lines = "".join([f"{escape(name)}:{escape(text)}\n" for name, text in headers.items()])
     if "\0" in lines:

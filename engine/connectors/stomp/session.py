@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.stomp.frames import FrameError, FrameParser
 from engine.connectors.stomp.wire import StompConnection, endpoint
 from engine.connectors.tls import tls_context
-from engine.connectors.wire import greeting
+from engine.connectors.wire import greeting, one_line
 from engine.errors import HardFailureError
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +38,7 @@ _GOOD_BYE_SECONDS = 5.0
 _REFUSED_SECONDS = 30.0
 _KEPT_BYTES = 64 * 1024
 _SILENT_BEATS = 3.0
+_SAID_BYTES = 4096
 _log = structlog.get_logger(__name__)
 
 
@@ -48,8 +51,10 @@ class StompSession:
         SetupError where a TLS file is no good.
         """
         self.endpoint = endpoint(url)
-        self.artemis = False
-        """Whether the broker is ActiveMQ Artemis, as far as it told when it was connected to last."""
+        self.product = product_of(System.STOMP, "")
+        """The broker, as far as it told when it was connected to last."""
+        self.server = ""
+        """Its name and version in its own words."""
         self._broker = broker
         self._who = who
         self._client_id = client_id
@@ -80,6 +85,8 @@ class StompSession:
         self._parser = FrameParser(self._max_body, _KEPT_BYTES)
         self._frames.clear()
         connection = StompConnection(self.endpoint, self._tls, _CONNECT_SECONDS, self._broker.heartbeat_seconds)
+        if self._broker.virtual_host is not None:
+            connection.wire.vhost = self._broker.virtual_host
         connection.wire.start()
         self._connection, self._heard, self._silence = connection, time.monotonic(), 0.0
         connection.connect(
@@ -94,7 +101,8 @@ class StompSession:
         if (version := connected.headers.get("version")) != "1.2":
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
-        self.artemis = "Artemis" in connected.headers.get("server", "")
+        self.server = one_line(connected.headers.get("server", ""))
+        self.product = product_of(System.STOMP, self.server)
         self._silence = _promised_seconds(connected, self._broker.heartbeat_seconds) * _SILENT_BEATS
 
     def send(self, frames: bytes) -> None:
@@ -133,6 +141,11 @@ class StompSession:
             if frame.command == "MESSAGE" and keep:
                 messages.append(frame)
         raise self.lost(f"the broker has not answered for {seconds:.0f} s; is this its STOMP port?")
+
+    @property
+    def artemis(self) -> bool:
+        """Whether the broker is ActiveMQ Artemis."""
+        return self.product is ARTEMIS
 
     @property
     def unnoticed_seconds(self) -> float:
@@ -191,9 +204,17 @@ class StompSession:
 
 
 def said(frame: Frame) -> str:
-    """What an ERROR frame says, in one line, without the message that Artemis may append."""
-    text = frame.headers.get("message") or frame.body.decode("utf-8", "replace")
-    return " ".join(text.partition(" CoreMessage[")[0].split())[:500]
+    """The text of an ERROR frame in one line: header `message`, and the first line of the body where it says more.
+
+    Without the message that Artemis may append to it.
+    """
+    text = frame.body[:_SAID_BYTES].decode("utf-8", "replace").strip()
+    message, body = (
+        one_line(each.partition(" CoreMessage[")[0])
+        for each in (frame.headers.get("message", ""), next(iter(text.splitlines()), ""))
+    )
+    # Brokers repeat the one in the other.
+    return message if body in message else body if message in body else one_line(f"{message}: {body}")
 
 
 def _promised_seconds(connected: Frame, wanted_seconds: float) -> float:

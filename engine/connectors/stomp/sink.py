@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.products import require
 from engine.connectors.stomp.sending import to_frame
 from engine.connectors.stomp.session import StompSession, said
 
@@ -60,6 +61,8 @@ class StompSink:
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
+        self._config = config
+        self._sink = sink
         client_id = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
         self._session = StompSession(sink, f"sink '{sink.name}'", config.url(sink), client_id, _ANSWER_BYTES)
         self._open: dict[int, _Sent] = {}
@@ -73,18 +76,22 @@ class StompSink:
         return str(self._session.endpoint)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while."""
+        """Also logs in; a refused login is asked for again only after a while.
+
+        HardFailureError where a route sends to a topic and the broker would put that into a queue.
+        """
         self._open.clear()
         self._known.clear()
         self._failure = None
         self._session.open()
+        require(self._config, self._sink, self._session.product, self._session.server)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """All in one write."""
         frames = []
         for each in messages:
             try:
-                frame = to_frame(each, artemis=self._session.artemis)
+                frame = to_frame(each, self._session.product)
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from engine.connectors.base import Delivery, Redelivery
+from engine.connectors.products import require
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import ROUTING, StompSession
@@ -34,6 +35,7 @@ class StompSource:
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
+        self._config = config
         self._source = source
         self._session = StompSession(
             source,
@@ -58,9 +60,13 @@ class StompSource:
         return Redelivery(_RETURNS_SECONDS, self._session.unnoticed_seconds)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while."""
+        """Also logs in; a refused login is asked for again only after a while.
+
+        HardFailureError where the broker does not honour a subscription or a selector.
+        """
         self.close()
         self._session.open()
+        require(self._config, self._source, self._session.product, self._session.server)
         for number, destination in enumerate(self._destinations, 1):
             self._subscribe(str(number), destination)
 

@@ -163,3 +163,16 @@ def test_headers_choose_among_the_kafka_topics_that_are_there(router: Router) ->
         ("plain", "routed"),
     ]
     assert results[0].header("jmsbridge.destination") is None
+
+
+def test_no_header_leads_to_an_address_by_which_a_server_is_managed(router: Router) -> None:
+    text = (
+        "routing.on-soft-failure=skip\nsink.s.type=stomp\nsink.n.type=nats\n"
+        "routes.a.in.include=way = 'stomp'\nroutes.a.out.topic=s:queue/${msg.header.to}\n"
+        "routes.b.in.include=TRUE\nroutes.b.out.topic=n:${msg.header.to}\n"
+    )
+    addresses = ("activemq.management", "x,activemq.management", "$sys.x", "orders")
+    results = router(text, [message(way="stomp", to=to) for to in addresses])
+    assert [result.outcome for result in results] == [*["skip.destination-unresolved"] * 3, "routed"]
+    results = router(text, [message(way="nats", to=to) for to in ("$JS.API.STREAM.DELETE.x", "_INBOX.x")])
+    assert [result.outcome for result in results] == ["skip.destination-unresolved", "routed"]

@@ -26,7 +26,7 @@ def faults(*lines: str) -> list[str]:
     ("lines", "place", "message"),
     [
         (("sink.n.type=amqp", "sink.n.url=stomp://h:1"), "7:12", "'stomp://h:1' is no URL for type amqp"),
-        (("sink.n.type=amqp", "sink.n.url=amqp://h"), "7:19", "'h' is not a host and a port"),
+        (("sink.n.type=amqp", "sink.n.url=amqp://h:x"), "7:21", "'x' is not a port"),
         (("sink.n.type=amqp", "sink.n.url=amqp://h:1/vhost"), "7:19", "has more than a host and a port"),
         (("sink.n.type=amqp", "sink.n.url=amqps://u:p@h:1"), "7:12", "a URL holds no user name and no password"),
         (("sink.n.type=amqp", "sink.n.tls.verify=false"), "7:1", "'sink.n.tls.verify' has no effect without TLS"),

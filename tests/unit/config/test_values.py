@@ -86,7 +86,7 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
             "did you mean stomp://?",
             0,
         ),
-        (URL, "stomp://h", "'h' is not a host and a port", "as in 127.0.0.1:9092", 8),
+        (URL, "stomp://", "'' is not a host and a port", "as in 127.0.0.1:9092", 8),
         (URL, "stomp://h:70000", "'70000' is not a port", "a number from 1 to 65535", 10),
         (
             URL,
@@ -191,3 +191,20 @@ def test_a_value_is_refused_with_a_reason(kind: Kind, text: str, message: str, h
 def test_what_kafka_does_not_take_for_a_topic_is_refused(text: str) -> None:
     with pytest.raises(BadValueError, match="is not a valid Kafka topic name"):
         addresses.TOPIC.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("stomp://broker.example", "stomp://broker.example:61613"),
+        ("stomp+ssl://broker.example/", "stomp+ssl://broker.example:61612"),
+        ("amqp://[::1]", "amqp://[::1]:5672"),
+        ("amqps://h", "amqps://h:5671"),
+        ("nats://h", "nats://h:4222"),
+        ("tls://h", "tls://h:4222"),
+        ("stomp://h:1", "stomp://h:1"),
+    ],
+)
+def test_a_port_that_is_left_out_is_that_of_the_scheme(written: str, read: str) -> None:
+    kind = addresses.url("stomp", "stomp+ssl", "amqp", "amqps", "nats", "tls")
+    assert kind.parse(written) == read

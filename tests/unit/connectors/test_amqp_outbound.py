@@ -253,6 +253,19 @@ def test_annotations_that_are_made_anew_are_not_sent_twice() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("_AMQ_OperationName", "_AMQ_DUPL_ID", "AMQ_SCHEDULED_CRON", "__AMQ_CID"),
+        *("JMS_AMQP_MA_x_opt_routing_type", "JMS_AMQP_MA_x_opt_delivery_delay"),
+    ],
+)
+def test_properties_that_tell_a_broker_what_to_do_are_left_out(name: str) -> None:
+    sections = sent(Message(b"x", properties={name: Property("1"), "AMQ": Property("kept")}))
+    assert sections.application_properties == Map([("AMQ", "kept")])
+    assert [str(key) for key, _ in sections.message_annotations] == ["x-opt-jms-msg-type", "x-opt-jms-dest"]
+
+
 def test_a_plain_message_stays_one() -> None:
     properties = {"JMS_AMQP_MA_x_opt_jms_msg_type": Property("0", JmsType.BYTE)}
     sections = sent(Message(b"", BodyType.BYTES, properties=properties))

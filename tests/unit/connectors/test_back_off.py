@@ -56,17 +56,3 @@ def test_the_wait_is_short_again_after_a_long_connection_even_without_messages()
     clock.now += 60
 
     assert back_off.next() <= 0.5
-
-
-def test_an_outage_lasts_from_its_first_failure_to_the_next_connection() -> None:
-    clock = Clock()
-    back_off = BackOff(clock)
-    assert back_off.lasting_seconds == 0
-    back_off.next()
-    clock.now += 40
-    back_off.next()
-    clock.now += 50
-
-    assert back_off.lasting_seconds == 90
-    back_off.connected()
-    assert back_off.lasting_seconds == 0

@@ -199,3 +199,31 @@ def test_what_comes_to_the_reply_address_without_a_token_is_a_message_like_any()
 def test_the_reply_address_of_a_record_from_kafka_goes_on_as_it_is() -> None:
     message = asked("topics", "queue:replies", JMSCorrelationID="c")
     assert requests("jms")[0].outgoing(message) == (message, "queue:replies")
+
+
+@pytest.mark.parametrize(
+    ("sink", "source", "reply_to"),
+    [
+        ("nats", "jms", "queue:activemq.management"),  # The reply would go there through the bridge.
+        ("jms", "jms", "queue:activemq.management"),  # The service would send it there.
+        ("silent", "far", "queue:$sys.mqtt"),
+        ("jms", "nats", "topic:$JS.API.STREAM.DELETE.orders"),
+        ("jms", "topics", "queue:activemq.management"),
+    ],
+)
+def test_a_request_for_a_reply_to_a_servers_own_address_goes_on_as_none(sink: str, source: str, reply_to: str) -> None:
+    made, registry = requests(sink)
+    message, back = made.outgoing(asked(source, reply_to, JMSCorrelationID="c"))
+    assert back is None
+    assert message == asked(source, None, JMSCorrelationID="c")
+    assert count(registry, "requests", sink) == 0
+
+
+@pytest.mark.parametrize(
+    ("to", "address"), [("jms", "queue:activemq.management"), ("nats", "topic:$SYS.x"), ("nats", "no subject")]
+)
+def test_a_made_up_token_leads_to_no_address_of_a_server(to: str, address: str) -> None:
+    made, registry = requests("jms")
+    message = Message(b"!", headers={"JMSCorrelationID": ReturnAddress(to, address, None, 1).encode()})
+    assert ReplySource(OneDelivery(message), SINKS["jms"], made).receive(0) == Delivery(message, "token")
+    assert count(registry, "replies", "jms") == 0

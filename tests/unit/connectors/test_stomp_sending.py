@@ -10,15 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.connectors.base import Outgoing, RefusedError
+from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.stomp.frames import Frame, FrameParser
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.sending import to_frame
 from engine.message import BodyType, Message
 from routes.properties import Property
+from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+OTHER = product_of(System.STOMP, "")
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30)
 
@@ -37,7 +40,7 @@ def sent(
     """The frame, read back by the parser of the source, which takes no SEND."""
     values = {name: Property(text) for name, text in (properties or {}).items()}
     message = Message(body, body_type, headers or {}, values, origins=origins)
-    data = to_frame(Outgoing(7, message, address, "the-id", reply_to), artemis=artemis)
+    data = to_frame(Outgoing(7, message, address, "the-id", reply_to), ARTEMIS if artemis else OTHER)
     assert data.startswith(b"SEND\n")
     (frame,) = FrameParser(1 << 20, 1 << 20).feed(b"MESSAGE" + data.removeprefix(b"SEND"))
     return frame
@@ -180,6 +183,31 @@ def test_an_address_of_another_kind_is_refused(address: str) -> None:
 
 def test_a_lone_surrogate_does_not_end_the_sink() -> None:
     assert sent(properties={"p": "\ud800"}).headers["p"] == "?"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_AMQ_OperationName", "_AMQ_DUPL_ID", "_AMQ_LVQ_NAME", "__AMQ_CID", "AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_DELAY"],
+)
+def test_properties_that_tell_artemis_or_classic_what_to_do_are_left_out(name: str) -> None:
+    assert sent(properties={name: "x", "AMQ": "kept"}).headers == headers(AMQ="kept")
+    assert name not in sent(properties={name: "x"}, artemis=False).headers
+
+
+@pytest.mark.parametrize(
+    ("server", "name"),
+    [
+        ("RabbitMQ/3.10.8", "x-message-ttl"),
+        ("RabbitMQ/3.10.8", "exclusive"),
+        ("RabbitMQ/3.10.8", "user-id"),
+        ("ActiveMQ/5.18.3", "transformation"),
+    ],
+)
+def test_properties_that_tell_another_broker_what_to_do_are_left_out_there(server: str, name: str) -> None:
+    message = Message(b"", properties={name: Property("1")})
+    line = f"{name}:1\n".encode()
+    assert line not in to_frame(Outgoing(7, message, "queue/a", "id"), product_of(System.STOMP, server))
+    assert line in to_frame(Outgoing(7, message, "queue/a", "id"), ARTEMIS)
 
 
 @given(

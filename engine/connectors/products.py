@@ -1,0 +1,166 @@
+"""JMS brokers by the name that they give on connecting, and what each takes without a word and does not honour.
+
+A broker that ignores a durable subscription, a selector or the kind of a destination says nothing about it: it confirms
+the request, and messages are lost or go elsewhere. So a source or sink that asks for such a thing is refused when it
+connects. Seen on ActiveMQ Artemis 2.40, ActiveMQ Classic 5.18, RabbitMQ 3.10 and Qpid Broker-J 9.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from engine.connectors.addresses import parsed
+from engine.errors import HardFailureError
+from routes.immutable import immutable
+from routes.model import SourceConfig
+from routes.targets import System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from routes.model import BrokerConfig, Config
+
+__all__ = ["ARTEMIS", "COMMANDS", "Feature", "Product", "asked", "is_topic", "product_of", "refusal", "require"]
+
+_SHARED = "SHARED-SUBS"
+"""Capability of AMQP brokers that follow the JMS mapping, and so know topics (AMQP JMS mapping, 5.1)."""
+_SAYS_TOPIC = "topic://"
+"""How an address begins that says by itself that it is a topic."""
+
+
+COMMANDS = re.compile("_{0,2}AMQ_")
+"""How properties begin that tell ActiveMQ Artemis and Classic what to do: management operations, routing, schedules,
+last values, identities. They are not passed on to any JMS broker; sinks set their own."""
+
+
+class Feature(StrEnum):
+    """What a source or sink may ask of a JMS broker, in words for people."""
+
+    READ_TOPIC = "messages of a topic"
+    WRITE_TOPIC = "messages to a topic"
+    SUBSCRIPTION = "a durable subscription"
+    SELECTOR = "a selector"
+
+
+@immutable
+class Product:
+    """One kind of JMS broker."""
+
+    title: str
+    mark: str
+    """Part of the name that it gives itself, in lower case."""
+    lacks: Mapping[System, Mapping[Feature, str]]
+    """By protocol: what it does not honour, and what it does instead."""
+    stomp_commands: re.Pattern[str] = re.compile("(?!)")
+    """How properties begin, beside `COMMANDS`, that tell it over STOMP what to do with a message or a queue."""
+
+    def lack(self, system: System, feature: Feature) -> str | None:
+        """What it does instead of `feature`; None where it honours it."""
+        return self.lacks.get(system, {}).get(feature)
+
+
+ARTEMIS = Product("ActiveMQ Artemis", "artemis", {})
+"""The broker that the bridge is made for: its own spelling of destinations, and ids by which it drops repetitions."""
+_NOT_KNOWN = "the bridge does not know this broker, and nothing in its answer tells"
+_KNOWN = (
+    ARTEMIS,
+    Product(
+        "ActiveMQ Classic",
+        "activemq",
+        {
+            System.AMQP: {
+                Feature.READ_TOPIC: "it reads a queue of that name",
+                Feature.WRITE_TOPIC: "it puts them into a queue of that name",
+            }
+        },
+        re.compile("(?:transformation|transformation-error|amq-msg-type)$"),
+    ),
+    Product(
+        "RabbitMQ",
+        "rabbitmq",
+        {
+            System.STOMP: {
+                Feature.SUBSCRIPTION: "it drops what is sent while the bridge is not connected",
+                Feature.SELECTOR: "it sends every message, also those that the selector leaves out",
+            },
+            System.AMQP: {
+                Feature.READ_TOPIC: "it reads a queue of that name",
+                Feature.WRITE_TOPIC: "it puts them into a queue of that name",
+                Feature.SELECTOR: "it sends every message, also those that the selector leaves out",
+            },
+        },
+        # How the queue is to be made, who else gets the message, and what is compared with the login.
+        re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
+    ),
+    Product(
+        "Qpid Broker-J",
+        "qpid broker-j",
+        {System.AMQP: {Feature.WRITE_TOPIC: "it puts them into the queue of that name, if there is one"}},
+    ),
+    Product("JMS bridge", "jms-bridge", {}),
+)
+"""In the order in which their marks are looked for in a broker's name."""
+_TOPICS_UNKNOWN = {Feature.READ_TOPIC: _NOT_KNOWN, Feature.WRITE_TOPIC: _NOT_KNOWN}
+_REMEDIES = {
+    Feature.READ_TOPIC: "Read a queue that the broker fills from the topic, or use type=stomp where it has STOMP",
+    Feature.WRITE_TOPIC: "Send to a queue, or use type=stomp where it has STOMP",
+    Feature.SUBSCRIPTION: "Remove {key}.subscription, and read a queue that the broker fills from the topic",
+    Feature.SELECTOR: "Remove {key}.selector, and filter by routes.NAME.in.include",
+}
+
+
+def product_of(system: System, name: str, offered: Iterable[str] = ()) -> Product:
+    """The product that calls itself `name`; `offered` are its capabilities over AMQP.
+
+    Of one that is not known nothing is taken for granted but what its protocol specifies.
+    """
+    lowered = name.lower()
+    for product in _KNOWN:
+        if product.mark in lowered:
+            return product
+    title = name or "a broker that does not say its name"
+    if system is System.AMQP:
+        return Product(title, "", {} if _SHARED in offered else {system: _TOPICS_UNKNOWN})
+    return Product(title, "", {system: {Feature.SUBSCRIPTION: _NOT_KNOWN, Feature.SELECTOR: _NOT_KNOWN}})
+
+
+def is_topic(address: str) -> bool:
+    """Whether only its kind says that an address, such as `topic:prices` or `topic/prices`, is a topic."""
+    found = parsed(address)
+    return found is not None and found[0] == "topic" and not found[1].startswith(_SAYS_TOPIC)
+
+
+def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]:
+    """Each feature that a source or sink asks for by its configuration, with the value that asks for it."""
+    if not isinstance(broker, SourceConfig):
+        for route in config.routes:
+            if route.target.sink == broker.name and is_topic(address := str(route.target.address)):
+                yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
+        return
+    if topics := [destination for destination in broker.destinations if is_topic(destination)]:
+        yield Feature.READ_TOPIC, ", ".join(topics)
+    if broker.subscription is not None:
+        yield Feature.SUBSCRIPTION, broker.subscription
+    if broker.selector is not None:
+        yield Feature.SELECTOR, broker.selector
+
+
+def require(config: Config, broker: BrokerConfig, product: Product, name: str) -> None:
+    """Refuses a source or sink that asks for what `product`, which calls itself `name`, does not honour.
+
+    Raises:
+        HardFailureError: the configuration asks for such a thing; says what the broker does instead, and what to do.
+    """
+    for feature, value in asked(config, broker):
+        if (instead := product.lack(broker.type, feature)) is not None:
+            raise refusal(broker, feature, value, name or product.title, instead)
+
+
+def refusal(broker: BrokerConfig, feature: Feature, value: str, name: str, instead: str) -> HardFailureError:
+    """The error of a source or sink that asks for what its broker does not honour."""
+    key = f"{'source' if isinstance(broker, SourceConfig) else 'sink'}.{broker.name}"
+    what = f"{key} asks for {feature} ({value}), which {name} does not honour over {broker.type.upper()}: {instead}"
+    return HardFailureError(f"{what}. {_REMEDIES[feature].format(key=key)}")

@@ -1,0 +1,136 @@
+"""A system that cannot be reached: its source stays degraded and tries again, however long that takes."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from engine.connectors import sink_loop, source_loop
+from engine.connectors.back_off import BackOff
+from engine.connectors.base import NotConnectedError
+from engine.connectors.listener import Listener
+from engine.connectors.replies import Requests
+from engine.connectors.sink_loop import SinkLoop
+from engine.connectors.source_loop import SourceLoop, SourceWorker
+from engine.telemetry.meters import SinkMetrics, SourceMetrics
+from engine.telemetry.status import State, Voices
+from routes.config import loads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.base import Delivery, Outcome, Outgoing, Redelivery
+
+CONFIG = loads("""
+bridge.id=b1
+router.outage-timeout=1s
+routes.a.in.include=TRUE
+routes.a.out.topic=out
+source.jms.type=stomp
+source.jms.destinations=queue:q
+sink.out.type=stomp
+kafka.bootstrap.servers=127.0.0.1:1
+""")
+HOUR = 3600.0
+
+
+class Unreachable:
+    """A source whose broker refuses the login."""
+
+    address = "stomp://127.0.0.1:1 (queue:q)"
+    redelivery: Redelivery | None = None
+
+    def connect(self) -> None:
+        raise NotConnectedError("the broker says: access refused", 30)
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        raise AssertionError
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        raise AssertionError
+
+    def tend(self) -> None:
+        raise AssertionError
+
+    def close(self) -> None:
+        pass
+
+
+class UnreachableSink:
+    """A sink whose broker refuses the login."""
+
+    address = "stomp://127.0.0.1:1"
+    most_under_way = 10
+    settle_seconds = 0.0
+
+    def connect(self) -> None:
+        raise NotConnectedError("the broker says: access refused", 30)
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        raise AssertionError
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        raise AssertionError
+
+    def close(self) -> None:
+        pass
+
+
+class Said:
+    """The states that were told."""
+
+    def __init__(self) -> None:
+        self.states: list[tuple[State | str, str]] = []
+
+    def state(self, state: State | str, detail: str = "") -> None:
+        self.states.append((state, detail))
+
+
+class Hours(BackOff):
+    """Waits that last an hour each without taking any time; the tenth is the last."""
+
+    def __init__(self, stop: Event) -> None:
+        super().__init__(self._clock)
+        self.waits: list[float] = []
+        self._stop = stop
+
+    def _clock(self) -> float:
+        return HOUR * len(self.waits)
+
+    def next(self, at_least_seconds: float | None = None) -> float:
+        self.waits.append(super().next(at_least_seconds))
+        if len(self.waits) == 10:
+            self._stop.set()
+        return 0.0
+
+
+def test_a_source_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, said, registry = Event(), Said(), CollectorRegistry()
+    hours = Hours(stop)
+    monkeypatch.setattr(source_loop, "BackOff", lambda: hours)
+    metrics = SourceMetrics(registry, "jms", "source:jms")
+
+    SourceLoop(CONFIG, SourceWorker("jms", 1, 1), Unreachable(), metrics, said).run(stop)
+
+    assert said.states == [(State.DEGRADED, f"{Unreachable.address}: the broker says: access refused")] * 10
+    assert min(hours.waits) >= 30, "a refused login is not asked for at once"
+    assert registry.get_sample_value("jmsbridge_connection_up", {"component": "source:jms"}) == 0
+
+
+def test_a_sink_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, said, registry = Event(), Said(), CollectorRegistry()
+    hours = Hours(stop)
+    monkeypatch.setattr(sink_loop, "BackOff", lambda: hours)
+    own, voice = CONFIG.sinks[0], Voices(said).voice()
+    metrics = SinkMetrics(registry, "out", "sink:out")
+    requests = Requests(CONFIG, own, 1, metrics)
+    listener = Listener(CONFIG, own, requests, registry, Voices(said).voice())
+
+    SinkLoop(CONFIG, own, UnreachableSink(), requests, metrics, voice).run(stop, listener)
+
+    assert said.states[-1] == (State.DEGRADED, "stomp://127.0.0.1:1: the broker says: access refused")
+    assert min(hours.waits) >= 30, "a refused login is not asked for at once"
+    assert registry.get_sample_value("jmsbridge_connection_up", {"component": "sink:out"}) == 0

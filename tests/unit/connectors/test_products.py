@@ -1,0 +1,351 @@
+"""What real brokers said on connecting, and what becomes of a source or sink: it goes on, or is refused with a reason.
+
+The frames are those of ActiveMQ Artemis 2.40.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and Qpid Broker-J 9.2.1.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from engine.codecs.amqp.encoding import encode
+from engine.codecs.amqp.values import Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors import SINKS, SOURCES
+from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
+from engine.connectors.amqp.performatives import Code
+from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.products import Feature, product_of
+from engine.connectors.visits import VISITS
+from engine.errors import HardFailureError
+from engine.message import Message
+from routes.config import loads
+from routes.targets import System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from engine.connectors.base import Sink, Source
+    from routes.model import Config
+
+ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OTHER = "Artemis", "Classic", "RabbitMQ", "Broker-J", "other"
+
+CONNECTED = {
+    ARTEMIS: "server:ActiveMQ-Artemis/2.40.0 ActiveMQ Artemis Messaging Engine",
+    CLASSIC: "server:ActiveMQ/5.18.3",
+    RABBITMQ: "server:RabbitMQ/3.10.8",
+    OTHER: "server:Coil/1.0",
+}
+BAD_CONNECT = (
+    b"ERROR\nmessage:Bad CONNECT\ncontent-type:text/plain\nversion:1.0,1.1,1.2\ncontent-length:38\n\n"
+    b"Virtual host '127.0.0.1' access denied\x00\n"
+)
+
+
+def stomp(broker: str) -> bytes:
+    """The answer to CONNECT, and receipts for two subscriptions."""
+    receipts = "".join(f"RECEIPT\nreceipt-id:subscribed-{number}\n\n\0" for number in (1, 2))
+    return f"CONNECTED\nversion:1.2\nheart-beat:0,0\n{CONNECTED[broker]}\n\n\0{receipts}".encode()
+
+
+def performative(code: int, *fields: object) -> bytes:
+    return frame(0, encode(Described(ULong(code), list(fields))))
+
+
+def symbols(*names: str) -> Array:
+    return Array(0xA3, tuple(map(Symbol, names)))
+
+
+OPENED: dict[str, tuple[Sequence[str], dict[str, str]]] = {
+    ARTEMIS: (
+        ("sole-connection-for-container", "DELAYED_DELIVERY", "SHARED-SUBS", "ANONYMOUS-RELAY"),
+        {"product": "apache-activemq-artemis", "version": "2.40.0"},
+    ),
+    CLASSIC: (
+        ("ANONYMOUS-RELAY", "DELAYED_DELIVERY"),
+        {"product": "ActiveMQ", "topic-prefix": "topic://", "queue-prefix": "queue://", "version": "5.18.3"},
+    ),
+    RABBITMQ: (
+        (),
+        {"cluster_name": "try@vm", "platform": "Erlang/OTP 25.2.3", "product": "RabbitMQ", "version": "3.10.8"},
+    ),
+    BROKER_J: (
+        ("ANONYMOUS-RELAY", "SHARED-SUBS", "sole-connection-for-container"),
+        {"product": "Apache Qpid Broker-J Core", "version": "9.2.1"},
+    ),
+    OTHER: ((), {"product": "Other", "version": "1"}),
+}
+
+
+def amqp(broker: str) -> bytes:
+    """All that the broker says until the session has begun."""
+    offered, told = OPENED[broker]
+    properties = Map([(Symbol(name), value) for name, value in told.items()])
+    login = frame(0, encode(Described(ULong(Code.SASL_MECHANISMS), [symbols("ANONYMOUS", "PLAIN")])), SASL)
+    welcome = frame(0, encode(Described(ULong(Code.SASL_OUTCOME), [UByte(0)])), SASL)
+    limits = (UInt(131072), UShort(0), UInt(0), None, None)
+    opened = performative(Code.OPEN, "broker", None, *limits, symbols(*offered) if offered else None, None, properties)
+    begun = performative(Code.BEGIN, UShort(0), UInt(0), UInt(100), UInt(100))
+    return SASL_HEADER + login + welcome + PROTOCOL_HEADER + opened + begun
+
+
+def attached(name: str, kinds: Sequence[str], durable: int = 0, selector: str | None = None) -> bytes:
+    """The broker's end of a receiving link, with what it says of its source."""
+    code, key = 0x0000_468C_0000_0004, Symbol("apache.org:selector-filter:string")
+    filters = None if selector is None else Map([(key, Described(ULong(code), selector))])
+    fields: list[Any] = ["a", UInt(durable), None, None, None, None, None, filters, None, None, symbols(*kinds)]
+    source = Described(ULong(0x28), fields)
+    return performative(Code.ATTACH, name, UInt(0), False, UByte(0), UByte(0), source, None, None, None, UInt(0))
+
+
+ATTACH, CLOSE, DISCONNECT = b"\0\x53\x12", b"\0\x53\x18", b"DISCONNECT"
+
+
+class Broker:
+    """Says what it has to say, whatever it hears: one part at once, the other when it is asked for a link."""
+
+    def __init__(self, script: bytes, attach: bytes = b"") -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._script, self._attach = script, attach
+        self.heard = b""
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            connection.sendall(self._script)
+            while data := connection.recv(65536):
+                self.heard += data
+                if self._attach and ATTACH in self.heard:
+                    connection.sendall(self._attach)
+                    self._attach = b""
+                if CLOSE in self.heard or DISCONNECT in self.heard:
+                    return
+
+    def close(self) -> None:
+        self._listener.close()
+        self._thread.join(10)
+
+
+class MakeBroker(Protocol):
+    """Starts a broker."""
+
+    def __call__(self, script: bytes, attach: bytes = b"") -> Broker: ...
+
+
+@pytest.fixture
+def broker() -> Iterator[MakeBroker]:
+    made: list[Broker] = []
+
+    def make(script: bytes, attach: bytes = b"") -> Broker:
+        made.append(Broker(script, attach))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def configured(system: str, port: int, *settings: str) -> Config:
+    fixed = (
+        "bridge.id=b",
+        "routes.a.in.include=TRUE",
+        f"source.s.type={system}",
+        f"source.s.url={system}://127.0.0.1:{port}",
+    )
+    target = () if any(each.startswith("sink.") for each in settings) else ("routes.a.out.topic=out",)
+    kept = () if any("destinations" in each for each in settings) else ("source.s.destinations=queue:a",)
+    return loads("\n".join((*fixed, *target, *kept, *settings)))
+
+
+def source(system: str, port: int, *settings: str) -> Source:
+    config = configured(system, port, *(f"source.s.{each}" for each in settings))
+    return SOURCES[config.sources[0].type](config, config.sources[0], 1)
+
+
+def sink(system: str, port: int, target: str) -> Sink:
+    url = f"sink.o.url={system}://127.0.0.1:{port}"
+    config = configured(system, port, f"sink.o.type={system}", url, f"routes.a.out.topic=o:{target}")
+    return SINKS[config.sinks[0].type](config, config.sinks[0], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "refusal"),
+    [
+        (ARTEMIS, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
+        (CLASSIC, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
+        (RABBITMQ, ("destinations=topic:a, queue:a",), None),
+        (
+            RABBITMQ,
+            ("destinations=topic:a", "subscription=x"),
+            "a durable subscription (x), which RabbitMQ/3.10.8 does not",
+        ),
+        (
+            RABBITMQ,
+            ("destinations=queue:a", "selector=b='c'"),
+            "a selector (b='c'), which RabbitMQ/3.10.8 does not honour",
+        ),
+        (OTHER, ("destinations=topic:a, queue:a",), None),
+        (OTHER, ("destinations=topic:a", "subscription=x"), "the bridge does not know this broker"),
+        (OTHER, ("destinations=queue:a", "selector=b='c'"), "the bridge does not know this broker"),
+    ],
+)
+def test_over_stomp_the_server_header_tells_what_is_honoured(
+    broker: MakeBroker, name: str, settings: Sequence[str], refusal: str | None
+) -> None:
+    own = source("stomp", broker(stomp(name)).port, *settings)
+    if refusal is None:
+        own.connect()
+    else:
+        with pytest.raises(HardFailureError) as raised:
+            own.connect()
+        assert refusal in str(raised.value)
+        assert str(raised.value).startswith("source.s asks for ")
+        assert "Remove source.s." in str(raised.value)
+    own.close()
+
+
+SELECTOR = "b='c'"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "attach", "refusal"),
+    [
+        (ARTEMIS, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
+        (CLASSIC, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
+        # It echoes what it was asked for, and reads a queue.
+        (
+            CLASSIC,
+            ("topic:a", "", ""),
+            attached("topic:a#1", ["topic"]),
+            "which ActiveMQ 5.18.3 does not honour over AMQP",
+        ),
+        (CLASSIC, ("topic:topic://a", "", "x"), attached("x.topic://a", ["topic"], 2), None),
+        (RABBITMQ, ("queue:a", "", ""), attached("queue:a#1", ["queue"]), None),
+        # It echoes the filter, and sends everything.
+        (
+            RABBITMQ,
+            ("queue:a", SELECTOR, ""),
+            attached("queue:a#1", ["queue"], 0, SELECTOR),
+            "which RabbitMQ 3.10.8 does",
+        ),
+        (RABBITMQ, ("topic:a", "", ""), attached("topic:a#1", ["topic"]), "it reads a queue of that name"),
+        (BROKER_J, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
+        (BROKER_J, ("topic:t/a", "", ""), attached("topic:t/a#1", ["topic"]), None),
+        (BROKER_J, ("topic:a", "", ""), attached("topic:a#1", ["queue"]), "its attach does not call it a topic"),
+        (BROKER_J, ("topic:a", "", "x"), attached("x.a", ["topic"], 0), "the source is not durable"),
+        (OTHER, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
+        (OTHER, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"]), "its attach has no filter"),
+        (OTHER, ("topic:a", "", ""), attached("topic:a#1", ["topic"]), "the bridge does not know this broker"),
+    ],
+)
+def test_over_amqp_open_and_attach_tell_what_is_honoured(
+    broker: MakeBroker, name: str, settings: tuple[str, str, str], attach: bytes, refusal: str | None
+) -> None:
+    keys = zip(("destinations", "selector", "subscription"), settings, strict=True)
+    own = source("amqp", broker(amqp(name), attach).port, *(f"{key}={value}" for key, value in keys if value))
+    if refusal is None:
+        own.connect()
+    else:
+        with pytest.raises(HardFailureError, match=r"source\.s asks for ") as raised:
+            own.connect()
+        assert refusal in str(raised.value)
+    own.close()
+
+
+@pytest.mark.parametrize(
+    ("system", "script", "refusal"),
+    [
+        ("stomp", stomp(ARTEMIS), None),
+        ("stomp", stomp(CLASSIC), None),
+        ("stomp", stomp(RABBITMQ), None),
+        ("amqp", amqp(ARTEMIS), None),
+        (
+            "amqp",
+            amqp(CLASSIC),
+            "topic/a of route 'a'), which ActiveMQ 5.18.3 does not honour over AMQP: it puts them into",
+        ),
+        ("amqp", amqp(RABBITMQ), "which RabbitMQ 3.10.8 does not honour over AMQP"),
+        ("amqp", amqp(BROKER_J), "which Apache Qpid Broker-J Core 9.2.1 does not honour over AMQP"),
+        ("amqp", amqp(OTHER), "the bridge does not know this broker"),
+    ],
+)
+def test_a_sink_to_a_topic_is_refused_where_it_would_land_in_a_queue(
+    broker: MakeBroker, system: str, script: bytes, refusal: str | None
+) -> None:
+    own = sink(system, broker(script).port, "topic/a")
+    if refusal is None:
+        own.connect()
+    else:
+        with pytest.raises(HardFailureError, match=r"sink\.o asks for messages to a topic") as raised:
+            own.connect()
+        assert refusal in str(raised.value)
+    own.close()
+
+
+def test_a_topic_that_a_template_makes_is_refused_for_its_message(broker: MakeBroker) -> None:
+    own = sink("amqp", broker(amqp(CLASSIC)).port, "${msg.header.to}")
+    own.connect()
+    own.send([Outgoing(1, Message(b"x"), "topic/a", "1")])
+    (outcome,) = own.outcomes(0)
+    assert (
+        outcome.refusal
+        == "ActiveMQ 5.18.3 does not honour messages to a topic over AMQP: it puts them into a queue of that name"
+    )
+    own.close()
+
+
+def test_doctor_is_told_too(broker: MakeBroker) -> None:
+    config = configured("stomp", broker(stomp(RABBITMQ)).port, "source.s.selector=b='c'")
+    with pytest.raises(HardFailureError, match=r"source\.s asks for a selector"):
+        VISITS[System.STOMP](config, config.sources[0], "me")
+
+
+def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
+    own = source("stomp", broker(BAD_CONNECT).port)
+    with pytest.raises(NotConnectedError) as raised:
+        own.connect()
+    assert str(raised.value) == "the broker says: Bad CONNECT: Virtual host '127.0.0.1' access denied"
+    own.close()
+
+
+@pytest.mark.parametrize(("settings", "host"), [((), "127.0.0.1"), (("virtual-host=/",), "/")])
+def test_the_virtual_host_goes_to_the_broker_over_stomp(broker: MakeBroker, settings: Sequence[str], host: str) -> None:
+    other = broker(stomp(RABBITMQ))
+    own = source("stomp", other.port, *settings)
+    own.connect()
+    own.close()
+    assert f"\nhost:{host}\n".encode() in other.heard
+
+
+@pytest.mark.parametrize(("settings", "host"), [((), "127.0.0.1"), (("virtual-host=vhost:/",), "vhost:/")])
+def test_the_virtual_host_goes_to_the_broker_over_amqp(broker: MakeBroker, settings: Sequence[str], host: str) -> None:
+    other = broker(amqp(RABBITMQ), attached("queue:a#1", ["queue"]))
+    own = source("amqp", other.port, *settings)
+    own.connect()
+    own.close()
+    # In the login and in open.
+    assert other.heard.count(encode(host)) == 2
+
+
+def test_what_a_peer_says_is_one_printable_line(broker: MakeBroker) -> None:
+    said = b"ERROR\nmessage:no\n\n" + "\x1b[31mred\u009b\tand".encode() + b"x" * 5000 + b"\nsecond\0"
+    own = source("stomp", broker(said).port)
+    with pytest.raises(NotConnectedError) as raised:
+        own.connect()
+    text = str(raised.value)
+    assert text.startswith("the broker says: no: [31mred andx")
+    assert text.isprintable()
+    assert len(text) < 600
+    own.close()
+
+
+@pytest.mark.parametrize("name", ["", "Coil/1.0"])
+def test_of_an_unknown_broker_over_stomp_only_what_stomp_has_is_taken_for_granted(name: str) -> None:
+    product = product_of(System.STOMP, name)
+    assert product.title == (name or "a broker that does not say its name")
+    assert [each for each in Feature if product.lack(System.STOMP, each)] == [Feature.SUBSCRIPTION, Feature.SELECTOR]
