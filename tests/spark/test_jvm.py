@@ -41,3 +41,9 @@ def test_the_jvm_maps_its_class_data(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
 
     assert str(archive) in Path(f"/proc/{gateway.proc.pid}/maps").read_text()
+
+
+def test_what_the_jvm_writes_is_for_one_user(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+
+    assert "Umask:\t0077" in Path(f"/proc/{gateway.proc.pid}/status").read_text()

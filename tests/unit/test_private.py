@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.embedded.process import ChildProcess
-from engine.private import create_file, make_folder, private_children
+from engine.private import create_file, make_folder
 from engine.spark.generation import Generations, Start
 from engine.spark.session import own_folder
 from engine.supervision.locks import hold
@@ -73,13 +72,6 @@ def test_what_an_embedded_server_makes_is_for_one_user(tmp_path: Path) -> None:
     assert process.ended_within(20)
     process.stop(1)
     assert (mode(tmp_path / "data"), mode(tmp_path / "data" / "log")) == (0o700, 0o600)
-
-
-def test_programs_of_a_library_make_private_files_and_the_umask_comes_back(tmp_path: Path) -> None:
-    with private_children():
-        subprocess.run(["/bin/sh", "-c", ">private"], cwd=tmp_path, check=True)
-    (tmp_path / "shared").touch()
-    assert (mode(tmp_path / "private"), mode(tmp_path / "shared")) == (0o600, 0o666)
 
 
 def test_a_dropbox_is_shared_as_the_umask_says(tmp_path: Path) -> None:
