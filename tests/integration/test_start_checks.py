@@ -23,7 +23,7 @@ from engine.topics import ensure_state_topic
 from routes.config import load
 from routes.model import Config
 from tests.conftest import TopicFactory
-from tests.integration.bridge_process import run_to_its_end
+from tests.integration.bridge_process import configuration, run_to_its_end
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -163,3 +163,15 @@ def test_with_an_embedded_kafka_spark_waits_only_for_a_start_that_looks_like_bei
     assert not is_kafka_first(config)
     (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").mkdir(parents=True)
     assert is_kafka_first(config)
+
+
+def test_a_start_with_an_embedded_kafka_is_refused_without_spark_too(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "var" / "checkpoint"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "begun").write_text("{}")
+    code, _, err = run_to_its_end(configuration(tmp_path))
+    assert code == 4, err
+    assert re.search(
+        f"jms-bridge: the router's checkpoint cannot be used: {checkpoint} has no generation any more", err
+    )
+    assert not (tmp_path / "var" / "log" / "spark.log").exists()
