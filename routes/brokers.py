@@ -85,6 +85,10 @@ class BrokerConfig:
     """NATS: a file with a signed login (JWT and seed)."""
     client_id: str | None = None
     heartbeat_seconds: float = 10.0
+    max_clients: int = 500
+    """AMQP listener: connections at a time."""
+    transaction_timeout_seconds: float = 120.0
+    """AMQP listener: from the first message of a client's transaction to its end."""
     tls_ca: Path | None = None
     tls_certificate: Path | None = None
     tls_key: Path | None = None

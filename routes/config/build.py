@@ -224,6 +224,8 @@ def _broker(settings: Settings, section: str, name: str) -> dict[str, Any]:
         "credentials": file("credentials"),
         "client_id": get("client-id"),
         "heartbeat_seconds": get("heartbeat"),
+        "max_clients": get("max-clients"),
+        "transaction_timeout_seconds": get("transaction-timeout"),
         "tls_ca": file("tls.ca"),
         "tls_certificate": file("tls.certificate"),
         "tls_key": file("tls.key"),

@@ -23,6 +23,8 @@ _WITHOUT = {
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
 }
 """What a listener cannot have, why, and what to do."""
+_ONLY = ("max-clients", "transaction-timeout")
+"""Keys of a listener alone."""
 
 
 def listeners(settings: Settings) -> None:
@@ -33,6 +35,10 @@ def listeners(settings: Settings) -> None:
             own = f"{section}.NAME."
             where = settings.get(f"{own}listen", name)
             if where is None:
+                for part in _ONLY:
+                    if settings.is_set(f"{own}{part}", name):
+                        hint = f"remove the line, or set {section}.{name}.listen"
+                        settings.fault(f"{own}{part}", name, f"{part} is for a listener: no client connects", hint)
                 continue
             for part, (why, hint) in _WITHOUT.items():
                 if settings.is_set(f"{own}{part}", name):

@@ -14,6 +14,7 @@ from engine.connectors.addresses import parsed
 from engine.connectors.amqp import answers
 from engine.connectors.amqp.access import Logins, server_tls
 from engine.connectors.amqp.attendant import Attendant
+from engine.connectors.amqp.limits import ListenerLimits
 from engine.connectors.amqp.links import Sender
 from engine.connectors.amqp.performatives import Condition, Terminus
 from engine.connectors.amqp.server import OFFERED, STOPPING, Server
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.links import Incoming, Link
+    from engine.connectors.amqp.peer import Peer
     from engine.connectors.amqp.peer_session import PeerSession
     from engine.connectors.amqp.stock import Held
     from engine.connectors.base import Outgoing
@@ -45,18 +47,19 @@ class AmqpListenerSink:
     settle_seconds = 0.0
     offered: tuple[str, ...] = OFFERED
     max_bytes = 0
-    full = False
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
         self.container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
         self.heartbeat_seconds = sink.heartbeat_seconds
         self.logins = Logins(sink)
+        self.limits = ListenerLimits.of(sink)
+        self.links = 0
         self._url = config.url(sink)
         self._outbound = outbound_of(sink.transformers)
         tls = server_tls(sink) if self._url.startswith("amqps:") else None
         self._server = Server(self._url, tls, self)
-        self._stock = Stock(self._encoded)
+        self._stock = Stock(self._encoded, self.limits)
         self._attendant = Attendant(lambda: self._turn(0), _UNATTENDED_SECONDS)
 
     @property
@@ -120,12 +123,16 @@ class AmqpListenerSink:
             return Condition(answers.INVALID_FIELD, f"the selector: {' '.join(str(error).split())}")
         return None
 
+    def takes(self, peer: Peer) -> bool:
+        """See `Host`."""
+        return True
+
     def arrived(self, incoming: Incoming) -> None:
         """See `Host`; clients send no messages here."""
 
-    def credited(self) -> None:
+    def credited(self, link: Sender) -> None:
         """See `Host`."""
-        self._stock.serve()
+        self._stock.serve_link(link)
 
     def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
         """See `Host`; clients send no messages here."""
@@ -149,7 +156,7 @@ class AmqpListenerSink:
             self._stock.left(link)
 
     def _turn(self, timeout_seconds: float) -> None:
-        self._server.turn(timeout_seconds)
+        self._server.turn(0 if self._stock.is_unfinished else timeout_seconds)
         self._stock.serve()
         self._server.flush()
 

@@ -255,8 +255,8 @@ def test_requests_by_name_are_understood(client: Controller) -> None:
     assert client.ask(Symbol("amqp:discharge:list"), identity, True)[0] == Outcome.ACCEPTED
 
 
-def test_the_transactions_of_a_session_are_bounded(client: Controller) -> None:
-    for _ in range(64):
+def test_the_transactions_of_a_client_are_bounded(client: Controller) -> None:
+    for _ in range(256):
         client.declare()
     code, (error,) = client.ask(0x31)
     condition = condition_of(error)
