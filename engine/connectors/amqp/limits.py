@@ -72,6 +72,8 @@ class ListenerLimits:
     """Links of one client."""
     links_of_all: int = 20_000
     selector_bytes: int = 16 * _KIB
+    selector_likes: int = 32
+    """LIKE conditions of one selector: each takes time in proportion to the text."""
 
     transactions: int = 256
     """Open transactions of one client."""
@@ -92,6 +94,12 @@ class ListenerLimits:
     """All slices before answers are sent and new connections are looked at."""
     selecting_seconds: float = 0.002
     """Evaluations of one receiver's selector before it is another receiver's turn."""
+
+    stalled_seconds: float = 60.0
+    """From the last message that the clients of an address have taken until it has to make room for others."""
+    stalled_messages: int = 1000
+    """Messages that all such addresses keep then."""
+    stalled_bytes: int = 16 * _MIB
 
     @classmethod
     def of(cls, broker: BrokerConfig) -> ListenerLimits:

@@ -23,6 +23,7 @@ from engine.connectors.amqp.transformers import outbound_of, translated_selector
 from engine.connectors.base import Outcome
 from routes.errors import PredicateError
 from routes.predicate import parse
+from routes.predicate.nodes import Like, Logical, Not
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.stock import Held
     from engine.connectors.base import Outgoing
     from routes.model import Config, SinkConfig
+    from routes.predicate.nodes import Node
 
 __all__ = ["AmqpListenerSink"]
 
@@ -99,6 +101,12 @@ class AmqpListenerSink:
             known, self._stock.known = self._stock.known, []
             return known
 
+    def relieve(self) -> None:
+        """See `Holding`."""
+        with self._attendant:
+            self._stock.relieve()
+            self._server.flush()
+
     def close(self) -> None:
         """Every client is told; what it has not accepted comes again."""
         self._attendant.stop()
@@ -118,9 +126,14 @@ class AmqpListenerSink:
             return None
         translates = cast("PeerSession", link.session).peer.translates
         try:
-            self._stock.receive(link, parse(translated_selector(text) if translates else text))
+            selector = parse(translated_selector(text) if translates else text)
         except PredicateError as error:
             return Condition(answers.INVALID_FIELD, f"the selector: {' '.join(str(error).split())}")
+        if (found := _likes(selector.root)) > (most := self.limits.selector_likes):
+            return Condition(
+                answers.INVALID_FIELD, f"the selector has {found} LIKE conditions; at most {most} are taken"
+            )
+        self._stock.receive(link, selector)
         return None
 
     def takes(self, peer: Peer) -> bool:
@@ -168,3 +181,15 @@ class AmqpListenerSink:
             again = {"JMSXDeliveryCount": str(held.failed + 1), "JMSRedelivered": "true"}
             message = replace(message, headers={**message.headers, **again})
         return self._outbound.encoded(message, outgoing.address, outgoing.reply_to)
+
+
+def _likes(node: Node) -> int:
+    """LIKE conditions of a selector."""
+    match node:
+        case Like():
+            return 1
+        case Not():
+            return _likes(node.operand)
+        case Logical():
+            return sum(map(_likes, node.operands))
+    return 0

@@ -214,6 +214,24 @@ class Peer:
             self._before_open += len(data)
             if self._before_open > self._limits.before_open_bytes:
                 raise PeerError(answers.FRAMING_ERROR, "too much before the connection is open")
+        if self._stage is not _Stage.FRAMES:
+            self._welcome(data)
+            data = b""
+        if self._stage is not _Stage.FRAMES:
+            return
+        completed = self._parser.completed
+        for kind, channel, body in self._parser.feed(data):
+            self._take(kind, channel, body)
+            yield
+            if self.ended:
+                return
+        if not self._parser.held_bytes:
+            self._frame_begun = None
+        elif self._frame_begun is None or self._parser.completed > completed:
+            self._frame_begun = self._heard
+
+    def _welcome(self, data: bytes) -> None:
+        """Headers and login, as far as they have come."""
         while self._stage is not _Stage.FRAMES and not self.ended:
             if self._stage is _Stage.LOGIN:
                 found = self._parser.one(data)
@@ -226,20 +244,6 @@ class Peer:
                     return
                 self._greet(header)
             data = b""
-            yield
-        completed = self._parser.completed
-        for kind, channel, body in self._parser.feed(data):
-            if self.ended:
-                return
-            if kind != AMQP:
-                raise PeerError(answers.FRAMING_ERROR, f"a frame of type {kind}")
-            self.active = self._heard
-            self._take(channel, body)
-            yield
-        if not self._parser.held_bytes:
-            self._frame_begun = None
-        elif self._frame_begun is None or self._parser.completed > completed:
-            self._frame_begun = self._heard
 
     @property
     def _wanted_header(self) -> bytes:
@@ -272,7 +276,10 @@ class Peer:
         self._logged_in = True
         self._stage = _Stage.AMQP_HEADER
 
-    def _take(self, channel: int, body: bytes) -> None:
+    def _take(self, kind: int, channel: int, body: bytes) -> None:
+        if kind != AMQP:
+            raise PeerError(answers.FRAMING_ERROR, f"a frame of type {kind}")
+        self.active = self._heard
         session = self.sessions.get(channel)
         if session is not None and performatives.is_transfer(body):
             session.transferred(body)

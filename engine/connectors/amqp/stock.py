@@ -30,7 +30,7 @@ from engine.connectors.base import Outcome, RefusedError
 from routes.predicate import evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.limits import ListenerLimits
@@ -111,6 +111,17 @@ class _Reader:
             self.again.insert(at, held)
 
 
+class _Backlog:
+    """Messages of one destination that have no outcome yet."""
+
+    __slots__ = ("messages", "moved")
+
+    def __init__(self, now: float) -> None:
+        self.messages = 0
+        self.moved = now
+        """When the last one got its outcome."""
+
+
 class _Time:
     """How long selectors may be evaluated now."""
 
@@ -154,6 +165,7 @@ class Stock:
         """Whether `serve` has more to do than it had time for."""
         self._held: dict[int, Held] = {}
         """By `Outgoing.number`."""
+        self._backlogs: dict[str, _Backlog] = {}
         self._waiting: dict[str, list[Held]] = {}
         """Of queues, by destination, in order."""
         self._readers: dict[str, list[_Reader]] = {}
@@ -170,12 +182,13 @@ class Stock:
 
     def clear(self) -> None:
         """Forgets all messages and all receivers."""
-        for each in (self._held, self._waiting, self._readers, self._by_link, self.known):
+        for each in (self._held, self._backlogs, self._waiting, self._readers, self._by_link, self.known):
             each.clear()
 
     def add(self, outgoing: Outgoing, destination: str) -> None:
         """A message to `queue:NAME` or `topic:NAME`."""
         held = self._held[outgoing.number] = Held(outgoing, destination)
+        self._backlogs.setdefault(destination, _Backlog(self._clock())).messages += 1
         if not held.is_topics:
             self._waiting.setdefault(destination, []).append(held)
             return
@@ -234,6 +247,36 @@ class Stock:
             self._share(destination, [reader], _DRAIN_SECONDS, self._clock() + _DRAIN_SECONDS)
         self._serve_topic(reader, _DRAIN_SECONDS)
         self._push(reader)
+
+    def relieve(self) -> None:
+        """Makes room where no more can be held and clients of other addresses wait.
+
+        Addresses whose clients have taken nothing for a while give way. Receivers that do not answer are detached, and
+        what waits there beyond a bound is refused, the newest of the longest queues first.
+        """
+        latest = self._clock() - self._limits.stalled_seconds
+        stalled = {destination for destination, each in self._backlogs.items() if each.moved < latest}
+        others = [reader for reader in self._by_link.values() if reader.link.terminus.destination not in stalled]
+        if not any(reader.room > 0 and not reader.deliveries for reader in others):
+            return
+        seconds = f"{self._limits.stalled_seconds:.0f} s"
+        for reader in list(self._by_link.values()):
+            if reader.link.terminus.destination in stalled and (reader.deliveries or reader.waiting):
+                why = f"it has answered no message for {seconds}, and other addresses wait"
+                reader.session.refuse(reader.link, Condition(answers.RESOURCE_LIMIT, why))
+        self._refuse_waiting(stalled, f"nobody has taken a message from there for {seconds}, and other addresses wait")
+
+    def _refuse_waiting(self, destinations: Collection[str], why: str) -> None:
+        """Refuses what waits at queues beyond the bound for stalled ones."""
+        queues = [self._waiting[each] for each in destinations if each in self._waiting]
+        by_rank = sorted((rank, _number(held), held) for queue in queues for rank, held in enumerate(queue))
+        size = 0
+        for count, (_, at, held) in enumerate(by_rank, 1):
+            size += len(held.outgoing.message.body)
+            if count > self._limits.stalled_messages or size > self._limits.stalled_bytes:
+                queue = self._waiting[held.destination]
+                del queue[bisect_left(queue, at, key=_number)]
+                self._told(held, why)
 
     def _serve_topic(self, reader: _Reader, seconds: float) -> None:
         if reader.unseen:
@@ -397,8 +440,14 @@ class Stock:
             self._told(held, refusal)
 
     def _told(self, held: Held, refusal: str | None = None) -> None:
-        if self._held.pop(held.outgoing.number, None) is not None:
-            self.known.append(Outcome(held.outgoing.number, refusal))
+        if self._held.pop(held.outgoing.number, None) is None:
+            return
+        backlog = self._backlogs[held.destination]
+        backlog.messages -= 1
+        backlog.moved = self._clock()
+        if not backlog.messages:
+            del self._backlogs[held.destination]
+        self.known.append(Outcome(held.outgoing.number, refusal))
 
 
 def _answered_of(reader: _Reader, first: int, length: int) -> list[int]:
