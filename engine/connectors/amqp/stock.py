@@ -44,7 +44,7 @@ __all__ = ["Held", "Stock"]
 _DRAIN_SECONDS = 0.025
 """Evaluations for a receiver that wants its credit back if there is nothing for it."""
 _REST = 10
-"""How many times longer a receiver pauses than it took beyond its time."""
+"""How many times longer a receiver pauses than one evaluation took beyond its time."""
 
 
 class Held:
@@ -127,6 +127,7 @@ class _Time:
 
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
         self._clock = clock
+        self._seconds = seconds
         self._end = clock() + seconds
 
     @property
@@ -134,9 +135,10 @@ class _Time:
         return self._clock() >= self._end
 
     def rest(self, reader: _Reader) -> None:
-        """One long evaluation is not followed by another one at once."""
+        """One evaluation that took longer than the time for many is not followed by another one at once."""
         now = self._clock()
-        reader.rests_until = now + _REST * (now - self._end)
+        if (over := now - self._end) > self._seconds:
+            reader.rests_until = now + _REST * over
 
 
 class _Answer(NamedTuple):

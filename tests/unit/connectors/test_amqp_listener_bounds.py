@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.answers import FRAMING_ERROR, INVALID_FIELD, RESOURCE_LIMIT, TRANSACTION_TIMEOUT
+from engine.connectors.amqp.answers import FRAMING_ERROR, INVALID_FIELD, RESOURCE_LIMIT
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, FrameParser, frame
 from engine.connectors.amqp.limits import ListenerLimits, Pool
 from engine.connectors.amqp.listener_source import Arrivals
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, condition_of
+from engine.connectors.amqp.server import _Slice
 from engine.connectors.amqp.turns import ClientTurns, Owner
 from tests.unit.connectors.amqp_house import Client, House, attach, message, said
 from tests.unit.connectors.test_amqp_listener_attackers import ATTACH, OPEN, QUEUE, Listening, heard, limited
@@ -91,49 +92,20 @@ def test_a_share_is_left_for_each_when_a_pool_is_used_up() -> None:
     assert pool.is_spent(10, 150)
 
 
-def test_a_client_that_floods_has_a_bounded_part_of_each_turn() -> None:
-    with Listening(limited(turn_seconds=0.0)) as listening, ExitStack() as opened:
-        flooder = opened.enter_context(listening.connect(OPEN))
-        other = opened.enter_context(listening.connect(OPEN))
-        listening.turn()
-        heard(flooder), heard(other)
-        peer = next(each.peer for each in listening.server._clients if each.peer.name.endswith(str(port(flooder))))
-        flooder.send(ECHO * 2000)
-        time.sleep(0.05)
-        done = 0
-        work = peer.work
-
-        def counted(is_spent: Any) -> bool:
-            def counting() -> bool:
-                nonlocal done
-                done += 1
-                return bool(is_spent())
-
-            return work(counting)
-
-        peer.work = counted  # type: ignore[method-assign]
-        most = 0
-        # Even a turn that is over at once does one slice; `turn_seconds` of 0 does none, so one is done by hand.
-        listening.server._limits = limited().limits
-        object.__setattr__(listening.server, "_clock", Steps(0.001))
-        for _ in range(3):
-            before = done
-            listening.server._ready.add(next(c for c in listening.server._clients if c.peer is peer))
-            client = listening.server._ready.pop()
-            listening.server._read(client)
-            most = max(most, done - before)
-        assert 1 <= most <= LIMITS.slice_seconds / 0.001 + 1
-
-
-def port(client: Any) -> int:
-    return int(client.getsockname()[1])
+def test_a_turn_of_a_client_ends_by_frames_and_by_time() -> None:
+    client = Client(House()).opened()
+    client.peer.receive(ECHO * 1000, 0.0)
+    for clock, most in ((lambda: 0.0, LIMITS.slice_frames), (Steps(0.001), LIMITS.slice_seconds / 0.001)):
+        assert client.peer.work(_Slice(LIMITS, clock).is_spent)
+        assert client.peer.outgoing.count(b"\x53\x13") == most
+        client.peer.outgoing.clear()
 
 
 class Steps:
     """A clock on which each look takes a while."""
 
     def __init__(self, step: float) -> None:
-        self.now = time.monotonic()
+        self.now = 0.0
         self.step = step
 
     def __call__(self) -> float:
@@ -149,7 +121,8 @@ def test_four_floods_do_not_hold_up_the_frame_of_another_client() -> None:
         for each in (*flooders, other):
             heard(each)
         # Each look at the clock takes a millisecond of it, so a turn of 20 ms is at most 20 frames.
-        listening.server._clock = Steps(0.001)
+        listening.server._clock = clock = Steps(0.001)
+        clock.now = time.monotonic()
         for each in flooders:
             each.send(ECHO * 5000)
         listening.turn(3)
