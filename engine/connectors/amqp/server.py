@@ -278,8 +278,9 @@ class Server:
         """A client with a certificate counts as that, wherever it connects from."""
         client.is_named = True
         if self._proven and isinstance(client.socket, ssl.SSLSocket):
+            certificate = client.socket.getpeercert() or {}
             self._disown(client.owner)
-            client.owner = self._owner(f"certificate {client.socket.getpeercert()}")
+            client.owner = self._owner(f"certificate {certificate.get('subject')}")
 
     def _read(self, client: _Client) -> bool:
         """One client's turn.

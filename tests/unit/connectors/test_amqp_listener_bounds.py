@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tracemalloc
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -13,12 +14,13 @@ from engine.connectors.amqp import performatives
 from engine.connectors.amqp.answers import FRAMING_ERROR, INVALID_FIELD, RESOURCE_LIMIT
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, FrameParser, frame
 from engine.connectors.amqp.limits import ListenerLimits, Pool
-from engine.connectors.amqp.listener_source import Arrivals
+from engine.connectors.amqp.listener_source import AmqpListenerSource, Arrivals
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, condition_of
 from engine.connectors.amqp.server import _Slice
 from engine.connectors.amqp.turns import ClientTurns, Owner
+from routes.config import loads
 from tests.unit.connectors.amqp_house import Client, House, attach, message, said
-from tests.unit.connectors.test_amqp_listener_attackers import ATTACH, OPEN, QUEUE, Listening, heard, limited
+from tests.unit.connectors.test_amqp_listener_attackers import OPEN, QUEUE, Listening, heard, limited
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.links import Incoming
@@ -278,3 +280,51 @@ def test_the_messages_of_clients_go_on_in_turns() -> None:
 def number_of(clients: list[Client], incoming: Incoming) -> tuple[int, int]:
     peers = [client.peer for client in clients]
     return peers.index(cast("Any", incoming.receiver.session).peer), incoming.delivery_id
+
+
+@pytest.fixture
+def source() -> AmqpListenerSource:
+    text = "bridge.id=b1\nsource.l.type=amqp\nsource.l.destinations=queue:a\nsource.l.listen=amqp://127.0.0.1:5673\n"
+    config = loads(text + "routes.r.in.include=TRUE\nroutes.r.out.topic=t\n", Path())
+    return AmqpListenerSource(config, config.sources[0], 1)
+
+
+def test_a_client_whose_messages_wait_is_not_read_and_others_are(source: AmqpListenerSource) -> None:
+    clients = [Client(cast("House", source)).opened() for _ in range(20)]
+    payload = b"x" * 100_000
+    for client in clients:
+        client.sending()
+        number = 0
+        while source.takes(client.peer):
+            client.peer.feed(message(number, payload), 0.0)
+            number += 1
+        assert number * 100_000 <= LIMITS.waiting_bytes + 100_000
+    assert source._arrivals.bytes <= LIMITS.waiting_bytes_of_all + 20 * 101_000
+    # Each of them had its turn.
+    assert all(source._arrivals.bytes_of(client.peer) for client in clients)
+    assert source.takes(Client(cast("House", source)).peer)
+
+
+def test_small_messages_that_wait_count_with_the_memory_around_them(source: AmqpListenerSource) -> None:
+    client = Client(cast("House", source)).opened()
+    for handle in range(20):
+        client.say(said(attach(QUEUE.target(), handle)))
+    number = 0
+    while source.takes(client.peer):
+        client.peer.feed(said(performatives.transfer(number % 20, number, b"t", 0, more=False) + b"x"), 0.0)
+        number += 1
+    assert number < LIMITS.waiting_bytes / 400
+
+
+def test_a_client_that_reads_nothing_is_disconnected() -> None:
+    with Listening(House()) as listening, ExitStack() as opened:
+        flooder = opened.enter_context(listening.connect(OPEN))
+        listening.turn()
+        (client,) = listening.server._clients
+        client.peer.write(b"x" * 20_000_000)
+        listening.turn()
+        assert len(client.peer.outgoing) > 1_000_000
+        for seconds, left in ((29.0, 1), (31.0, 0)):
+            listening.server._tick(client.progress + seconds)
+            assert listening.clients == left
+        assert heard(flooder)

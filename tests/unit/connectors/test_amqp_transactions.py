@@ -10,8 +10,8 @@ from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.sections import VALUE, Sections, encode_sections
 from engine.codecs.amqp.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.peer_session import WINDOW
 from engine.connectors.amqp.frames import EMPTY
+from engine.connectors.amqp.peer_session import WINDOW
 from engine.connectors.amqp.performatives import Code, Condition, Outcome, condition_of, field, outcome_of
 from tests.unit.connectors.amqp_house import BAD, Client, House, attach, said
 
