@@ -90,7 +90,7 @@ class ListenerLimits:
     slice_frames: int = 128
     """Frames of one client before it is another one's turn."""
     slice_seconds: float = 0.004
-    turn_seconds: float = 0.02
+    turn_seconds: float = 0.01
     """All slices before answers are sent and new connections are looked at."""
     selecting_seconds: float = 0.002
     """Evaluations of one receiver's selector before it is another receiver's turn."""

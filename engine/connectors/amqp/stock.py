@@ -163,8 +163,10 @@ class Stock:
         self._encoded = encoded
         self._limits = limits
         self._clock = clock
-        self.is_unfinished = False
-        """Whether `serve` has more to do than it had time for."""
+        self._is_postponed = False
+        """Whether messages of a destination that was visited in this round were not dealt with for want of time."""
+        self._unvisited = 0
+        """Destinations, the first ones in `_readers`, that a round of `serve` has not come to."""
         self._held: dict[int, Held] = {}
         """By `Outgoing.number`."""
         self._backlogs: dict[str, _Backlog] = {}
@@ -181,6 +183,11 @@ class Stock:
     def given(self) -> int:
         """How many deliveries are not answered."""
         return self._undecided + sum(len(reader.deliveries) for reader in self._by_link.values())
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether `serve` has more to do than it had time for."""
+        return self._unvisited > 0 or self._is_postponed
 
     def clear(self) -> None:
         """Forgets all messages and all receivers."""
@@ -225,19 +232,22 @@ class Stock:
 
     def serve(self) -> None:
         """Hands out what there is room for, the oldest first, for a bounded time."""
-        self.is_unfinished = False
+        if not self._unvisited:
+            self._unvisited = len(self._readers)
+            self._is_postponed = False
         end = self._clock() + self._limits.turn_seconds
-        for destination in list(self._readers):
+        for destination in list(self._readers)[: self._unvisited]:
             if self._clock() >= end:
-                self.is_unfinished = True
-                break
-            # The next call goes on behind it.
+                return
+            self._unvisited -= 1
+            # Those that were visited stand behind the others.
             readers = self._readers[destination] = self._readers.pop(destination)
             if destination in self._waiting:
                 self._share(destination, readers, self._limits.selecting_seconds, end)
             for reader in readers:
                 self._serve_topic(reader, self._limits.selecting_seconds)
                 self._push(reader)
+        self._unvisited = 0
 
     def serve_link(self, link: Sender) -> None:
         """Hands out what there is for one receiver, which may want its credit back if that is nothing."""
@@ -299,7 +309,7 @@ class Stock:
                 self._done(held)
             if left.is_over:
                 left.rest(reader)
-                self.is_unfinished = bool(reader.unseen)
+                self._is_postponed |= bool(reader.unseen)
                 return
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
@@ -364,7 +374,7 @@ class Stock:
         ready = deque(reader for reader in readers if reader.room > 0)
         while ready and waiting:
             if self._clock() >= end:
-                self.is_unfinished = True
+                self._is_postponed = True
                 break
             reader = ready.popleft()
             held = self._next(reader, waiting, seconds)
@@ -402,7 +412,7 @@ class Stock:
                 return held
             if left.is_over:
                 left.rest(reader)
-                self.is_unfinished = True
+                self._is_postponed = True
                 return None
 
     def _give(self, held: Held, reader: _Reader) -> None:

@@ -122,7 +122,7 @@ def test_four_floods_do_not_hold_up_the_frame_of_another_client() -> None:
         listening.turn()
         for each in (*flooders, other):
             heard(each)
-        # Each look at the clock takes a millisecond of it, so a turn of 20 ms is at most 20 frames.
+        # Each look at the clock takes a millisecond of it, so a turn of 10 ms is at most 10 frames.
         listening.server._clock = clock = Steps(0.001)
         clock.now = time.monotonic()
         for each in flooders:

@@ -33,10 +33,27 @@ routes.r.out.topic=l:queue/a
 """
 
 
+class Clock:
+    """Seconds as a test wants them."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def sink() -> AmqpListenerSink:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sink(clock: Clock) -> AmqpListenerSink:
     config = loads(BASE, Path())
-    return AmqpListenerSink(config, config.sinks[0], 1)
+    sink = AmqpListenerSink(config, config.sinks[0], 1)
+    sink._stock._clock = clock
+    return sink
 
 
 class Client:
@@ -353,23 +370,6 @@ def test_an_answer_in_a_transaction_that_is_not_there_ends_the_connection(sink: 
 
 
 @pytest.fixture
-def clock(sink: AmqpListenerSink) -> Clock:
-    clock = Clock()
-    sink._stock._clock = clock
-    return clock
-
-
-class Clock:
-    """Seconds as a test wants them."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
 def evaluated(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Bodies of the messages that a selector was applied to, which takes a millisecond each."""
     found = []
@@ -562,3 +562,15 @@ def test_what_a_client_says_of_all_deliveries_there_can_be_costs_what_it_has(sin
     assert time.process_time() - begun < 5
     client.answer(0, ACCEPTED, 2**32 - 1)
     assert [each.number for each in known(sink)] == [1, 2, 3]
+
+
+def test_idle_receivers_at_many_addresses_leave_nothing_to_do(sink: AmqpListenerSink, clock: Clock) -> None:
+    client = Client(sink)
+    for handle in range(50):
+        client.attach(str(handle), handle=handle)
+    give(sink, 1, address="queue/49")
+    client.got()
+    # Each address takes so long that a turn is over behind a few of them.
+    sink._stock._clock = lambda: setattr(clock, "now", clock.now + 0.002) or clock.now  # type: ignore[func-returns-value]
+    assert served(sink) > 1
+    assert not sink._stock.is_unfinished
