@@ -7,6 +7,7 @@ transaction counts when that is committed.
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
@@ -170,6 +171,8 @@ class Stock:
         self._held: dict[int, Held] = {}
         """By `Outgoing.number`."""
         self._backlogs: dict[str, _Backlog] = {}
+        self._relieved = -math.inf
+        """When something was refused to make room."""
         self._waiting: dict[str, list[Held]] = {}
         """Of queues, by destination, in order."""
         self._readers: dict[str, list[_Reader]] = {}
@@ -264,10 +267,13 @@ class Stock:
         """Makes room where no more can be held and clients of other addresses wait.
 
         Addresses whose clients have taken nothing for a while give way. Receivers that do not answer are detached, and
-        what waits there beyond a bound is refused, the newest of the longest queues first.
+        what waits there beyond a bound is refused, the newest of the longest queues first. Once that was necessary,
+        addresses without receivers have no time left, also new ones.
         """
         latest = self._clock() - self._limits.stalled_seconds
         stalled = {destination for destination, each in self._backlogs.items() if each.moved < latest}
+        if self._relieved > latest:
+            stalled.update(self._backlogs.keys() - self._readers.keys())
         others = [reader for reader in self._by_link.values() if reader.link.terminus.destination not in stalled]
         if not any(reader.room > 0 and not reader.deliveries for reader in others):
             return
@@ -289,6 +295,7 @@ class Stock:
                 queue = self._waiting[held.destination]
                 del queue[bisect_left(queue, at, key=_number)]
                 self._told(held, why)
+                self._relieved = self._clock()
 
     def _serve_topic(self, reader: _Reader, seconds: float) -> None:
         if reader.unseen:

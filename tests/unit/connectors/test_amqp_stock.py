@@ -512,6 +512,13 @@ def test_a_queue_that_nobody_takes_from_makes_room_for_clients_of_others(sink: A
     assert refused(sink) == list(range(1001, 1201))
     sink.relieve()
     assert refused(sink) == []
+    # Nor do others wait again for what comes next, whatever its address.
+    for number in range(2001, 2051):
+        give(sink, number, address="queue/a")
+        give(sink, number + 1000, address=f"queue/{number}")
+    clock.now = 62.0
+    sink.relieve()
+    assert len(refused(sink)) == 100
 
 
 def test_many_stalled_queues_make_room_together_the_longest_first(sink: AmqpListenerSink, clock: Clock) -> None:
