@@ -172,8 +172,9 @@ class Server:
                 self._ready.add(client)
 
     def _may_be_read(self, client: _Client) -> bool:
-        """Whether there is room for what it says, and for the answers."""
-        return self._host.takes(client.peer) and len(client.peer.outgoing) < self._limits.unread_bytes
+        """Whether there is room for what it says, and for the answers; behind the good-bye it says nothing any more."""
+        peer = client.peer
+        return peer.ended or (self._host.takes(peer) and len(peer.outgoing) < self._limits.unread_bytes)
 
     def flush(self) -> None:
         """Sends what there is to send, as far as clients take it."""
