@@ -87,6 +87,10 @@ class BrokerConfig:
     virtual_host: str | None = None
     """STOMP, AMQP: which of the broker's virtual hosts to use; None: the one named like the host of the URL."""
     heartbeat_seconds: float = 10.0
+    max_clients: int = 500
+    """AMQP listener: connections at a time."""
+    transaction_timeout_seconds: float = 120.0
+    """AMQP listener: from the first message of a client's transaction to its end."""
     tls_ca: Path | None = None
     tls_certificate: Path | None = None
     tls_key: Path | None = None

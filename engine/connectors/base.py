@@ -253,3 +253,6 @@ class Holding(Protocol):
     @property
     def given(self) -> int:
         """How many messages somebody has and has not answered."""
+
+    def relieve(self) -> None:
+        """Makes room where no more can be held and more is there: messages that nobody takes give way to others."""

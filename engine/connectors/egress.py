@@ -183,6 +183,17 @@ class Egress:
                 found[place.partition] = max(end - place.offset, 0)
         return found
 
+    def has_more(self) -> bool:
+        """Whether Kafka says now that there are records behind the last one taken."""
+        try:
+            for place in self._consumer.position(self._consumer.assignment()):
+                _, end = self._consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS)
+                if 0 <= place.offset < end:
+                    return True
+        except KafkaException as error:
+            self._on_error(error.args[0])
+        return False
+
     def close(self) -> None:
         """Leaves the group; `released` is called for what is still assigned."""
         self._consumer.close()

@@ -49,6 +49,7 @@ _SOON_SECONDS = 0.005
 _FULL_SECONDS = 0.05
 _COMMIT_SECONDS = 0.2
 _FIGURES_SECONDS = 1.0
+_RELIEVE_SECONDS = 1.0
 _SETTLE_SECONDS = 10.0
 _RELEASE_SECONDS = 3.0
 _OUTAGE_SECONDS = 3.0
@@ -133,6 +134,7 @@ class SinkLoop:
         self._failure: Exception | None = None
         self._committed_at = 0.0
         self._figures_at = 0.0
+        self._relieved_at = 0.0
 
     def run(self, stop: Event, listener: Listener) -> None:
         """Returns when `stop` was set and everything is in order; raises BridgeError as `run_sink` does."""
@@ -179,12 +181,21 @@ class SinkLoop:
             outgoing = [outgoing for each in taken if (outgoing := self._take(each)) is not None]
         else:
             self._egress.rest(0)
+            self._relieve()
             outgoing = []
         if self._is_rebalanced:
             raise _RebalancedError
         self._send(outgoing)
         self._note(self._sink.outcomes(0 if room > 0 else _FULL_SECONDS))
         self._look_after()
+
+    def _relieve(self) -> None:
+        """Now and then while nothing more is taken."""
+        now = time.monotonic()
+        if isinstance(self._sink, Holding) and now - self._relieved_at >= _RELIEVE_SECONDS:
+            self._relieved_at = now
+            if self._egress.has_more():
+                self._sink.relieve()
 
     def _take(self, taken: Taken) -> Outgoing | None:
         """What is to be sent of a record; None for one that says no destination, which no router wrote."""

@@ -81,6 +81,20 @@ def _broker(section: str) -> tuple[Field, ...]:
             systems=NETWORKED,
         ),
         Field(
+            f"{name}.max-clients",
+            whole(1, 10000),
+            "With `listen`: connections of clients at a time.",
+            default="500",
+            systems=(System.AMQP,),
+        ),
+        Field(
+            f"{name}.transaction-timeout",
+            duration("1s", "1h"),
+            "With `listen`: how long a client's transaction may take from its first message; then it is rolled back.",
+            default="2m",
+            systems=(System.AMQP,),
+        ),
+        Field(
             f"{name}.tls.ca",
             PATH,
             "Certificates (PEM) to trust.",

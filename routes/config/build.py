@@ -228,6 +228,8 @@ def _broker(settings: Settings, section: str, name: str) -> dict[str, Any]:
         "client_id": get("client-id"),
         "virtual_host": get("virtual-host"),
         "heartbeat_seconds": get("heartbeat"),
+        "max_clients": get("max-clients"),
+        "transaction_timeout_seconds": get("transaction-timeout"),
         "tls_ca": file("tls.ca"),
         "tls_certificate": file("tls.certificate"),
         "tls_key": file("tls.key"),

@@ -24,6 +24,8 @@ _WITHOUT = {
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
 }
 """What a listener cannot have, why, and what to do."""
+_ONLY = ("max-clients", "transaction-timeout")
+"""Keys of a listener alone."""
 
 
 def listeners(settings: Settings) -> None:
@@ -34,6 +36,7 @@ def listeners(settings: Settings) -> None:
             own = f"{section}.NAME."
             where = settings.get(f"{own}listen", name)
             if where is None:
+                _without_clients(settings, section, name)
                 continue
             for part, (why, hint) in _WITHOUT.items():
                 if settings.is_set(f"{own}{part}", name):
@@ -50,6 +53,14 @@ def listeners(settings: Settings) -> None:
                 hint = "give each listener a port of its own"
                 settings.fault(f"{own}listen", name, f"port {port} is that of {taken[port]}", hint)
             taken[port] = f"{section} '{name}'"
+
+
+def _without_clients(settings: Settings, section: str, name: str) -> None:
+    """Faults of keys that are for a listener alone."""
+    for part in _ONLY:
+        if settings.is_set(f"{section}.NAME.{part}", name):
+            hint = f"remove the line, or set {section}.{name}.listen"
+            settings.fault(f"{section}.NAME.{part}", name, f"{part} is for a listener: no client connects", hint)
 
 
 def _guarded(settings: Settings, section: str, name: str, where: str) -> None:

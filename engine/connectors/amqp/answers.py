@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.values import Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
-from engine.connectors.amqp.frames import MAX_FRAME_BYTES
 from engine.connectors.amqp.performatives import MAX_WINDOW, Code, Condition, Outcome, Role
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ __all__ = [
     "RESOURCE_LIMIT",
     "ROLLBACK",
     "SIZE_EXCEEDED",
+    "TRANSACTION_TIMEOUT",
     "TRANSFER_LIMIT",
     "UNATTACHED_HANDLE",
     "UNKNOWN_TRANSACTION",
@@ -64,6 +64,7 @@ NOT_IMPLEMENTED = "amqp:not-implemented"
 RESOURCE_LIMIT = "amqp:resource-limit-exceeded"
 ROLLBACK = "amqp:transaction:rollback"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
+TRANSACTION_TIMEOUT = "amqp:transaction:timeout"
 TRANSFER_LIMIT = "amqp:link:transfer-limit-exceeded"
 UNATTACHED_HANDLE = "amqp:session:unattached-handle"
 UNKNOWN_TRANSACTION = "amqp:transaction:unknown-id"
@@ -85,10 +86,17 @@ def sasl_outcome(*, welcome: bool) -> bytes:
     return encode(Described(ULong(Code.SASL_OUTCOME), [UByte(0 if welcome else 1)]))
 
 
-def opened(container: str, idle_milliseconds: int, most_channel: int, offered: Sequence[str], version: str) -> bytes:
+def opened(
+    container: str,
+    idle_milliseconds: int,
+    max_frame_bytes: int,
+    most_channel: int,
+    offered: Sequence[str],
+    version: str,
+) -> bytes:
     """Who the bridge is, what it takes and what it offers."""
     properties = Map([(Symbol("product"), "jms-bridge"), (Symbol("version"), version)])
-    limits = (UInt(MAX_FRAME_BYTES), UShort(most_channel), UInt(idle_milliseconds))
+    limits = (UInt(max_frame_bytes), UShort(most_channel), UInt(idle_milliseconds))
     return _performative(Code.OPEN, container, None, *limits, None, None, _symbols(offered), None, properties)
 
 

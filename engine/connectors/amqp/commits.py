@@ -25,16 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.connectors.amqp.coordinator import Transaction
+    from engine.connectors.amqp.limits import ListenerLimits
     from engine.connectors.transactions import TransactionalJournal
     from engine.message import Message
 
-__all__ = ["MOST_BYTES", "MOST_MESSAGES", "Commits"]
+__all__ = ["Commits"]
 
-MOST_MESSAGES = 10_000
-MOST_BYTES = 32 * 1024 * 1024
-"""Of one transaction; a single message may be larger."""
-_MOST_MESSAGES_OF_ALL = 40_000
-_MOST_BYTES_OF_ALL = 128 * 1024 * 1024
 _CLOSE_SECONDS = 10.0
 _log = structlog.get_logger(__name__)
 
@@ -42,13 +38,19 @@ _log = structlog.get_logger(__name__)
 class Commits:
     """Of one time of listening. For one thread, apart from what `_run` does."""
 
-    def __init__(self, journal: Callable[[Event], TransactionalJournal], wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        journal: Callable[[Event], TransactionalJournal],
+        wake: Callable[[], None],
+        limits: ListenerLimits,
+    ) -> None:
         """`journal` is asked for one on first use, and again after a failure; an event ends its waiting for room.
 
         `wake` is called on the other thread when there is something to tell.
         """
         self._open_journal = journal
         self._wake = wake
+        self._limits = limits
         self._messages = 0
         self._bytes = 0
         self._asked: SimpleQueue[Transaction | None] = SimpleQueue()
@@ -63,22 +65,30 @@ class Commits:
 
     def take(self, transaction: Transaction, message: Message, size: int) -> Condition | None:
         """A message becomes part of a transaction; why it cannot."""
-        full = len(transaction.work) >= MOST_MESSAGES or transaction.size + size > MOST_BYTES
-        if full and transaction.work:
-            most = f"{MOST_MESSAGES} messages or {MOST_BYTES >> 20} MiB"
-            return Condition(answers.RESOURCE_LIMIT, f"more than {most} in one transaction; commit sooner")
-        if self._messages >= _MOST_MESSAGES_OF_ALL or self._bytes + size > _MOST_BYTES_OF_ALL:
+        use, limits = transaction.use, self._limits
+        full = use.messages >= limits.transaction_messages or use.bytes + size > limits.transaction_bytes
+        # A single message may be larger.
+        if full and use.messages:
+            most = f"{limits.transaction_messages} messages or {limits.transaction_bytes >> 20} MiB"
+            return Condition(answers.RESOURCE_LIMIT, f"more than {most} in a client's transactions; commit sooner")
+        if limits.message_pool.is_spent(use.messages, self._messages) or limits.byte_pool.is_spent(
+            use.bytes, self._bytes, size
+        ):
             return Condition(answers.RESOURCE_LIMIT, "too much waits in all clients' transactions; try again later")
         transaction.work.append(message)
         transaction.size += size
-        self._messages += 1
-        self._bytes += size
+        self._count(transaction, 1, size)
         return None
+
+    def _count(self, transaction: Transaction, messages: int, size: int) -> None:
+        self._messages += messages
+        self._bytes += size
+        transaction.use.messages += messages
+        transaction.use.bytes += size
 
     def forget(self, transaction: Transaction) -> None:
         """Its messages are of no more use here."""
-        self._messages -= len(transaction.work)
-        self._bytes -= transaction.size
+        self._count(transaction, -len(transaction.work), -transaction.size)
         transaction.work, transaction.size = [], 0
 
     def ask(self, transaction: Transaction) -> None:
@@ -143,7 +153,7 @@ class Commits:
         """What waits to be committed, as far as it fits into one transaction of Kafka; nothing: it is time to end."""
         batch: list[Transaction] = []
         messages = 0
-        while not batch or (messages < MOST_MESSAGES and not self._asked.empty()):
+        while not batch or (messages < self._limits.transaction_messages and not self._asked.empty()):
             transaction = self._asked.get()
             if transaction is None:
                 # Once more, for when these are done.

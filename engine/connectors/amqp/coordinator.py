@@ -32,7 +32,6 @@ __all__ = ["Coordinator", "Transaction"]
 
 _WINDOW = 100
 _MOST_BYTES = 4096
-_MOST_OPEN = 64
 _ID_BYTES = 8
 _numbers = itertools.count(1)
 
@@ -40,7 +39,7 @@ _numbers = itertools.count(1)
 class Transaction:
     """What a client has done since it declared it."""
 
-    __slots__ = ("_delivery", "coordinator", "failure", "id", "size", "work")
+    __slots__ = ("_begun", "_delivery", "coordinator", "failure", "id", "size", "use", "work")
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
@@ -50,9 +49,23 @@ class Transaction:
         """What the host has noted, in order."""
         self.size = 0
         """Of the work, in bytes."""
+        self.use = coordinator.session.peer.transactions
+        """What its client's transactions take together."""
         self.failure: Condition | None = None
         """Why it can only be rolled back; its work is undone already."""
         self._delivery = 0
+        self._begun: float | None = None
+
+    def begin(self, now: float) -> None:
+        """Its age counts from its first work: JMS clients declare the next transaction long before they use it."""
+        if self._begun is None:
+            self._begun = now
+
+    def expire(self, now: float, seconds: float) -> None:
+        """Undoes its work where that has begun longer ago than `seconds`."""
+        if self.failure is None and self._begun is not None and now - self._begun > seconds:
+            why = f"the transaction is open for longer than {seconds:.0f} s; commit sooner"
+            self.fail(Condition(answers.TRANSACTION_TIMEOUT, why))
 
     def fail(self, why: Condition) -> None:
         """It can only be rolled back."""
@@ -66,6 +79,8 @@ class Transaction:
             if self.failure is None:
                 self.coordinator.host.roll_back(self)
             self.committed()
+        elif self.failure is not None and self.failure.name == answers.TRANSACTION_TIMEOUT:
+            self.coordinator.reject(delivery, *self.failure)
         elif self.failure is not None:
             self.rolled_back(str(self.failure))
         else:
@@ -97,9 +112,8 @@ class Coordinator(Receiver):
     def detached(self, condition: Condition | None) -> None:
         """See `Link`; what is not discharged is rolled back."""
         super().detached(condition)
-        transactions = self.session.transactions
-        for each in [each for each in transactions.values() if each.coordinator is self]:
-            transactions.pop(each.id).discharge(0, fail=True)
+        for each in [each for each in self.session.transactions.values() if each.coordinator is self]:
+            self._end(each.id).discharge(0, fail=True)
 
     def answer(self, delivery: int, state: Described) -> None:
         """What became of a declare or discharge, if the client is still there to hear it."""
@@ -127,17 +141,23 @@ class Coordinator(Receiver):
         transactions = self.session.transactions
         if field(fields, 0) is not None:
             self.reject(delivery, answers.NOT_IMPLEMENTED, "there are no distributed transactions here")
-        elif len(transactions) >= _MOST_OPEN:
-            self.reject(delivery, answers.RESOURCE_LIMIT, f"{_MOST_OPEN} transactions are open in this session")
+        elif self.session.peer.transactions.open >= (most := self.host.limits.transactions):
+            self.reject(delivery, answers.RESOURCE_LIMIT, f"this client has {most} open transactions")
         else:
             begun = Transaction(self)
+            begun.use.open += 1
             transactions[begun.id] = begun
             self.answer(delivery, answers.declared(begun.id))
 
     def _discharge(self, delivery: int, fields: list[Any]) -> None:
         identity = field(fields, 0)
-        ended = self.session.transactions.pop(identity, None) if isinstance(identity, bytes) else None
-        if ended is None:
-            self.reject(delivery, answers.UNKNOWN_TRANSACTION, "there is no such transaction any more")
+        if isinstance(identity, bytes) and identity in self.session.transactions:
+            self._end(identity).discharge(delivery, fail=bool(field(fields, 1)))
         else:
-            ended.discharge(delivery, fail=bool(field(fields, 1)))
+            self.reject(delivery, answers.UNKNOWN_TRANSACTION, "there is no such transaction any more")
+
+    def _end(self, identity: bytes) -> Transaction:
+        """Takes a transaction out of the open ones."""
+        ended = self.session.transactions.pop(identity)
+        ended.use.open -= 1
+        return ended

@@ -43,11 +43,19 @@ class FrameError(Exception):
 class FrameParser:
     """Takes bytes as they come and gives frames as they are complete. Empty ones are passed over."""
 
-    def __init__(self) -> None:
-        self._rest = b""
-        self._late: list[bytes] = []
-        """What came after it, while more of the same frame is missing: not joined with each piece."""
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        """`max_bytes` is the largest frame that is taken."""
+        self._max = max_bytes
+        self._rest = bytearray()
+        """The beginning of a frame of which more is to come; extended in place."""
         self._missing = 0
+        self.completed = 0
+        """Frames that have come whole, empty ones included."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a frame that has not come whole."""
+        return len(self._rest)
 
     def header(self, data: bytes) -> bytes | None:
         """The protocol header at the beginning of a stream; None if not all of it has come.
@@ -57,11 +65,11 @@ class FrameParser:
         """
         self._rest += data
         if not self._rest.startswith(b"AMQP"[: len(self._rest)]):
-            msg = f"{self._rest[:20]!r} in place of an AMQP header"
+            msg = f"{bytes(self._rest[:20])!r} in place of an AMQP header"
             raise FrameError(msg)
         if len(self._rest) < len(PROTOCOL_HEADER):
             return None
-        header, self._rest = self._rest[: len(PROTOCOL_HEADER)], self._rest[len(PROTOCOL_HEADER) :]
+        header, self._rest = bytes(self._rest[: len(PROTOCOL_HEADER)]), self._rest[len(PROTOCOL_HEADER) :]
         return header
 
     def one(self, data: bytes) -> tuple[int, int, bytes] | None:
@@ -73,10 +81,10 @@ class FrameParser:
         self._rest += data
         while len(self._rest) >= _HEAD.size:
             size = max(int.from_bytes(self._rest[:4]), _HEAD.size)
-            if len(self._rest) < size <= MAX_FRAME_BYTES:
+            if len(self._rest) < size <= self._max:
                 return None
-            first, after = self._rest[:size], self._rest[size:]
-            self._rest = b""
+            first, after = bytes(self._rest[:size]), self._rest[size:]
+            self._rest = bytearray()
             found = next(self.feed(first), None)
             self._rest = after
             if found is not None:
@@ -91,27 +99,27 @@ class FrameParser:
         """
         self._missing -= len(data)
         if self._missing > 0:
-            self._late.append(data)
+            self._rest += data
             return
         if self._rest:
-            data, self._rest = b"".join((self._rest, *self._late, data)), b""
-            self._late.clear()
+            self._rest += data
+            data, self._rest = bytes(self._rest), bytearray()
         self._missing = 0
         position, end = 0, len(data)
         while end - position >= _HEAD.size:
             size, words, kind, channel = _HEAD.unpack_from(data, position)
             start = words * _WORDS
-            if not _HEAD.size <= start <= size <= MAX_FRAME_BYTES:
-                self._rest = b""
-                msg = f"a frame of {size} bytes whose body begins at {start}"
+            if not _HEAD.size <= start <= size <= self._max:
+                msg = f"a frame of {size} bytes whose body begins at {start}; at most {self._max} bytes are taken"
                 raise FrameError(msg)
             if end - position < size:
                 self._missing = size - (end - position)
                 break
+            self.completed += 1
             if size > start:
                 yield kind, channel, data[position + start : position + size]
             position += size
-        self._rest = data[position:]
+        self._rest += data[position:]
 
 
 def frame(channel: int, body: bytes, kind: int = AMQP) -> bytes:

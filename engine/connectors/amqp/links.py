@@ -167,7 +167,7 @@ class Receiver(Link):
     @property
     def held_bytes(self) -> int:
         """Of a message of which not everything has come."""
-        return self._partial.held if self._partial else 0
+        return len(self._partial.kept) if self._partial else 0
 
     def taken(self) -> None:
         """One of its messages went on."""
@@ -195,7 +195,7 @@ class Receiver(Link):
         partial.add(transfer.payload, self._max, self._kept)
         if not transfer.more:
             self._partial = None
-            self._complete(partial, b"".join(partial.pieces), partial.size)
+            self._complete(partial, bytes(partial.kept), partial.size)
 
     def _complete(self, partial: _Partial, encoded: bytes, size: int) -> None:
         self._counted()
@@ -215,28 +215,21 @@ class Receiver(Link):
 class _Partial:
     """A message of which not everything has come."""
 
-    __slots__ = ("delivery_id", "held", "message_format", "pieces", "settled", "size", "transaction")
+    __slots__ = ("delivery_id", "kept", "message_format", "settled", "size", "transaction")
 
     def __init__(self, delivery_id: int, message_format: int) -> None:
         self.delivery_id = delivery_id
         self.message_format = message_format
         self.settled = False
         self.transaction: bytes | None = None
-        self.pieces: list[bytes] = []
-        self.held = 0
+        self.kept = bytearray()
         self.size = 0
 
     def add(self, piece: bytes, most: int, kept: int) -> None:
         self.size += len(piece)
-        if self.size <= most:
-            self.pieces.append(piece)
-            self.held += len(piece)
-        elif self.held > kept:
-            self.pieces = [b"".join(self.pieces)[:kept]]
-            self.held = kept
-        elif self.held < kept:
-            self.pieces.append(piece[: kept - self.held])
-            self.held += len(self.pieces[-1])
+        self.kept += piece
+        if self.size > most:
+            del self.kept[kept:]
 
 
 class _Unsent:
@@ -269,7 +262,8 @@ class Sender(Link):
         self._on_credit = on_credit
         self.sent = 0
         """Messages that have gone out, whole or not."""
-        self._most = 0
+        self.most = 0
+        """Bytes of a message that the other side takes; 0: any."""
         self._too_large: list[int] = []
         self._count = 0
         self._credit = 0
@@ -283,7 +277,7 @@ class Sender(Link):
     def answered(self, fields: list[Any]) -> None:
         """See `Link`."""
         super().answered(fields)
-        self._most = number(fields, 10)
+        self.most = number(fields, 10)
 
     @property
     def unsent(self) -> list[int]:
@@ -298,7 +292,8 @@ class Sender(Link):
     @property
     def room(self) -> int:
         """How many more messages could go out now."""
-        return self._credit - sum(each.delivery_id is None for each in self._unsent) if self.attached else 0
+        # Only the first can have taken its credit already.
+        return self._credit - len(self._unsent) + (self.half_sent is not None) if self.attached else 0
 
     def add(self, number: int, encoded: bytes, message_format: int) -> None:
         """One more message, to go out when there is credit."""
@@ -329,7 +324,7 @@ class Sender(Link):
             if each.delivery_id is None:
                 if self._credit <= 0:
                     break
-                if 0 < self._most < len(each.encoded):
+                if 0 < self.most < len(each.encoded):
                     self._too_large.append(self._unsent.popleft().number)
                     continue
                 self.sent += 1

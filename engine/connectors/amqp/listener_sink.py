@@ -14,6 +14,7 @@ from engine.connectors.addresses import parsed
 from engine.connectors.amqp import answers
 from engine.connectors.amqp.access import Logins, server_tls
 from engine.connectors.amqp.attendant import Attendant
+from engine.connectors.amqp.limits import ListenerLimits
 from engine.connectors.amqp.links import Sender
 from engine.connectors.amqp.performatives import Condition, Terminus
 from engine.connectors.amqp.server import OFFERED, STOPPING, Server
@@ -22,16 +23,19 @@ from engine.connectors.amqp.transformers import outbound_of, translated_selector
 from engine.connectors.base import Outcome
 from routes.errors import PredicateError
 from routes.predicate import parse
+from routes.predicate.nodes import Like, Logical, Not
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.links import Incoming, Link
+    from engine.connectors.amqp.peer import Peer
     from engine.connectors.amqp.peer_session import PeerSession
     from engine.connectors.amqp.stock import Held
     from engine.connectors.base import Outgoing
     from routes.model import Config, SinkConfig
+    from routes.predicate.nodes import Node
 
 __all__ = ["AmqpListenerSink"]
 
@@ -45,18 +49,19 @@ class AmqpListenerSink:
     settle_seconds = 0.0
     offered: tuple[str, ...] = OFFERED
     max_bytes = 0
-    full = False
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """SetupError where a TLS file is no good."""
         self.container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
         self.heartbeat_seconds = sink.heartbeat_seconds
         self.logins = Logins(sink)
+        self.limits = ListenerLimits.of(sink)
+        self.links = 0
         self._url = config.url(sink)
         self._outbound = outbound_of(sink.transformers)
         tls = server_tls(sink) if self._url.startswith("amqps:") else None
         self._server = Server(self._url, tls, self)
-        self._stock = Stock(self._encoded)
+        self._stock = Stock(self._encoded, self.limits)
         self._attendant = Attendant(lambda: self._turn(0), _UNATTENDED_SECONDS)
 
     @property
@@ -96,6 +101,12 @@ class AmqpListenerSink:
             known, self._stock.known = self._stock.known, []
             return known
 
+    def relieve(self) -> None:
+        """See `Holding`."""
+        with self._attendant:
+            self._stock.relieve()
+            self._server.flush()
+
     def close(self) -> None:
         """Every client is told; what it has not accepted comes again."""
         self._attendant.stop()
@@ -115,17 +126,26 @@ class AmqpListenerSink:
             return None
         translates = cast("PeerSession", link.session).peer.translates
         try:
-            self._stock.receive(link, parse(translated_selector(text) if translates else text))
+            selector = parse(translated_selector(text) if translates else text)
         except PredicateError as error:
             return Condition(answers.INVALID_FIELD, f"the selector: {' '.join(str(error).split())}")
+        if (found := _likes(selector.root)) > (most := self.limits.selector_likes):
+            return Condition(
+                answers.INVALID_FIELD, f"the selector has {found} LIKE conditions; at most {most} are taken"
+            )
+        self._stock.receive(link, selector)
         return None
+
+    def takes(self, peer: Peer) -> bool:
+        """See `Host`."""
+        return True
 
     def arrived(self, incoming: Incoming) -> None:
         """See `Host`; clients send no messages here."""
 
-    def credited(self) -> None:
+    def credited(self, link: Sender) -> None:
         """See `Host`."""
-        self._stock.serve()
+        self._stock.serve_link(link)
 
     def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
         """See `Host`; clients send no messages here."""
@@ -149,7 +169,7 @@ class AmqpListenerSink:
             self._stock.left(link)
 
     def _turn(self, timeout_seconds: float) -> None:
-        self._server.turn(timeout_seconds)
+        self._server.turn(0 if self._stock.is_unfinished else timeout_seconds)
         self._stock.serve()
         self._server.flush()
 
@@ -161,3 +181,15 @@ class AmqpListenerSink:
             again = {"JMSXDeliveryCount": str(held.failed + 1), "JMSRedelivered": "true"}
             message = replace(message, headers={**message.headers, **again})
         return self._outbound.encoded(message, outgoing.address, outgoing.reply_to)
+
+
+def _likes(node: Node) -> int:
+    """LIKE conditions of a selector."""
+    match node:
+        case Like():
+            return 1
+        case Not():
+            return _likes(node.operand)
+        case Logical():
+            return sum(map(_likes, node.operands))
+    return 0

@@ -8,7 +8,8 @@ sends. Sockets are in `server`, one client is a `peer`.
 
 from __future__ import annotations
 
-from collections import deque
+import time
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, cast
 
 import structlog
@@ -17,6 +18,7 @@ from engine.connectors.amqp import answers
 from engine.connectors.amqp.access import Addresses, Logins, server_tls
 from engine.connectors.amqp.attendant import Attendant
 from engine.connectors.amqp.commits import Commits
+from engine.connectors.amqp.limits import ListenerLimits
 from engine.connectors.amqp.performatives import ACCEPTED, Condition, Role, Terminus, disposition
 from engine.connectors.amqp.server import OFFERED, STOPPING, Server
 from engine.connectors.amqp.session import serial
@@ -32,17 +34,20 @@ if TYPE_CHECKING:
     from engine.codecs.amqp.values import Described
     from engine.connectors.amqp.coordinator import Transaction
     from engine.connectors.amqp.links import Incoming, Link, Sender
+    from engine.connectors.amqp.peer import Peer
     from engine.connectors.amqp.peer_session import PeerSession
     from engine.message import Message
     from routes.model import Config, SourceConfig
 
-__all__ = ["AmqpListenerSource"]
+__all__ = ["AmqpListenerSource", "Arrivals"]
 
-_MOST_WAITING_BYTES = 32 * 1024 * 1024
+_MESSAGE_BYTES = 500
+"""Memory of a message that waits, beside its encoded bytes."""
 _EXPANSION = 16
 """How many times larger a record can be than its message as it came, the body apart."""
 _HEADER_FRAMING_BYTES = 6
 _UNATTENDED_SECONDS = 0.5
+_TURN_SECONDS = 0.01
 _log = structlog.get_logger(__name__)
 
 
@@ -57,6 +62,8 @@ class AmqpListenerSource:
         self.heartbeat_seconds = source.heartbeat_seconds
         self.logins = Logins(source)
         self.max_bytes = config.journal.max_message_bytes
+        self.limits = ListenerLimits.of(source)
+        self.links = 0
         self._config = config
         self._source = source
         self._worker = worker
@@ -65,9 +72,9 @@ class AmqpListenerSource:
         self._inbound = inbound_of(source.transformers)
         tls = server_tls(source) if self._url.startswith("amqps:") else None
         self._server = Server(self._url, tls, self)
-        self._waiting: deque[Incoming] = deque()
-        self._waiting_bytes = 0
-        self._commits = Commits(self._journal, self._server.wake)
+        self._arrivals = Arrivals()
+        self._turned = 0.0
+        self._commits = self._new_commits()
         self._committed = 0
         self._attendant = Attendant(lambda: self._turn(0), _UNATTENDED_SECONDS)
 
@@ -83,19 +90,21 @@ class AmqpListenerSource:
     def connect(self) -> None:
         """Listens."""
         self.close()
-        self._commits = Commits(self._journal, self._server.wake)
+        self._commits = self._new_commits()
         self._server.open()
         self._attendant.start()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """A message of any client."""
         with self._attendant:
-            if not self._waiting:
+            if not self._arrivals:
                 self._turn(timeout_seconds)
+            elif time.monotonic() - self._turned > _TURN_SECONDS:
+                # Others are heard, however much a few have sent.
+                self._turn(0)
             self._commits.check()
-            while self._waiting:
-                incoming = self._waiting.popleft()
-                self._waiting_bytes -= len(incoming.encoded)
+            while self._arrivals:
+                incoming = self._arrivals.pop()
                 message = self._message(incoming)
                 if not isinstance(message, Condition):
                     return Delivery(message, incoming)
@@ -131,13 +140,13 @@ class AmqpListenerSource:
             self._commits.close()
             self._tell()
             self._server.close(STOPPING)
-            self._waiting.clear()
-            self._waiting_bytes = 0
+            self._arrivals = Arrivals()
 
-    @property
-    def full(self) -> bool:
-        """See `Host`."""
-        return self._waiting_bytes > _MOST_WAITING_BYTES
+    def takes(self, peer: Peer) -> bool:
+        """See `Host`; a client of which nothing waits is always read."""
+        own = self._arrivals.bytes_of(peer)
+        limits = self.limits
+        return not own or (own < limits.waiting_bytes and self._arrivals.bytes < limits.waiting_bytes_of_all)
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
         """See `Host`."""
@@ -153,8 +162,7 @@ class AmqpListenerSource:
 
     def arrived(self, incoming: Incoming) -> None:
         """See `Host`."""
-        self._waiting.append(incoming)
-        self._waiting_bytes += len(incoming.encoded)
+        self._arrivals.add(incoming)
 
     def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
         """See `Host`."""
@@ -173,7 +181,7 @@ class AmqpListenerSource:
         """See `Host`."""
         self._commits.forget(transaction)
 
-    def credited(self) -> None:
+    def credited(self, link: Sender) -> None:
         """See `Host`; clients get no messages here."""
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
@@ -186,6 +194,10 @@ class AmqpListenerSource:
         self._server.turn(timeout_seconds)
         self._tell()
         self._server.flush()
+        self._turned = time.monotonic()
+
+    def _new_commits(self) -> Commits:
+        return Commits(self._journal, self._server.wake, self.limits)
 
     def _tell(self) -> None:
         self._committed += self._commits.tell()
@@ -240,6 +252,45 @@ class AmqpListenerSource:
 
     def _too_large(self, size: int) -> Condition:
         return Condition(answers.SIZE_EXCEEDED, f"{size} bytes, the journal takes {self.max_bytes}")
+
+
+class Arrivals:
+    """Messages that wait for the journal: those of a client in order, clients in turns."""
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[Peer, deque[Incoming]] = OrderedDict()
+        self._bytes: dict[Peer, int] = {}
+        self.bytes = 0
+        """Memory of all."""
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def bytes_of(self, peer: Peer) -> int:
+        """Memory of one client's messages."""
+        return self._bytes.get(peer, 0)
+
+    def add(self, incoming: Incoming) -> None:
+        """One more message of its client."""
+        peer = cast("PeerSession", incoming.receiver.session).peer
+        self._lines.setdefault(peer, deque()).append(incoming)
+        self._count(peer, incoming, 1)
+
+    def pop(self) -> Incoming:
+        """The next message. KeyError: there is none."""
+        peer, line = self._lines.popitem(last=False)
+        incoming = line.popleft()
+        self._count(peer, incoming, -1)
+        if line:
+            self._lines[peer] = line
+        else:
+            del self._bytes[peer]
+        return incoming
+
+    def _count(self, peer: Peer, incoming: Incoming, sign: int) -> None:
+        size = sign * (len(incoming.encoded) + _MESSAGE_BYTES)
+        self._bytes[peer] = self._bytes.get(peer, 0) + size
+        self.bytes += size
 
 
 def _not_found(destination: str) -> Condition:

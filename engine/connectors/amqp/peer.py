@@ -26,10 +26,13 @@ from engine.connectors.amqp.frames import (
     FrameParser,
     frame,
 )
+from engine.connectors.amqp.limits import TransactionUse
 from engine.connectors.amqp.peer_session import PeerError, PeerSession
 from engine.connectors.amqp.performatives import Code, Condition, condition_of, field, number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from engine.connectors.amqp.peer_session import Host
 
 __all__ = ["SELECTOR", "Peer"]
@@ -37,11 +40,7 @@ __all__ = ["SELECTOR", "Peer"]
 SELECTOR = "APACHE.ORG:SELECTOR"
 """Capability of who writes selectors with the names of Apache Qpid."""
 
-_MOST_CHANNEL = 255
-_MOST_BEFORE_OPEN_BYTES = 64 * 1024
-_MOST_HELD_BYTES = 16 * 1024 * 1024
 _LEAST_FRAME_BYTES = 512
-_HELLO_SECONDS = 15.0
 _SILENT_BEATS = 3.0
 _LEAST_BEAT_SECONDS = 0.25
 _log = structlog.get_logger(__name__)
@@ -71,8 +70,11 @@ class Peer:
         self.sessions: dict[int, PeerSession] = {}
         """By channel."""
         self._proven = proven
+        self._limits = host.limits
         self._stage = _Stage.HEADER
-        self._parser = FrameParser()
+        self._parser = FrameParser(self._limits.frame_bytes)
+        self._steps: Iterator[None] = iter(())
+        """Frames of what came last that are still to be dealt with."""
         self._logged_in = False
         self._opened = False
         self._before_open = 0
@@ -80,6 +82,12 @@ class Peer:
         self._beat = host.heartbeat_seconds
         self.begun = self._heard = self._spoke = now
         """When it connected."""
+        self.active = now
+        """When it last said more than that it is there."""
+        self._frame_begun: float | None = None
+        """When the first byte of a frame came that is not complete."""
+        self._part_came = now
+        self.transactions = TransactionUse()
 
     @property
     def opened(self) -> bool:
@@ -87,9 +95,14 @@ class Peer:
         return self._opened
 
     @property
+    def now(self) -> float:
+        """When the bytes came that are being dealt with."""
+        return self._heard
+
+    @property
     def held_bytes(self) -> int:
-        """Of messages that have not come whole."""
-        return self._held
+        """Of frames and messages that have not come whole."""
+        return self._held + self._parser.held_bytes
 
     @property
     def links(self) -> int:
@@ -107,21 +120,41 @@ class Peer:
 
     def excuse(self, now: float) -> None:
         """Nothing is read from it just now, so it cannot be heard."""
-        self._heard = now
+        self._heard = self._part_came = now
+        if self._frame_begun is not None:
+            self._frame_begun = now
 
     def hold(self, count: int) -> None:
         """So many bytes more, or less, of messages that have not come whole. PeerError: that is too many."""
         self._held += count
-        if count > 0 and self._held > _MOST_HELD_BYTES + self.host.max_bytes:
+        self._part_came = self._heard
+        if count > 0 and self._held > self._limits.unfinished_bytes + self.host.max_bytes:
             raise PeerError(answers.RESOURCE_LIMIT, f"{self._held} bytes in messages that are not complete")
 
     def feed(self, data: bytes, now: float) -> None:
-        """Takes what has come."""
+        """Takes what has come, and deals with all of it."""
+        self.receive(data, now)
+        self.work(lambda: False)
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Takes what has come, for `work`, which must have dealt with all that came before."""
         if self.ended:
             return
         self._heard = now
+        self._steps = self._advance(data)
+
+    def work(self, is_spent: Callable[[], bool]) -> bool:
+        """Deals with frames until `is_spent`, one at least.
+
+        Returns:
+            Whether some are left.
+        """
+        if self.ended:
+            return False
         try:
-            self._advance(data)
+            for _ in self._steps:
+                if is_spent():
+                    return not self.ended
         except FrameError as error:
             if self._stage is _Stage.HEADER:
                 self.write(self._wanted_header)
@@ -130,18 +163,33 @@ class Peer:
             self.close(Condition(answers.DECODE_ERROR, str(error)))
         except PeerError as error:
             self.close(error.condition)
+        return False
 
     def tick(self, now: float) -> None:
         """To be called several times a second: heart-beats, and who is silent for too long."""
         if self.ended:
             return
         if not self._opened:
-            if now - self.begun > _HELLO_SECONDS:
+            if now - self.begun > self._limits.hello_seconds:
                 self.close(Condition(answers.RESOURCE_LIMIT, "no connection was opened"))
+        elif self._frame_begun is not None and now - self._frame_begun > self._limits.frame_seconds:
+            seconds = f"{self._limits.frame_seconds:.0f} s"
+            self.close(Condition(answers.RESOURCE_LIMIT, f"a frame did not come whole within {seconds}"))
+        elif self._held and now - self._part_came > self._limits.part_seconds:
+            seconds = f"{self._limits.part_seconds:.0f} s"
+            self.close(Condition(answers.RESOURCE_LIMIT, f"a message was begun and not continued for {seconds}"))
         elif now - self._heard > self.host.heartbeat_seconds * _SILENT_BEATS:
             self.close(Condition(answers.RESOURCE_LIMIT, f"nothing was heard for {now - self._heard:.0f} s"))
         elif now - self._spoke > self._beat and not self.outgoing:
             self.write(EMPTY)
+        if not self.ended:
+            self._expire(now)
+
+    def _expire(self, now: float) -> None:
+        """Ends transactions that take too long."""
+        for session in self.sessions.values():
+            for transaction in session.transactions.values():
+                transaction.expire(now, self._limits.transaction_seconds)
 
     def close(self, condition: Condition | None = None) -> None:
         """Says good-bye, with why."""
@@ -160,11 +208,30 @@ class Peer:
         for session in sessions.values():
             session.leave()
 
-    def _advance(self, data: bytes) -> None:
+    def _advance(self, data: bytes) -> Iterator[None]:
+        """Deals with what has come, pausing behind each frame."""
         if not self._opened:
             self._before_open += len(data)
-            if self._before_open > _MOST_BEFORE_OPEN_BYTES:
+            if self._before_open > self._limits.before_open_bytes:
                 raise PeerError(answers.FRAMING_ERROR, "too much before the connection is open")
+        if self._stage is not _Stage.FRAMES:
+            self._welcome(data)
+            data = b""
+        if self._stage is not _Stage.FRAMES:
+            return
+        completed = self._parser.completed
+        for kind, channel, body in self._parser.feed(data):
+            self._take(kind, channel, body)
+            yield
+            if self.ended:
+                return
+        if not self._parser.held_bytes:
+            self._frame_begun = None
+        elif self._frame_begun is None or self._parser.completed > completed:
+            self._frame_begun = self._heard
+
+    def _welcome(self, data: bytes) -> None:
+        """Headers and login, as far as they have come."""
         while self._stage is not _Stage.FRAMES and not self.ended:
             if self._stage is _Stage.LOGIN:
                 found = self._parser.one(data)
@@ -177,12 +244,6 @@ class Peer:
                     return
                 self._greet(header)
             data = b""
-        for kind, channel, body in self._parser.feed(data):
-            if self.ended:
-                return
-            if kind != AMQP:
-                raise PeerError(answers.FRAMING_ERROR, f"a frame of type {kind}")
-            self._take(channel, body)
 
     @property
     def _wanted_header(self) -> bytes:
@@ -215,11 +276,16 @@ class Peer:
         self._logged_in = True
         self._stage = _Stage.AMQP_HEADER
 
-    def _take(self, channel: int, body: bytes) -> None:
+    def _take(self, kind: int, channel: int, body: bytes) -> None:
+        if kind != AMQP:
+            raise PeerError(answers.FRAMING_ERROR, f"a frame of type {kind}")
+        self.active = self._heard
         session = self.sessions.get(channel)
         if session is not None and performatives.is_transfer(body):
             session.transferred(body)
             return
+        if len(body) > (most := self._limits.performative_bytes):
+            raise PeerError(answers.FRAMING_ERROR, f"a performative of {len(body)} bytes; at most {most} are taken")
         code, fields = performatives.read(body)
         if code == Code.OPEN and not self._opened:
             self._open(fields)
@@ -227,7 +293,7 @@ class Peer:
             self._closed(fields)
         elif session is not None:
             session.take(code, fields)
-        elif code == Code.BEGIN and self._opened and channel <= _MOST_CHANNEL:
+        elif code == Code.BEGIN and self._opened and channel < self._limits.channels:
             self.sessions[channel] = PeerSession(self, channel, fields)
         else:
             raise PeerError(
@@ -242,7 +308,9 @@ class Peer:
         self.translates = SELECTOR in (*answers.names(field(fields, 7)), *answers.names(field(fields, 8)))
         # A client shows itself in half of the time that it is told.
         idle = int(host.heartbeat_seconds * 2000)
-        answer = answers.opened(host.container, idle, _MOST_CHANNEL, host.offered, version("jms-bridge"))
+        frame_bytes, most_channel = self._limits.frame_bytes, self._limits.channels - 1
+        product = version("jms-bridge")
+        answer = answers.opened(host.container, idle, frame_bytes, most_channel, host.offered, product)
         self.write(frame(0, answer))
         self._opened = True
 

@@ -31,13 +31,11 @@ from engine.connectors.amqp.session import serial
 if TYPE_CHECKING:
     from engine.connectors.amqp.access import Logins
     from engine.connectors.amqp.coordinator import Transaction
+    from engine.connectors.amqp.limits import ListenerLimits
     from engine.connectors.amqp.peer import Peer
 
-__all__ = ["MOST_HANDLE", "MOST_LINKS", "WINDOW", "Host", "PeerError", "PeerSession"]
+__all__ = ["WINDOW", "Host", "PeerError", "PeerSession"]
 
-MOST_HANDLE = 255
-MOST_LINKS = 1000
-"""Of one client, in all its sessions."""
 WINDOW = 1000
 """Messages of a link that are on their way or not acknowledged, at most."""
 
@@ -70,10 +68,12 @@ class Host(Protocol):
     """Capabilities beyond the specification."""
     max_bytes: int
     """Of a message."""
+    limits: ListenerLimits
+    links: int
+    """Links of all clients."""
 
-    @property
-    def full(self) -> bool:
-        """Whether nothing more is to be read from clients just now."""
+    def takes(self, peer: Peer) -> bool:
+        """Whether more is to be read from a client just now."""
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
         """Why a client may not send there, None: it may. Without a terminus each message says where it goes."""
@@ -87,8 +87,8 @@ class Host(Protocol):
     def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
         """The same in a transaction, whose work it becomes; else why that can only be rolled back now."""
 
-    def credited(self) -> None:
-        """A client takes more messages."""
+    def credited(self, link: Sender) -> None:
+        """A client takes more messages over a link."""
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
         """A client has said what became of messages to it: the fields of a disposition, and the outcome that it tells.
@@ -123,7 +123,7 @@ class PeerSession:
         self._next_incoming = serial(number(fields, 1))
         self._next_outgoing = 0
         self._next_delivery = 0
-        self.send(answers.begun(channel, MOST_HANDLE))
+        self.send(answers.begun(channel, peer.host.limits.handles - 1))
 
     @property
     def open(self) -> bool:
@@ -206,6 +206,7 @@ class PeerSession:
         if transaction is None:
             self._unknown(incoming)
             return
+        transaction.begin(self.peer.now)
         if transaction.failure is None and (why := self.peer.host.posted(transaction, incoming)) is not None:
             transaction.fail(why)
         if not incoming.settled:
@@ -228,7 +229,11 @@ class PeerSession:
         transaction = None if identity is None else self.transactions.get(identity)
         if identity is not None and transaction is None:
             raise PeerError(answers.UNKNOWN_TRANSACTION, "an outcome in a transaction that is not there any more")
+        if transaction is not None:
+            transaction.begin(self.peer.now)
         self.peer.host.settled(self, fields, outcome, transaction)
+        if transaction is not None and transaction.failure is not None:
+            self.peer.host.roll_back(transaction)
 
     def _flowed(self, fields: list[Any]) -> None:
         under_way = serial(self._next_outgoing - number(fields, 0))
@@ -251,12 +256,16 @@ class PeerSession:
         name, handle = field(fields, 0), number(fields, 1)
         if not isinstance(name, str):
             raise PeerError(answers.INVALID_FIELD, "a link without a name")
-        if not 0 <= handle <= MOST_HANDLE or handle in self.links or handle in self._refused:
+        limits = self.peer.host.limits
+        if not 0 <= handle < limits.handles or handle in self.links or handle in self._refused:
             raise PeerError(answers.INVALID_FIELD, f"a link with handle {handle}, which is in use or too high")
         # The client's end has the other role.
         role = Role.SENDER if field(fields, 2) else Role.RECEIVER
-        if self.peer.links >= MOST_LINKS:
-            condition: Condition | None = Condition(answers.RESOURCE_LIMIT, f"more than {MOST_LINKS} links")
+        condition: Condition | None
+        if (own := self.peer.links) >= limits.links:
+            condition = Condition(answers.RESOURCE_LIMIT, f"more than {limits.links} links of one client")
+        elif limits.link_pool.is_spent(own, self.peer.host.links):
+            condition = Condition(answers.RESOURCE_LIMIT, f"all clients have {self.peer.host.links} links together")
         elif role is Role.RECEIVER:
             condition = self._intake(name, handle, fields)
         else:
@@ -296,7 +305,7 @@ class PeerSession:
     def _begin(self, link: Receiver, handle: int, fields: list[Any], target: Described, max_bytes: int | None) -> None:
         """The client may send by this link."""
         link.handle = handle
-        self.links[handle] = link
+        self._add(link)
         source = Terminus(link.name, "queue").source()
         self.send(answers.attached(link.name, handle, Role.RECEIVER, source, target, max_bytes))
         link.begin(number(fields, 9))
@@ -312,12 +321,15 @@ class PeerSession:
         if field(found, _DURABLE) or field(found, _MODE) == _COPY:
             return Condition(answers.NOT_IMPLEMENTED, "there are no durable subscriptions and no browsers here")
         wanted = terminus._replace(selector=_selector(field(found, _FILTER)))
-        link = Sender(self, name, wanted, self.peer.host.credited)
+        most = self.peer.host.limits.selector_bytes
+        if len((wanted.selector or "").encode()) > most:
+            return Condition(answers.INVALID_FIELD, f"the selector is longer than {most} bytes")
+        link = Sender(self, name, wanted, lambda: self.peer.host.credited(link))
         link.handle = handle
         condition = self.peer.host.receives(link)
         if condition is not None:
             return condition
-        self.links[handle] = link
+        self._add(link)
         target = Terminus(name, "queue").target()
         mine = link.terminus._replace(address=found[0]).source()
         self.send(answers.attached(name, handle, Role.SENDER, mine, target, None))
@@ -336,7 +348,12 @@ class PeerSession:
         self._forget(link)
         self.send(answers.detached(handle, None, closed=bool(field(fields, 1))))
 
+    def _add(self, link: Link) -> None:
+        self.links[link.handle] = link
+        self.peer.host.links += 1
+
     def _forget(self, link: Link) -> None:
+        self.peer.host.links -= 1
         if isinstance(link, Receiver):
             self.peer.hold(-link.held_bytes)
         link.detached(None)

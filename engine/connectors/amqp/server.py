@@ -1,7 +1,7 @@
 """The sockets of a listener: one thread drives all of its clients, and none of them can hold it up.
 
-Nothing blocks: what a client does not read waits in its `Peer`, and of one that reads nothing nothing more is read. The
-protocol is the business of `peer`.
+Nothing blocks: what a client does not read waits in its `Peer`, and of one that reads nothing nothing more is read.
+Clients are read in fair turns (`turns`) of bounded length (`limits`). The protocol is the business of `peer`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ import structlog
 from engine.connectors.amqp.answers import FORCED, RESOURCE_LIMIT
 from engine.connectors.amqp.peer import SELECTOR, Peer
 from engine.connectors.amqp.performatives import Condition
+from engine.connectors.amqp.turns import ClientTurns, Owner
 from engine.connectors.base import NotConnectedError
 from engine.connectors.tls import why
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.connectors.amqp.limits import ListenerLimits
     from engine.connectors.amqp.peer_session import Host
 
 __all__ = ["OFFERED", "STOPPING", "Server"]
@@ -33,15 +37,10 @@ STOPPING = Condition(FORCED, "the bridge stops, or starts again; connect again")
 """Why all clients are left."""
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
-_MOST_CLIENTS = 500
 _BACKLOG = 128
 _ACCEPT = 32
-_CHUNK_BYTES = 256 * 1024
-_MOST_UNREAD_BYTES = 1024 * 1024
-_MOST_HELD_BYTES = 256 * 1024 * 1024
-"""Of messages that have not come whole, of all clients together."""
+_CHUNK_BYTES = 64 * 1024
 _TICK_SECONDS = 0.2
-_STUCK_SECONDS = 30.0
 _LINGER_SECONDS = 2.0
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -51,22 +50,47 @@ _log = structlog.get_logger(__name__)
 class _Client:
     """A connection and its peer."""
 
-    __slots__ = ("leaves_at", "mask", "peer", "progress", "socket")
+    __slots__ = ("is_named", "leaves_at", "mask", "owner", "peer", "progress", "socket", "unfinished", "used")
 
-    def __init__(self, connection: socket.socket, peer: Peer, now: float) -> None:
+    def __init__(self, connection: socket.socket, peer: Peer, owner: Owner, now: float) -> None:
         self.socket = connection
         self.peer = peer
+        self.owner = owner
+        self.is_named = False
+        """Whether its certificate was looked at."""
+        self.used = 0.0
         self.mask = _READ
+        self.unfinished = False
+        """Whether frames that were read are still to be dealt with."""
         self.progress = now
         """When it last took something, or there was nothing for it to take."""
         self.leaves_at: float | None = None
         """When it is left after the good-bye, whether it has read that or not."""
 
 
+class _Slice:
+    """One client's turn."""
+
+    __slots__ = ("_clock", "_end", "_frames")
+
+    def __init__(self, limits: ListenerLimits, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._end = clock() + limits.slice_seconds
+        self._frames = limits.slice_frames
+
+    def is_spent(self) -> bool:
+        """Counts a frame; whether it is another client's turn."""
+        self._frames -= 1
+        return self._frames <= 0 or self._clock() >= self._end
+
+
 class Server:
     """Listens, and talks to everybody who comes."""
 
-    def __init__(self, url: str, tls: ssl.SSLContext | None, host: Host) -> None:
+    def __init__(
+        self, url: str, tls: ssl.SSLContext | None, host: Host, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` gives seconds."""
         parts = urlsplit(url)
         self._where = (parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme])
         self._url = url
@@ -77,9 +101,14 @@ class Server:
         self._listening: socket.socket | None = None
         self._alarm: socket.socket | None = None
         self._woken: socket.socket | None = None
+        self._limits = host.limits
+        self._clock = clock
         self._clients: set[_Client] = set()
-        self._buffered: set[_Client] = set()
-        """Those of whom TLS has read more than was asked for."""
+        self._owners: dict[str, Owner] = {}
+        self._ready: ClientTurns[_Client] = ClientTurns()
+        """Clients that have something to be read, in their sockets or here."""
+        self._paused: set[_Client] = set()
+        """Clients of which something was read that has to wait, and of which the selector may not tell again."""
         self._ticked = 0.0
         self._deaf = False
 
@@ -107,28 +136,45 @@ class Server:
                 alarm.send(b"\0")
 
     def turn(self, timeout_seconds: float) -> None:
-        """Does what there is to do, waiting so long for some; while the host is full nobody is listened to."""
+        """Does what there is to do, for a bounded time; waits for up to `timeout_seconds` where there is nothing."""
         if self._selector is None:
             raise NotConnectedError("not listening")
-        buffered, self._buffered = self._buffered, set()
-        for key, mask in self._selector.select(0 if buffered else timeout_seconds):
+        for client in [each for each in self._paused if self._may_be_read(each)]:
+            self._paused.discard(client)
+            self._ready.add(client)
+        for key, mask in self._selector.select(0 if self._ready else timeout_seconds):
             client = key.data
             if client is None:
                 self._accept()
             elif isinstance(client, socket.socket):
                 client.recv(_CHUNK_BYTES)
             elif mask & _READ:
-                buffered.add(client)
-        for client in buffered:
-            if not self._host.full:
-                self._read(client)
-            elif self._tls is not None:
-                self._buffered.add(client)
+                self._ready.add(client)
+        self._serve()
         self.flush()
-        now = time.monotonic()
+        now = self._clock()
         if now - self._ticked >= _TICK_SECONDS:
             self._ticked = now
             self._tick(now)
+
+    def _serve(self) -> None:
+        """Reads from clients, the one that has used least time first."""
+        end = self._clock() + self._limits.turn_seconds
+        while self._ready and (begun := self._clock()) < end:
+            client = self._ready.pop()
+            if not self._may_be_read(client):
+                if client.unfinished or self._tls is not None:
+                    self._paused.add(client)
+                continue
+            more = self._read(client)
+            self._ready.charge(client, self._clock() - begun)
+            if more and client in self._clients:
+                self._ready.add(client)
+
+    def _may_be_read(self, client: _Client) -> bool:
+        """Whether there is room for what it says, and for the answers; behind the good-bye it says nothing any more."""
+        peer = client.peer
+        return peer.ended or (self._host.takes(peer) and len(peer.outgoing) < self._limits.unread_bytes)
 
     def flush(self) -> None:
         """Sends what there is to send, as far as clients take it."""
@@ -146,9 +192,9 @@ class Server:
             self._listening.close()
         for client in self._clients:
             client.peer.close(condition)
-        deadline = time.monotonic() + _LINGER_SECONDS
-        while self._clients and time.monotonic() < deadline:
-            self.turn(max(deadline - time.monotonic(), 0))
+        deadline = self._clock() + _LINGER_SECONDS
+        while self._clients and self._clock() < deadline:
+            self.turn(max(deadline - self._clock(), 0))
         for client in list(self._clients):
             self._drop(client)
         self._selector.close()
@@ -171,24 +217,38 @@ class Server:
                 self._selector.unregister(self._listening)
                 self._deaf = True
                 return
-            if len(self._clients) >= _MOST_CLIENTS and not self._make_room():
-                _log.warning("too many clients", listener=self._url, most=_MOST_CLIENTS, refused=address[0])
+            if len(self._clients) >= self._limits.clients and not self._make_room(address[0]):
+                _log.warning("too many clients", listener=self._url, most=self._limits.clients, refused=address[0])
                 connection.close()
                 continue
-            self._welcome(connection, f"{address[0]}:{address[1]}")
+            self._welcome(connection, address[0], address[1])
 
-    def _make_room(self) -> bool:
-        """Leaves the client that has been connected longest without logging in and opening; False if there is none.
+    def _make_room(self, newcomer: str) -> bool:
+        """Leaves a client in favour of one from address `newcomer`; False if all others have a better right.
 
-        Who opens connections and says nothing keeps out nobody who has something to say.
+        Those that have not opened their connections go first, then those without a link, then those of addresses that
+        have more connections than the newcomer's would have. Of several it is one of the address with the most
+        connections, and there the one that has done nothing for longest.
         """
-        strangers = [client for client in self._clients if not client.peer.opened]
-        if strangers:
-            self._drop(min(strangers, key=lambda client: client.peer.begun), "others want to come in")
-        return bool(strangers)
+        owner = self._owners.get(newcomer)
+        share = 1 + (owner.clients if owner else 0)
+        for yields in (
+            lambda client: not client.peer.opened,
+            lambda client: not client.peer.links,
+            lambda client: client.owner.clients > share,
+        ):
+            if found := [client for client in self._clients if yields(client)]:
+                client = max(found, key=lambda each: (each.owner.clients, -each.peer.active))
+                client.peer.close(Condition(RESOURCE_LIMIT, "the listener is full, and others want to connect"))
+                self._write(client)
+                if client in self._clients:
+                    self._drop(client)
+                return True
+        return False
 
-    def _welcome(self, connection: socket.socket, name: str) -> None:
+    def _welcome(self, connection: socket.socket, address: str, port: int) -> None:
         assert self._selector is not None
+        name = f"{address}:{port}"
         try:
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -199,46 +259,77 @@ class Server:
             _log.warning("client left", client=name, why=why(error))
             connection.close()
             return
-        now = time.monotonic()
-        client = _Client(connection, Peer(self._host, name, now, proven=self._proven), now)
+        now = self._clock()
+        client = _Client(connection, Peer(self._host, name, now, proven=self._proven), self._owner(address), now)
         self._clients.add(client)
         self._selector.register(connection, _READ, client)
 
-    def _read(self, client: _Client) -> None:
-        left = _CHUNK_BYTES
-        while left > 0 and client in self._clients:
+    def _owner(self, name: str) -> Owner:
+        """The owner of one more connection."""
+        owner = self._owners.setdefault(name, Owner(name))
+        owner.clients += 1
+        return owner
+
+    def _disown(self, owner: Owner) -> None:
+        owner.clients -= 1
+        if not owner.clients:
+            del self._owners[owner.name]
+
+    def _name(self, client: _Client) -> None:
+        """A client with a certificate counts as that, wherever it connects from."""
+        client.is_named = True
+        if self._proven and isinstance(client.socket, ssl.SSLSocket):
+            certificate = client.socket.getpeercert() or {}
+            self._disown(client.owner)
+            client.owner = self._owner(f"certificate {certificate.get('subject')}")
+
+    def _read(self, client: _Client) -> bool:
+        """One client's turn.
+
+        Returns:
+            Whether there may be more that no selector tells of.
+        """
+        peer = client.peer
+        turn = _Slice(self._limits, self._clock)
+        if not client.unfinished:
             try:
-                data = client.socket.recv(left)
+                data = client.socket.recv(_CHUNK_BYTES)
             except _WAIT:
-                return
+                return False
             except OSError as error:
                 self._drop(client, why(error))
-                return
+                return False
             if not data:
                 self._drop(client)
-                return
-            client.peer.feed(data, time.monotonic())
-            if client.peer.held_bytes:
-                self._limit_held()
-            left -= len(data)
-            if self._tls is None:
-                # What is left makes the selector tell again.
-                return
-        if client in self._clients:
-            self._buffered.add(client)
+                return False
+            peer.receive(data, self._clock())
+        client.unfinished = peer.work(turn.is_spent)
+        if peer.opened and not client.is_named:
+            self._name(client)
+        if peer.held_bytes:
+            self._limit_unfinished()
+        return client.unfinished or self._tls is not None
 
-    def _limit_held(self) -> None:
-        """Leaves the client that holds most where all together hold too much."""
-        if sum(client.peer.held_bytes for client in self._clients) > _MOST_HELD_BYTES + self._host.max_bytes:
-            most = max(self._clients, key=lambda client: client.peer.held_bytes)
-            why = f"{most.peer.held_bytes} bytes in messages that are not complete, and others have some, too"
-            most.peer.close(Condition(RESOURCE_LIMIT, why))
+    def _limit_unfinished(self) -> None:
+        """Leaves a client where all together have begun too much: the one with most, of the owner with most."""
+        held: dict[Owner, int] = {}
+        for client in self._clients:
+            held[client.owner] = held.get(client.owner, 0) + client.peer.held_bytes
+        if sum(held.values()) <= self._limits.unfinished_bytes_of_all + self._host.max_bytes:
+            return
+        owner = max(held, key=lambda each: held[each])
+        most = max((each for each in self._clients if each.owner is owner), key=lambda each: each.peer.held_bytes)
+        why = f"{most.peer.held_bytes} bytes in frames and messages that are not complete, and others have some, too"
+        most.peer.close(Condition(RESOURCE_LIMIT, why))
+        self._write(most)
+        if most in self._clients:
+            self._drop(most)
 
     def _write(self, client: _Client) -> None:
         peer = client.peer
         try:
             while peer.outgoing:
-                peer.sent(client.socket.send(bytes(peer.outgoing[:_CHUNK_BYTES])), now := time.monotonic())
+                peer.sent(client.socket.send(bytes(peer.outgoing[:_CHUNK_BYTES])), now := self._clock())
                 client.progress = now
         except _WAIT:
             pass
@@ -247,7 +338,7 @@ class Server:
             return
         if peer.ended and not peer.outgoing and client.leaves_at is None:
             # Closing at once could take away what it has not read yet.
-            client.leaves_at = time.monotonic() + _LINGER_SECONDS
+            client.leaves_at = self._clock() + _LINGER_SECONDS
             with suppress(OSError):
                 client.socket.shutdown(socket.SHUT_WR)
         self._arm(client)
@@ -255,7 +346,7 @@ class Server:
     def _arm(self, client: _Client) -> None:
         assert self._selector is not None
         unread = len(client.peer.outgoing)
-        mask = (_READ if unread < _MOST_UNREAD_BYTES else 0) | (_WRITE if unread else 0)
+        mask = (_READ if unread < self._limits.unread_bytes else 0) | (_WRITE if unread else 0)
         if mask != client.mask:
             client.mask = mask
             self._selector.modify(client.socket, mask, client)
@@ -264,13 +355,13 @@ class Server:
         assert self._selector is not None
         for client in list(self._clients):
             peer = client.peer
-            if self._host.full or not client.mask & _READ:
+            if not self._host.takes(peer) or client.unfinished or not client.mask & _READ:
                 peer.excuse(now)
             if not peer.outgoing:
                 client.progress = now
             peer.tick(now)
-            if now - client.progress > _STUCK_SECONDS:
-                self._drop(client, f"it has read nothing for {_STUCK_SECONDS:.0f} s")
+            if now - client.progress > self._limits.unread_seconds:
+                self._drop(client, f"it has read nothing for {self._limits.unread_seconds:.0f} s")
             elif client.leaves_at is not None and now > client.leaves_at:
                 self._drop(client)
         if self._deaf and self._listening is not None and self._listening.fileno() >= 0:
@@ -283,7 +374,9 @@ class Server:
         if why is not None and not client.peer.ended:
             _log.warning("client left", client=client.peer.name, why=why)
         self._clients.discard(client)
-        self._buffered.discard(client)
+        self._ready.discard(client)
+        self._paused.discard(client)
+        self._disown(client.owner)
         self._selector.unregister(client.socket)
         client.socket.close()
         client.peer.gone()

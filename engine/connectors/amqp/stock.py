@@ -7,10 +7,11 @@ transaction counts when that is committed.
 
 from __future__ import annotations
 
-from bisect import insort
+import math
+import time
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from weakref import WeakSet
 
 from engine.connectors.amqp import answers
 from engine.connectors.amqp.peer_session import PeerError
@@ -30,9 +31,10 @@ from engine.connectors.base import Outcome, RefusedError
 from routes.predicate import evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from engine.connectors.amqp.coordinator import Transaction
+    from engine.connectors.amqp.limits import ListenerLimits
     from engine.connectors.amqp.links import Sender
     from engine.connectors.amqp.peer_session import PeerSession
     from engine.connectors.base import Outgoing
@@ -40,13 +42,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Held", "Stock"]
 
-_MOST_UNREAD_BYTES = 1024 * 1024
+_DRAIN_SECONDS = 0.025
+"""Evaluations for a receiver that wants its credit back if there is nothing for it."""
+_REST = 10
+"""How many times longer a receiver pauses than one evaluation took beyond its time."""
 
 
 class Held:
     """A message that has no outcome yet."""
 
-    __slots__ = ("destination", "failed", "outgoing", "readers", "unfit")
+    __slots__ = ("destination", "failed", "outgoing", "readers", "size")
 
     def __init__(self, outgoing: Outgoing, destination: str) -> None:
         self.outgoing = outgoing
@@ -55,8 +60,8 @@ class Held:
         """How often a client had it in vain."""
         self.readers = 0
         """Of a topic: who has not answered yet."""
-        self.unfit: WeakSet[_Reader] = WeakSet()
-        """Receivers that do not take it."""
+        self.size = 0
+        """Bytes as it was encoded; 0: not yet."""
 
     @property
     def is_topics(self) -> bool:
@@ -67,30 +72,74 @@ class Held:
 class _Reader:
     """A link by which a client receives."""
 
-    def __init__(self, link: Sender, selector: Predicate | None) -> None:
+    def __init__(self, link: Sender, selector: Predicate | None, limits: ListenerLimits) -> None:
         self.link = link
         self.selector = selector
         self.waiting: deque[Held] = deque()
         """Of a topic: what is for it."""
+        self.unseen: deque[Held] = deque()
+        """Of a topic: what its selector is still to be applied to."""
         self.deliveries: dict[int, int] = {}
         """Number of the message of each delivery that is not answered."""
+        self.seen = 0
+        """Of a queue: up to this number nothing that waits is for it, apart from what is in `again`."""
+        self.again: list[Held] = []
+        """Of a queue: messages up to `seen` that have come back, in order."""
+        self.rests_until = 0.0
+        """It has used more than its time for its selector."""
+        self._unread_bytes = limits.unread_bytes
 
     @property
     def room(self) -> int:
         """How many messages it takes now."""
-        return self.link.room if len(self.session.peer.outgoing) < _MOST_UNREAD_BYTES else 0
+        return self.link.room if len(self.session.peer.outgoing) < self._unread_bytes else 0
 
     @property
     def session(self) -> PeerSession:
         return cast("PeerSession", self.link.session)
 
     def wants(self, held: Held) -> bool:
-        if self in held.unfit:
+        if 0 < self.link.most < held.size:
             return False
-        if self.selector is None or evaluate(self.selector, held.outgoing.message.lookup):
-            return True
-        held.unfit.add(self)
-        return False
+        return self.selector is None or evaluate(self.selector, held.outgoing.message.lookup) is True
+
+    def came_back(self, held: Held) -> None:
+        """A message waits again."""
+        if held.outgoing.number > self.seen:
+            return
+        at = bisect_left(self.again, held.outgoing.number, key=_number)
+        if at == len(self.again) or self.again[at] is not held:
+            self.again.insert(at, held)
+
+
+class _Backlog:
+    """Messages of one destination that have no outcome yet."""
+
+    __slots__ = ("messages", "moved")
+
+    def __init__(self, now: float) -> None:
+        self.messages = 0
+        self.moved = now
+        """When the last one got its outcome."""
+
+
+class _Time:
+    """How long selectors may be evaluated now."""
+
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._end = clock() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        return self._clock() >= self._end
+
+    def rest(self, reader: _Reader) -> None:
+        """One evaluation that took longer than the time for many is not followed by another one at once."""
+        now = self._clock()
+        if (over := now - self._end) > self._seconds:
+            reader.rests_until = now + _REST * over
 
 
 class _Answer(NamedTuple):
@@ -105,11 +154,25 @@ class _Answer(NamedTuple):
 class Stock:
     """Everything that waits or is given."""
 
-    def __init__(self, encoded: Callable[[Held], tuple[bytes, int]]) -> None:
-        """`encoded` gives a message's bytes and format, or raises RefusedError."""
+    def __init__(
+        self,
+        encoded: Callable[[Held], tuple[bytes, int]],
+        limits: ListenerLimits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`encoded` gives a message's bytes and format, or raises RefusedError; `clock` gives seconds."""
         self._encoded = encoded
+        self._limits = limits
+        self._clock = clock
+        self._is_postponed = False
+        """Whether messages of a destination that was visited in this round were not dealt with for want of time."""
+        self._unvisited = 0
+        """Destinations, the first ones in `_readers`, that a round of `serve` has not come to."""
         self._held: dict[int, Held] = {}
         """By `Outgoing.number`."""
+        self._backlogs: dict[str, _Backlog] = {}
+        self._relieved = -math.inf
+        """When something was refused to make room."""
         self._waiting: dict[str, list[Held]] = {}
         """Of queues, by destination, in order."""
         self._readers: dict[str, list[_Reader]] = {}
@@ -124,27 +187,33 @@ class Stock:
         """How many deliveries are not answered."""
         return self._undecided + sum(len(reader.deliveries) for reader in self._by_link.values())
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether `serve` has more to do than it had time for."""
+        return self._unvisited > 0 or self._is_postponed
+
     def clear(self) -> None:
         """Forgets all messages and all receivers."""
-        for each in (self._held, self._waiting, self._readers, self._by_link, self.known):
+        for each in (self._held, self._backlogs, self._waiting, self._readers, self._by_link, self.known):
             each.clear()
 
     def add(self, outgoing: Outgoing, destination: str) -> None:
         """A message to `queue:NAME` or `topic:NAME`."""
         held = self._held[outgoing.number] = Held(outgoing, destination)
+        self._backlogs.setdefault(destination, _Backlog(self._clock())).messages += 1
         if not held.is_topics:
             self._waiting.setdefault(destination, []).append(held)
             return
-        for reader in self._readers.get(destination, ()):
-            if reader.wants(held):
-                reader.waiting.append(held)
-                held.readers += 1
-        if not held.readers:
+        readers = self._readers.get(destination, ())
+        held.readers = len(readers)
+        for reader in readers:
+            reader.unseen.append(held)
+        if not readers:
             self._told(held)
 
     def receive(self, link: Sender, selector: Predicate | None) -> None:
         """A client receives what the link's terminus says, as far as the selector wants it."""
-        reader = self._by_link[link] = _Reader(link, selector)
+        reader = self._by_link[link] = _Reader(link, selector, self._limits)
         self._readers.setdefault(link.terminus.destination, []).append(reader)
 
     def left(self, link: Sender) -> None:
@@ -161,18 +230,94 @@ class Stock:
             held = self._held[each]
             held.failed += each in begun
             self._back(held, None)
-        for held in reader.waiting:
+        for held in (*reader.waiting, *reader.unseen):
             self._back(held, None)
 
     def serve(self) -> None:
-        """Hands out what there is room for, the oldest first."""
-        for destination, readers in list(self._readers.items()):
+        """Hands out what there is room for, the oldest first, for a bounded time."""
+        if not self._unvisited:
+            self._unvisited = len(self._readers)
+            self._is_postponed = False
+        end = self._clock() + self._limits.turn_seconds
+        for destination in list(self._readers)[: self._unvisited]:
+            if self._clock() >= end:
+                return
+            self._unvisited -= 1
+            # Those that were visited stand behind the others.
+            readers = self._readers[destination] = self._readers.pop(destination)
             if destination in self._waiting:
-                self._share(destination, readers)
+                self._share(destination, readers, self._limits.selecting_seconds, end)
             for reader in readers:
-                while reader.waiting and reader.room > 0:
-                    self._give(reader.waiting.popleft(), reader)
+                self._serve_topic(reader, self._limits.selecting_seconds)
                 self._push(reader)
+        self._unvisited = 0
+
+    def serve_link(self, link: Sender) -> None:
+        """Hands out what there is for one receiver, which may want its credit back if that is nothing."""
+        reader = self._by_link.get(link)
+        if reader is None:
+            return
+        destination = link.terminus.destination
+        if destination in self._waiting:
+            self._share(destination, [reader], _DRAIN_SECONDS, self._clock() + _DRAIN_SECONDS)
+        self._serve_topic(reader, _DRAIN_SECONDS)
+        self._push(reader)
+
+    def relieve(self) -> None:
+        """Makes room where no more can be held and clients of other addresses wait.
+
+        Addresses whose clients have taken nothing for a while give way. Receivers that do not answer are detached, and
+        what waits there beyond a bound is refused, the newest of the longest queues first. Once that was necessary,
+        addresses without receivers have no time left, also new ones.
+        """
+        latest = self._clock() - self._limits.stalled_seconds
+        stalled = {destination for destination, each in self._backlogs.items() if each.moved < latest}
+        if self._relieved > latest:
+            stalled.update(self._backlogs.keys() - self._readers.keys())
+        others = [reader for reader in self._by_link.values() if reader.link.terminus.destination not in stalled]
+        if not any(reader.room > 0 and not reader.deliveries for reader in others):
+            return
+        seconds = f"{self._limits.stalled_seconds:.0f} s"
+        for reader in list(self._by_link.values()):
+            if reader.link.terminus.destination in stalled and (reader.deliveries or reader.waiting):
+                why = f"it has answered no message for {seconds}, and other addresses wait"
+                reader.session.refuse(reader.link, Condition(answers.RESOURCE_LIMIT, why))
+        self._refuse_waiting(stalled, f"nobody has taken a message from there for {seconds}, and other addresses wait")
+
+    def _refuse_waiting(self, destinations: Collection[str], why: str) -> None:
+        """Refuses what waits at queues beyond the bound for stalled ones."""
+        queues = [self._waiting[each] for each in destinations if each in self._waiting]
+        by_rank = sorted((rank, _number(held), held) for queue in queues for rank, held in enumerate(queue))
+        size = 0
+        for count, (_, at, held) in enumerate(by_rank, 1):
+            size += len(held.outgoing.message.body)
+            if count > self._limits.stalled_messages or size > self._limits.stalled_bytes:
+                queue = self._waiting[held.destination]
+                del queue[bisect_left(queue, at, key=_number)]
+                self._told(held, why)
+                self._relieved = self._clock()
+
+    def _serve_topic(self, reader: _Reader, seconds: float) -> None:
+        if reader.unseen:
+            self._select(reader, seconds)
+        while reader.waiting and reader.room > 0:
+            self._give(reader.waiting.popleft(), reader)
+
+    def _select(self, reader: _Reader, seconds: float) -> None:
+        """Applies a selector to a topic's messages, also where the receiver has no room: the others are done."""
+        if self._clock() < reader.rests_until:
+            return
+        left = _Time(self._clock, seconds)
+        while reader.unseen:
+            held = reader.unseen.popleft()
+            if reader.wants(held):
+                reader.waiting.append(held)
+            else:
+                self._done(held)
+            if left.is_over:
+                left.rest(reader)
+                self._is_postponed |= bool(reader.unseen)
+                return
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
         """A client has answered deliveries of a session: see `Host`. PeerError for one that it does not have yet."""
@@ -185,15 +330,14 @@ class Stock:
             answer = ACCEPTED if transaction is None else answers.transactional(transaction.id, outcome)
             session.send(disposition(Role.SENDER, serial(first), serial(last), answer))
         length = serial(last - first)
-        for reader in [each for each in self._by_link.values() if each.session is session]:
-            found = [first] if first == last else [each for each in reader.deliveries if serial(each - first) <= length]
-            for each in found:
+        for link in session.links.values():
+            reader = self._by_link.get(cast("Sender", link))
+            for each in () if reader is None else _answered_of(reader, first, length):
+                assert reader is not None
                 if each == reader.link.half_sent:
                     # What it says of a message that it does not have counts for nothing.
                     raise PeerError(answers.ILLEGAL_STATE, f"delivery {each} is answered before it was sent as a whole")
-                if (taken := reader.deliveries.pop(each, None)) is None:
-                    continue
-                said = _Answer(self._held[taken], reader, state, details)
+                said = _Answer(self._held[reader.deliveries.pop(each)], reader, state, details)
                 if transaction is None:
                     self._answered(said)
                 else:
@@ -231,26 +375,52 @@ class Stock:
             held.failed += state != State.RELEASED
             self._back(held, reader)
 
-    def _share(self, destination: str, readers: list[_Reader]) -> None:
-        """A queue's messages, each to the receiver whose turn it is."""
-        ready = [reader for reader in readers if reader.room > 0]
-        waiting = deque(self._waiting.pop(destination))
-        passed: list[Held] = []
-        while waiting and ready:
-            held = waiting.popleft()
-            reader = next((each for each in ready if each.wants(held)), None)
-            if reader is None:
-                passed.append(held)
+    def _share(self, destination: str, readers: list[_Reader], seconds: float, end: float) -> None:
+        """A queue's messages, each to the receiver whose turn it is; each has so many seconds for its selector."""
+        waiting = self._waiting[destination]
+        ready = deque(reader for reader in readers if reader.room > 0)
+        while ready and waiting:
+            if self._clock() >= end:
+                self._is_postponed = True
+                break
+            reader = ready.popleft()
+            held = self._next(reader, waiting, seconds)
+            if held is None:
                 continue
+            del waiting[bisect_left(waiting, held.outgoing.number, key=_number)]
             self._give(held, reader)
-            ready.remove(reader)
-            readers.remove(reader)
-            readers.append(reader)
+            if len(readers) > 1:
+                readers.remove(reader)
+                readers.append(reader)
             if reader.room > 0:
                 ready.append(reader)
-        passed.extend(waiting)
-        if passed:
-            self._waiting[destination] = passed
+        if not waiting:
+            self._waiting.pop(destination, None)
+
+    def _next(self, reader: _Reader, waiting: list[Held], seconds: float) -> Held | None:
+        """The first message of a queue that a receiver wants, as far as it is found in that time."""
+        if self._clock() < reader.rests_until:
+            return None
+        left = _Time(self._clock, seconds)
+        while True:
+            if reader.again:
+                held = reader.again.pop(0)
+                at = bisect_left(waiting, held.outgoing.number, key=_number)
+                if at == len(waiting) or waiting[at] is not held:
+                    # Another receiver has it.
+                    continue
+            else:
+                at = bisect_right(waiting, reader.seen, key=_number)
+                if at == len(waiting):
+                    return None
+                held = waiting[at]
+                reader.seen = held.outgoing.number
+            if reader.wants(held):
+                return held
+            if left.is_over:
+                left.rest(reader)
+                self._is_postponed = True
+                return None
 
     def _give(self, held: Held, reader: _Reader) -> None:
         try:
@@ -258,20 +428,22 @@ class Stock:
         except RefusedError as error:
             self._told(held, str(error))
             return
-        reader.link.add(held.outgoing.number, encoded, form)
+        held.size = len(encoded)
+        if 0 < reader.link.most < held.size:
+            self._back(held, None)
+        else:
+            reader.link.add(held.outgoing.number, encoded, form)
 
     def _push(self, reader: _Reader) -> None:
         if frames := reader.link.frames(reader.deliveries):
             reader.session.peer.write(b"".join(frames))
-        for each in reader.link.too_large():
-            held = self._held[each]
-            held.unfit.add(reader)
-            self._back(held, None)
 
     def _back(self, held: Held, reader: _Reader | None) -> None:
         """A message is there to be given again: one of a topic to the same receiver, or to nobody."""
         if not held.is_topics:
             insort(self._waiting.setdefault(held.destination, []), held, key=_number)
+            for each in self._readers.get(held.destination, ()):
+                each.came_back(held)
         elif reader is not None and reader.link in self._by_link:
             reader.waiting.appendleft(held)
         else:
@@ -287,8 +459,22 @@ class Stock:
             self._told(held, refusal)
 
     def _told(self, held: Held, refusal: str | None = None) -> None:
-        if self._held.pop(held.outgoing.number, None) is not None:
-            self.known.append(Outcome(held.outgoing.number, refusal))
+        if self._held.pop(held.outgoing.number, None) is None:
+            return
+        backlog = self._backlogs[held.destination]
+        backlog.messages -= 1
+        backlog.moved = self._clock()
+        if not backlog.messages:
+            del self._backlogs[held.destination]
+        self.known.append(Outcome(held.outgoing.number, refusal))
+
+
+def _answered_of(reader: _Reader, first: int, length: int) -> list[int]:
+    """The deliveries of a receiver among `length` + 1 from `first` on, by the shorter way of looking."""
+    if length < len(reader.deliveries):
+        wanted = (serial(first + each) for each in range(length + 1))
+        return [each for each in wanted if each in reader.deliveries]
+    return [each for each in reader.deliveries if serial(each - first) <= length]
 
 
 def _number(held: Held) -> int:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer
 
+from engine.connectors.amqp.limits import ListenerLimits
+from engine.connectors.amqp.listener_sink import AmqpListenerSink
 from engine.connectors.group import sink_group
 from engine.embedded.ports import accepts
 from engine.message import BodyType, Message
@@ -184,6 +186,25 @@ def test_what_clients_have_taken_does_not_come_again_because_of_one_that_nobody_
     second.delivers(2)
     second.stop()
     assert committed(config) == 1002
+
+
+def test_a_queue_that_nobody_takes_from_does_not_hold_up_another_one(
+    config: Config, start_sink: StartSink, queue: str, connect: Connect, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AmqpListenerSink, "most_under_way", 50)
+    limits = ListenerLimits(stalled_seconds=1.0, stalled_messages=20)
+    monkeypatch.setattr(ListenerLimits, "of", lambda _: limits)
+    router, sink = RouterStandIn(config), start_sink(config)
+    until(lambda: accepts(port))
+    router.give(f"queue/{queue}.unread", numbered(60, keys=1))
+    router.give(f"queue/{queue}", numbered(5, keys=1))
+    client = connect()
+    assert [client.receive(f"queue:{queue}", 30)["body"] for _ in range(5)] == [str(number) for number in range(5)]
+    # The window was full with 50; 20 of these stay, and ten came behind them.
+    kept = [int(client.receive(f"queue:{queue}.unread", 10)["body"]) for _ in range(30)]
+    assert kept == [*range(20), *range(50, 60)]
+    sink.delivers(35)
+    assert sink.error is None
 
 
 def test_what_waits_is_there_once_after_its_partitions_were_another_readers(

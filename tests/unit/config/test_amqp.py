@@ -54,6 +54,13 @@ def faults(*lines: str) -> list[str]:
         ),
         ((*LISTENER, "source.p.selector=a = 1"), "9:19", "no broker applies a selector (put it into routes.NAME"),
         ((*LISTENER, "source.p.subscription=x"), "9:23", "a listener has no subscription: clients send to it"),
+        (("sink.p.type=amqp", "sink.p.max-clients=5"), "7:20", "max-clients is for a listener: no client connects"),
+        (
+            ("sink.p.type=amqp", "sink.p.transaction-timeout=5s"),
+            "7:28",
+            "no client connects (remove the line, or set sink.p.listen)",
+        ),
+        ((*LISTENER, "source.p.max-clients=0"), "9:22", "'0' is not a whole number from 1 to 10000"),
         ((*LISTENER, "source.p.workers=2"), "9:18", "a listener has one worker: its port is one process's"),
         ((*LISTENER, "source.p.password=x"), "9:19", "a password without a user name"),
         ((*LISTENER, "source.p.tls.verify=false"), "9:1", "no effect without TLS (write source.p.listen=amqps://…)"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.access import Logins
 from engine.connectors.amqp.frames import AMQP, PROTOCOL_HEADER, SASL, SASL_HEADER, FrameParser, frame
+from engine.connectors.amqp.limits import ListenerLimits
 from engine.connectors.amqp.peer import Peer
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus
 from routes.model import SourceConfig
@@ -30,9 +31,12 @@ class House:
     heartbeat_seconds = 10.0
     offered: tuple[str, ...] = ("ANONYMOUS-RELAY",)
     max_bytes = 1000
-    full = False
+    links = 0
 
-    def __init__(self, username: str | None = None, password: str | None = None) -> None:
+    def __init__(
+        self, username: str | None = None, password: str | None = None, limits: ListenerLimits | None = None
+    ) -> None:
+        self.limits = limits or ListenerLimits()
         config = SourceConfig(name="l", type=System.AMQP, destinations=(), username=username, password=password)
         self.logins = Logins(config)
         self.taken: list[Incoming] = []
@@ -47,6 +51,9 @@ class House:
 
     def receives(self, link: Sender) -> Condition | None:
         return Condition("amqp:not-allowed", link.terminus.destination)
+
+    def takes(self, peer: Peer) -> bool:
+        return True
 
     def arrived(self, incoming: Incoming) -> None:
         self.taken.append(incoming)
@@ -64,7 +71,7 @@ class House:
         self.undone.append(transaction.work)
         transaction.work = []
 
-    def credited(self) -> None:
+    def credited(self, link: Sender) -> None:
         """Clients get no messages here."""
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:

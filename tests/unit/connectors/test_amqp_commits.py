@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from engine.connectors.amqp import commits as module
-from engine.connectors.amqp.commits import MOST_BYTES, MOST_MESSAGES, Commits
+from engine.connectors.amqp.commits import Commits
+from engine.connectors.amqp.limits import ListenerLimits, TransactionUse
 from engine.connectors.transactions import InDoubtError, TransactionalJournal
 from engine.errors import HardFailureError
 from engine.journal import JournalError, JournalTooLargeError
@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.coordinator import Transaction
 
 
+LIMITS = ListenerLimits(clients=2, transaction_messages_of_all=100, transaction_messages=50)
+
+
 class Work:
     """A transaction that notes what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, use: TransactionUse | None = None) -> None:
+        self.use = use or TransactionUse()
         self.work: list[Message] = []
         self.size = 0
         self.told: list[str] = []
@@ -85,7 +89,7 @@ def woken() -> Event:
 
 @pytest.fixture
 def commits(ledger: Ledger, woken: Event) -> Iterator[Commits]:
-    made = Commits(ledger, woken.set)
+    made = Commits(ledger, woken.set, LIMITS)
     yield made
     ledger.go.set()
     made.close()
@@ -180,31 +184,39 @@ def test_a_fault_of_our_own_is_not_hidden(commits: Commits, ledger: Ledger, woke
         commits.check()
 
 
-def test_a_transaction_has_no_more_than_so_many_messages_and_bytes(commits: Commits) -> None:
-    many = cast("Transaction", holding(commits, *[b"x"] * MOST_MESSAGES))
+def test_the_transactions_of_a_client_have_no_more_than_so_many_messages_and_bytes(commits: Commits) -> None:
+    many = cast("Transaction", holding(commits, *[b"x"] * LIMITS.transaction_messages))
     condition = commits.take(many, Message(b"x"), 1)
     assert condition is not None
     assert str(condition) == (
-        "more than 10000 messages or 32 MiB in one transaction; commit sooner (amqp:resource-limit-exceeded)"
+        "more than 50 messages or 32 MiB in a client's transactions; commit sooner (amqp:resource-limit-exceeded)"
     )
     large = cast("Transaction", Work())
-    assert commits.take(large, Message(b"x"), MOST_BYTES + 1) is None
+    assert commits.take(large, Message(b"x"), LIMITS.transaction_bytes + 1) is None
     assert commits.take(large, Message(b"x"), 1) is not None
 
 
-def test_all_transactions_together_are_bounded_until_some_end(
-    commits: Commits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_MOST_MESSAGES_OF_ALL", 3)
-    first = holding(commits, b"1", b"2")
-    second = holding(commits, b"3")
-    for work in (first, second, Work()):
+def test_the_transactions_of_one_client_are_counted_together(commits: Commits) -> None:
+    use = TransactionUse()
+    first, second = Work(use), Work(use)
+    for number in range(LIMITS.transaction_messages):
+        assert commits.take(cast("Transaction", (first, second)[number % 2]), Message(b"x"), 1) is None
+    for work in (first, second):
         assert commits.take(cast("Transaction", work), Message(b"x"), 1) is not None
     commits.forget(cast("Transaction", first))
-    assert (first.work, first.size) == ([], 0)
-    ask(commits, second)
-    told(commits, second)
-    holding(commits, b"1", b"2", b"3")
+    assert commits.take(cast("Transaction", second), Message(b"x"), 1) is None
+
+
+def test_each_client_has_a_share_that_the_transactions_of_others_do_not_take(ledger: Ledger) -> None:
+    commits = Commits(ledger, lambda: None, ListenerLimits(clients=5, transaction_messages_of_all=10))
+    hung = holding(commits, *[b"x"] * 10)
+    assert commits.take(cast("Transaction", hung), Message(b"x"), 1) is not None
+    for _ in range(4):
+        other = holding(commits, b"1", b"2")
+        assert commits.take(cast("Transaction", other), Message(b"3"), 1) is not None
+    commits.forget(cast("Transaction", hung))
+    assert (hung.work, hung.size) == ([], 0)
+    holding(commits, b"1", b"2")
 
 
 def test_closing_waits_for_what_was_asked_for(commits: Commits, ledger: Ledger) -> None:

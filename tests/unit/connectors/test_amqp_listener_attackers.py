@@ -7,34 +7,43 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from typing import Any, Self
 
 import pytest
 
 from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.values import Described, ULong
-from engine.connectors.amqp import performatives, server
+from engine.connectors.amqp import performatives
 from engine.connectors.amqp.answers import RESOURCE_LIMIT
 from engine.connectors.amqp.frames import MAX_FRAME_BYTES, PROTOCOL_HEADER, SASL_HEADER, FrameError, FrameParser, frame
-from engine.connectors.amqp.peer_session import MOST_HANDLE, MOST_LINKS
+from engine.connectors.amqp.limits import ListenerLimits
 from engine.connectors.amqp.performatives import Code, Role, Terminus, condition_of
 from engine.connectors.amqp.server import STOPPING, Server
 from engine.embedded import free_ports
 from tests.unit.connectors.test_amqp_listener import Client, House, said
 
+LIMITS = ListenerLimits()
 QUEUE = Terminus("a", "queue")
+ATTACH = said(performatives.attach("l", 0, Role.SENDER, QUEUE.source(), QUEUE.target()))
 OPEN = PROTOCOL_HEADER + said(performatives.open_("c", "h", 0, "test")) + said(performatives.begin())
 
 
 class Listening:
     """A server that is turned by the test."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, host: str = "127.0.0.1") -> None:
         (self.port,) = free_ports(1)
-        self.server = Server(f"amqp://127.0.0.1:{self.port}", None, house)
+        self.server = Server(f"amqp://{host}:{self.port}", None, house)
         self.server.open()
 
-    def connect(self, data: bytes = b"") -> socket.socket:
-        client = socket.create_connection(("127.0.0.1", self.port), 5)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.close(STOPPING)
+
+    def connect(self, data: bytes = b"", origin: str = "127.0.0.1") -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", self.port), 5, (origin, 0))
         client.sendall(data)
         self.turn(2)
         client.setblocking(False)
@@ -51,9 +60,8 @@ class Listening:
 
 @pytest.fixture
 def listening() -> Iterator[Listening]:
-    made = Listening(House())
-    yield made
-    made.server.close(STOPPING)
+    with Listening(House()) as made:
+        yield made
 
 
 def heard(client: socket.socket) -> bytes | None:
@@ -66,14 +74,15 @@ def heard(client: socket.socket) -> bytes | None:
         return None
 
 
-def test_who_opens_connections_and_says_nothing_keeps_nobody_out(
-    listening: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "_MOST_CLIENTS", 20)
-    with ExitStack() as opened:
+def limited(**limits: Any) -> House:
+    return House(limits=ListenerLimits(**limits))
+
+
+def test_who_opens_connections_and_says_nothing_keeps_nobody_out() -> None:
+    with Listening(limited(clients=20)) as listening, ExitStack() as opened:
         silent = [opened.enter_context(listening.connect(PROTOCOL_HEADER[:5])) for _ in range(50)]
         for _ in range(20):
-            client = opened.enter_context(listening.connect(OPEN))
+            client = opened.enter_context(listening.connect(OPEN + ATTACH))
             listening.turn()
             assert PROTOCOL_HEADER in (heard(client) or b"")
         assert listening.clients == 20
@@ -81,6 +90,32 @@ def test_who_opens_connections_and_says_nothing_keeps_nobody_out(
         # Those that are in order stay, and the next one is not let in.
         assert heard(opened.enter_context(listening.connect(OPEN))) is None
         assert listening.clients == 20
+
+
+def test_clients_without_a_link_make_room_for_others_and_are_told() -> None:
+    with Listening(limited(clients=20)) as listening, ExitStack() as opened:
+        idle = [opened.enter_context(listening.connect(OPEN)) for _ in range(20)]
+        heard(idle[0])
+        for number in range(20):
+            listening.server._clock = lambda number=number: time.monotonic() + number / 100  # type: ignore[misc]
+            client = opened.enter_context(listening.connect(OPEN + ATTACH))
+            listening.turn()
+            assert PROTOCOL_HEADER in (heard(client) or b"")
+        assert RESOURCE_LIMIT.encode() in (heard(idle[0]) or b"")
+        assert heard(idle[0]) is None
+        assert all(client.peer.links for client in listening.server._clients)
+
+
+def test_an_address_with_many_connections_makes_room_for_another_one() -> None:
+    with Listening(limited(clients=20), "0.0.0.0") as listening, ExitStack() as opened:  # noqa: S104
+        many = [opened.enter_context(listening.connect(OPEN + ATTACH)) for _ in range(20)]
+        others = [opened.enter_context(listening.connect(OPEN + ATTACH, "127.0.0.2")) for _ in range(15)]
+        listening.turn()
+        # Both have the same then; the last one of the first address came back in vain.
+        owners = {name: owner.clients for name, owner in listening.server._owners.items()}
+        assert owners == {"127.0.0.1": 10, "127.0.0.2": 10}
+        assert sum(bool(heard(each)) and heard(each) is None for each in many) == 10
+        assert sum(PROTOCOL_HEADER in (heard(each) or b"") for each in others) == 10
 
 
 def test_a_frame_byte_by_byte_costs_no_more_than_its_bytes() -> None:
@@ -138,7 +173,7 @@ def test_one_client_has_a_thousand_links_and_no_more() -> None:
         if channel:
             client.peer.feed(frame(channel, performatives.begin()), 0.0)
             client.say()
-        for handle in range(MOST_HANDLE + 1):
+        for handle in range(LIMITS.handles):
             wish = performatives.attach(f"{channel}.{handle}", handle, Role.SENDER, QUEUE.source(), QUEUE.target())
             answers = client.say(frame(channel, wish))
             detached = [fields for code, fields in answers if code == Code.DETACH]
@@ -148,7 +183,7 @@ def test_one_client_has_a_thousand_links_and_no_more() -> None:
                 condition = condition_of(detached[0][2])
                 assert condition is not None
                 assert condition.name == RESOURCE_LIMIT
-    assert (taken, refused) == (MOST_LINKS, 10 * (MOST_HANDLE + 1) - MOST_LINKS)
+    assert (taken, refused) == (LIMITS.links, 10 * LIMITS.handles - LIMITS.links)
     assert not client.peer.ended
 
 
@@ -159,13 +194,10 @@ def test_more_sessions_than_there_are_channels_end_the_connection() -> None:
     assert client.peer.ended
 
 
-def test_all_clients_together_hold_no_more_than_there_is_room_for(
-    listening: Listening, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "_MOST_HELD_BYTES", 4000)
+def test_all_clients_together_hold_no_more_than_there_is_room_for() -> None:
     attach = performatives.attach("l", 0, Role.SENDER, QUEUE.source(), QUEUE.target())
     part = performatives.transfer(0, 0, b"t", 0, more=True) + b"x" * 900
-    with ExitStack() as opened:
+    with Listening(limited(unfinished_bytes_of_all=4000)) as listening, ExitStack() as opened:
         clients = [
             opened.enter_context(closing(listening.connect(OPEN + said(attach) + said(part)))) for _ in range(30)
         ]
@@ -196,17 +228,17 @@ def test_a_flood_of_flows_that_want_answers_waits_for_who_does_not_read(listenin
     with closing(listening.connect(OPEN)) as client:
         (peer,) = (each.peer for each in listening.server._clients)
         deadline = time.monotonic() + 100
-        waits = 0
+        waits = position = 0
         # It sends as much as is taken, and reads nothing.
         while waits < 50 and time.monotonic() < deadline:
             try:
-                client.send(flood)
+                position = (position + client.send(flood[position:])) % len(flood)
                 waits = 0
             except BlockingIOError:
                 waits += 1
             listening.turn(1)
         assert waits == 50
-        assert server._MOST_UNREAD_BYTES < len(peer.outgoing) < 4 * server._MOST_UNREAD_BYTES
+        assert LIMITS.unread_bytes < len(peer.outgoing) < LIMITS.unread_bytes + 100 * LIMITS.slice_frames
 
 
 @pytest.mark.parametrize("login", [b"\0u\0", b"\0u\0p\0", b"u\0u", b"", b"\0\0", b"\0u\0P", b"\0U\0p", b"\xff" * 5000])

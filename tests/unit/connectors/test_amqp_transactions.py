@@ -10,6 +10,7 @@ from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.sections import VALUE, Sections, encode_sections
 from engine.codecs.amqp.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp import performatives
+from engine.connectors.amqp.frames import EMPTY
 from engine.connectors.amqp.peer_session import WINDOW
 from engine.connectors.amqp.performatives import Code, Condition, Outcome, condition_of, field, outcome_of
 from tests.unit.connectors.amqp_house import BAD, Client, House, attach, said
@@ -255,8 +256,8 @@ def test_requests_by_name_are_understood(client: Controller) -> None:
     assert client.ask(Symbol("amqp:discharge:list"), identity, True)[0] == Outcome.ACCEPTED
 
 
-def test_the_transactions_of_a_session_are_bounded(client: Controller) -> None:
-    for _ in range(64):
+def test_the_transactions_of_a_client_are_bounded(client: Controller) -> None:
+    for _ in range(256):
         client.declare()
     code, (error,) = client.ask(0x31)
     condition = condition_of(error)
@@ -286,3 +287,40 @@ def test_a_request_that_is_no_message_does_no_harm(house: House, payload: bytes)
     assert state == Outcome.REJECTED or client.peer.ended
     client.peer.gone()
     assert house.undone == [[b"1"]]
+
+
+def at(client: Controller, now: float) -> None:
+    """A client that shows itself at that second."""
+    client.peer.feed(EMPTY, now)
+    client.peer.tick(now)
+
+
+def test_a_transaction_that_takes_too_long_is_rolled_back_and_its_client_is_told(
+    client: Controller, house: House
+) -> None:
+    unused, transaction = client.declare(), client.declare()
+    client.post(transaction, b"1")
+    client.post(transaction, b"2")
+    at(client, 119.9)
+    assert house.undone == []
+    at(client, 120.1)
+    assert house.undone == [[b"1", b"2"]]
+
+    client.post(transaction, b"3")
+    condition = client.discharge(transaction)
+    assert isinstance(condition, Condition)
+    assert condition.name == "amqp:transaction:timeout"
+    assert "120 s" in condition.description
+    assert house.committing == []
+    # One that nothing was done in has no age.
+    assert client.discharge(unused) is False
+    assert len(house.committing) == 1
+
+
+def test_a_transaction_that_is_discharged_does_not_time_out(client: Controller, house: House) -> None:
+    transaction = client.declare()
+    client.post(transaction, b"1")
+    client.discharge(transaction)
+    at(client, 1000.0)
+    assert house.undone == []
+    house.committing[0].committed()
