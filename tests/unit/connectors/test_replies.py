@@ -16,8 +16,9 @@ from engine.connectors.replies import ReplySource, Requests, ReturnAddress
 from engine.message import Message
 from engine.telemetry.meters import SinkMetrics
 from routes.config import loads
-from routes.properties import Property
-from routes.targets import REPLY_SINK, REPLY_TO
+from routes.model import WireFormat
+from routes.properties import JmsType, Property
+from routes.targets import REPLY_FORMAT, REPLY_SINK, REPLY_TO, REQUEST_FORMAT
 
 CONFIG = loads("""
 bridge.id=b1
@@ -57,16 +58,24 @@ def count(registry: CollectorRegistry, what: str, sink: str) -> float | None:
     return registry.get_sample_value(f"jmsbridge_sink_{what}_total", {"sink": sink})
 
 
-@given(st.text(), st.text(), st.none() | st.text(), st.integers(0, 1 << 50))
+@given(
+    st.text(), st.text(), st.none() | st.text(), st.integers(0, 1 << 50), st.none() | st.sampled_from(list(WireFormat))
+)
 def test_a_token_is_safe_everywhere_and_read_as_it_was_written(
-    sink: str, address: str, correlation_id: str | None, deadline: int
+    sink: str, address: str, correlation_id: str | None, deadline: int, form: WireFormat | None
 ) -> None:
     given_ = [
         None if text is None else text.encode("utf-8", "replace").decode() for text in (sink, address, correlation_id)
     ]
-    token = ReturnAddress(sink, address, correlation_id, deadline).encode()
+    token = ReturnAddress(sink, address, correlation_id, deadline, form).encode()
     assert re.fullmatch(r"jb1-[A-Za-z0-9_-]+", token)
-    assert ReturnAddress.decode(token) == ReturnAddress(given_[0] or "", given_[1] or "", given_[2], deadline)
+    assert ReturnAddress.decode(token) == ReturnAddress(given_[0] or "", given_[1] or "", given_[2], deadline, form)
+
+
+def test_a_token_of_an_earlier_version_is_read() -> None:
+    token = "jb1-WyJuYXRzIiwiX0lOQk9YLjEiLCJjIiw1XQ"  # ["nats","_INBOX.1","c",5]
+    assert ReturnAddress.decode(token) == ReturnAddress("nats", "_INBOX.1", "c", 5)
+    assert ReturnAddress("nats", "_INBOX.1", "c", 5).encode() == token
 
 
 @given(st.none() | st.text() | st.text(alphabet="AZaz09_-").map("jb1-".__add__))
@@ -75,7 +84,17 @@ def test_what_is_no_token_is_none(text: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["jb1-", "jb1-e30", "jb1-WzEsMiwzLDRd", "jb1-" + "W" * 10_000, "jb1-\xff", "ID:1", ""]
+    "token",
+    [
+        "jb1-",
+        "jb1-e30",
+        "jb1-WzEsMiwzLDRd",
+        "jb1-WyJhIiwiYiIsImMiLDQsNV0",
+        "jb1-" + "W" * 10_000,
+        "jb1-\xff",
+        "ID:1",
+        "",
+    ],
 )
 def test_what_only_looks_like_a_token_is_none(token: str) -> None:
     assert ReturnAddress.decode(token) is None
@@ -179,6 +198,18 @@ def test_a_reply_is_sent_to_who_asked_with_what_they_know_it_by(sink: str, field
     assert message.headers["JMSCorrelationID"] == "c"
     assert message.origins == ()
     assert count(registry, "replies", sink) == 1
+
+
+@pytest.mark.parametrize("form", ["json", "typed", None])
+def test_a_reply_takes_the_format_of_its_request_through_the_service(form: str | None) -> None:
+    made, _ = requests("jms")
+    properties = {} if form is None else {REQUEST_FORMAT: Property(form, JmsType.STRING)}
+    request, _ = made.outgoing(replace(asked("nats"), properties=properties))
+    reply = Message(b"!", headers={"JMSCorrelationID": request.headers["JMSCorrelationID"]})
+    delivery = ReplySource(OneDelivery(reply), SINKS["jms"], made).receive(0)
+    assert delivery is not None
+    found = delivery.message.properties.get(REPLY_FORMAT)
+    assert (found and found.text) == form
 
 
 def test_a_service_that_sends_the_request_back_as_it_is_asks_for_no_reply() -> None:
