@@ -17,9 +17,11 @@ import numpy as np
 
 from engine.message import BodyType, Message
 from routes.immutable import immutable
-from routes.properties import NUMBERS, JmsType, Property
+from routes.predicate.numbers import INTEGER_TEXT, NUMBER_TEXT, SPECIAL_TEXT
+from routes.properties import JmsType, Property
 
 __all__ = [
+    "BOOLEANS",
     "FIELDS",
     "FIELDS_1_0",
     "PARSERS",
@@ -61,10 +63,38 @@ FIELDS_1_0: Mapping[str, tuple[str, JmsType]] = {
     "BRIDGE_correlation_id": ("JMSCorrelationID", JmsType.STRING),
 }
 """The names in a frame of release 1.0."""
+
+
+def _whole(bits: int) -> Callable[[str], int]:
+    bounds = range(-(1 << bits - 1), 1 << bits - 1)
+
+    def parse(text: str) -> int:
+        if not _INTEGER.fullmatch(text) or (number := int(text)) not in bounds:
+            raise ValueError(text)
+        return number
+
+    return parse
+
+
+def _real(text: str) -> float:
+    if not _REAL.fullmatch(text):
+        raise ValueError(text)
+    return float(text)
+
+
+_INTEGER = re.compile(INTEGER_TEXT)
+_REAL = re.compile(f"{NUMBER_TEXT}|{SPECIAL_TEXT}")
 PARSERS: Mapping[JmsType | None, Callable[[str], int | float]] = {
-    kind: float if kind in (JmsType.FLOAT, JmsType.DOUBLE) else int for kind in NUMBERS
+    JmsType.BYTE: _whole(8),
+    JmsType.SHORT: _whole(16),
+    JmsType.INT: _whole(32),
+    JmsType.LONG: _whole(64),
+    JmsType.FLOAT: _real,
+    JmsType.DOUBLE: _real,
 }
-"""How the text of a number is read; other types have none."""
+"""Readers of the texts of numbers, as in predicates; ValueError where a text is no number of the type."""
+BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
+"""Boolean values by their text in lower case, as in predicates."""
 PART = struct.Struct(">iI")
 """What stands before the body, and before headers in JSON: length and checksum."""
 

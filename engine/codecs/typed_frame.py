@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.codecs.frame import FIELDS, FIELDS_1_0, PARSERS, PART, Frame, FrameError, checksum, shown
+from engine.codecs.frame import BOOLEANS, FIELDS, FIELDS_1_0, PARSERS, PART, Frame, FrameError, checksum, shown
 from routes.properties import JmsType, Property
 
 __all__ = ["CODES_0_3", "CODES_1_0", "MARKER", "HeaderCodes", "decode", "encode"]
@@ -163,8 +163,8 @@ def _name(name: str, known: HeaderCodes) -> bytes:
 
 
 def _value(name: str, value: Property) -> bytes:
-    if value.type is _BOOLEAN:
-        return bytes((_TRUE if value.text == "true" else _FALSE,))
+    if value.type is _BOOLEAN and (truth := BOOLEANS.get(value.text.lower())) is not None:
+        return bytes((_TRUE if truth else _FALSE,))
     if (number := _number(value)) is not None:
         return number
     text = value.text.encode("utf-8", "replace")
