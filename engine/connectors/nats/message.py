@@ -212,8 +212,12 @@ def _complete(
 ) -> None:
     """Adds what the server and the subject say, the id that the sender gave, and what every message has."""
     fields["JMSDestination"] = f"topic:{incoming.subject}"
-    if given and "JMSMessageID" not in fields:
-        fields["JMSMessageID"] = given
+    for name in ("JMSMessageID", "JMSTimestamp"):
+        if not fields.get(name, "set"):
+            # An empty one says nothing, and a message is known again by its id.
+            del fields[name]
+    if given:
+        fields.setdefault("JMSMessageID", given)
     if facts is not None:
         fields["JMSRedelivered"] = "true" if facts.deliveries > 1 else "false"
         fields["JMSXDeliveryCount"] = str(facts.deliveries)

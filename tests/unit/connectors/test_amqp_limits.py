@@ -1,4 +1,4 @@
-"""AMQP messages with zeros, empty names and names that are there twice, as JMS messages."""
+"""AMQP messages with zeros, empty names and names that are there twice."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from engine.codecs.amqp.sections import VALUE, Header, Properties, Sections, encode_sections
+from engine.codecs.amqp.sections import VALUE, Header, Properties, Sections, decode, encode_sections
 from engine.codecs.amqp.values import Int, Map, Timestamp, UInt
-from engine.connectors.amqp.transformers import inbound
+from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import Message
 from routes.properties import Property
 from routes.transformers import TransformerSettings
@@ -50,3 +50,9 @@ def test_a_property_without_a_name_is_flagged() -> None:
     assert "" not in message.properties
     assert errors(message) == {"_ERROR": "no JMS value: 'lost', as its name is empty"}
     assert errors(read(Sections(application_properties=Map([("", None)])))) == {}
+
+
+def test_of_properties_whose_names_become_one_the_first_is_sent() -> None:
+    message = Message(properties={"a_b": Property.of("first"), "a-b": Property.of("second"), "c": Property.of("other")})
+    encoded, _ = outbound(TransformerSettings(name_translator="UnderscoreToDash")).encoded(message, "queue/q", None)
+    assert decode(encoded).application_properties == Map([("a-b", "first"), ("c", "other")])

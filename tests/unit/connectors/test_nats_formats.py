@@ -60,6 +60,13 @@ def test_a_request_says_in_which_format_it_came(body: bytes, wire: WireFormat, e
         assert REQUEST_FORMAT.encode() not in headers + payload
 
 
+def test_an_empty_id_or_time_is_none() -> None:
+    found = taken(b"x", WireFormat.AUTO, [("JMSMessageID", ""), ("JMSTimestamp", ""), ("Nats-Msg-Id", "")])
+    assert (found.headers["JMSMessageID"], found.headers["JMSTimestamp"]) == ("ID:fresh", "1")
+    found = taken(b"x", WireFormat.AUTO, [("JMSMessageID", ""), ("Nats-Msg-Id", "m")])
+    assert found.headers["JMSMessageID"] == "ID:m"
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [(None, None), ("json", WireFormat.JSON), ("typed-1.0", WireFormat.TYPED_1_0), ("unknown", None), ("", None)],
