@@ -73,7 +73,7 @@ class DropboxName:
     type: str | None = None
     properties: Mapping[str, Property] = field(default_factory=dict)
     is_foreign: bool = False
-    """Whether it is the name of a file that no JMS client made, and the message id is the whole of it."""
+    """Whether the file has a name of another form, which as a whole is the message id."""
 
     @property
     def sent_microseconds(self) -> int | None:
@@ -98,7 +98,7 @@ class Rank(NamedTuple):
 
 
 def encode(name: DropboxName) -> str:
-    """The file name, ASCII of any length; the first three fields are always there."""
+    """The eight fields as text: ASCII, of any length, at least three fields."""
     fields = [
         str(name.priority),
         escape(name.message_id),

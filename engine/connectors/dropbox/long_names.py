@@ -41,7 +41,7 @@ class LongNames:
         self._root = root
 
     def write(self, names: Mapping[str, str], working: Folder, prefix: str) -> None:
-        """Returns when all names, by message id, are on disk.
+        """Stores names by message id, and returns when they are on disk.
 
         They are written as new files of `working`, whose names begin with `prefix`.
         """

@@ -9,7 +9,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.codecs.dropbox_name import DropboxName, encode, fitted
+from engine.codecs.dropbox_name import LONGEST_BYTES, DropboxName, encode, fitted
 from engine.connectors.base import RefusedError
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
@@ -114,12 +114,12 @@ def to_filename(outgoing: Outgoing) -> Filename:
         message.headers.get("JMSType"),
         properties,
     )
-    text, part = encode(name), fitted(name)
-    if part is name:
+    text = encode(name)
+    if len(text) <= LONGEST_BYTES:
         return Filename(text, name.message_id, None)
     if len(text) > _MOST_BYTES:
         raise RefusedError(f"its headers and properties have {len(text)} bytes in a name, more than {_MOST_BYTES}")
-    return Filename(encode(part), name.message_id, text)
+    return Filename(encode(fitted(name)), name.message_id, text)
 
 
 def _message_id(outgoing: Outgoing) -> str:
