@@ -139,7 +139,7 @@ class JmsMappingInbound:
         if expires_at:
             fields["JMSExpiration"] = str(int(expires_at))
         failed = header.delivery_count or 0
-        fields["JMSXDeliveryCount"] = str(failed + 1)
+        fields["JMSXDeliveryCount"] = str(min(failed + 1, _MOST_INT))
         fields["JMSRedelivered"] = "true" if failed else "false"
         if header.first_acquirer is not None:
             draft.properties[f"{self._vendor}FirstAcquirer"] = to_property(header.first_acquirer, exact=True)

@@ -52,6 +52,11 @@ def test_a_property_without_a_name_is_flagged() -> None:
     assert errors(read(Sections(application_properties=Map([("", None)])))) == {}
 
 
+def test_the_largest_delivery_count_is_one_of_jms() -> None:
+    most = read(Sections(Header(delivery_count=UInt(2**32 - 1))))
+    assert most.headers["JMSXDeliveryCount"] == str(2**31 - 1)
+
+
 def test_of_properties_whose_names_become_one_the_first_is_sent() -> None:
     message = Message(properties={"a_b": Property.of("first"), "a-b": Property.of("second"), "c": Property.of("other")})
     encoded, _ = outbound(TransformerSettings(name_translator="UnderscoreToDash")).encoded(message, "queue/q", None)
