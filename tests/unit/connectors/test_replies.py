@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from engine.codecs import json_frame, typed_frame
+from engine.codecs.frame import Frame
 from engine.connectors import replies
 from engine.connectors.base import Delivery
+from engine.connectors.nats.message import Incoming, reply_format, to_message, to_wire
 from engine.connectors.replies import ReplySource, Requests, ReturnAddress
 from engine.message import Message
 from engine.telemetry.meters import SinkMetrics
@@ -210,6 +214,43 @@ def test_a_reply_takes_the_format_of_its_request_through_the_service(form: str |
     assert delivery is not None
     found = delivery.message.properties.get(REPLY_FORMAT)
     assert (found and found.text) == form
+
+
+@pytest.mark.parametrize(
+    ("payload", "wire", "read"),
+    [
+        (json_frame.encode(Frame(b"?")), WireFormat.AUTO, json_frame.decode),
+        (typed_frame.encode(Frame(b"?")), WireFormat.AUTO, typed_frame.decode),
+        (
+            typed_frame.encode(Frame(b"?"), typed_frame.CODES_1_0),
+            WireFormat.TYPED_1_0,
+            lambda data: typed_frame.decode(data, typed_frame.CODES_1_0),
+        ),
+        (b"?", WireFormat.AUTO, Frame),
+        (b"?", WireFormat.RAW, Frame),
+    ],
+    ids=["json", "typed", "typed-1.0", "plain", "raw"],
+)
+def test_all_requesters_of_one_server_have_replies_in_their_own_format(
+    payload: bytes, wire: WireFormat, read: Callable[[bytes], Frame]
+) -> None:
+    made, _ = requests("jms")
+    incoming = Incoming("a.b", "_INBOX.1", b"", payload)
+    asked_, _ = to_message(incoming, None, wire, "nats", lambda: ("ID:1", 1))
+    # Both go through the journal and the topic of a sink.
+    request, _ = made.outgoing(Message.from_record(asked_.to_record()))
+    reply = Message(b"!", headers={"JMSCorrelationID": request.headers["JMSCorrelationID"], "JMSPriority": "7"})
+    delivery = ReplySource(OneDelivery(reply), SINKS["jms"], made).receive(0)
+    assert delivery is not None
+    back = Message.from_record(delivery.message.to_record())
+    assert back.properties[REPLY_TO].text == "topic:_INBOX.1"
+    form = reply_format(back)
+    assert form is not None
+    block, answer = to_wire(back, form, "id")
+    found = read(answer)
+    assert found.body == b"!"
+    assert ("BRIDGE_priority" in found.headers) is (payload != b"?")
+    assert (b"JMSPriority" in block) is (payload == b"?" and wire is WireFormat.AUTO)
 
 
 def test_a_service_that_sends_the_request_back_as_it_is_asks_for_no_reply() -> None:
