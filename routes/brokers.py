@@ -33,6 +33,9 @@ class WireFormat(StrEnum):
     HEADERS = "headers"
     JSON = "json"
     TYPED = "typed"
+    """The typed frames of nats-jms-bridge 0.3.0 to 0.23.0."""
+    TYPED_1_0 = "typed-1.0"
+    """Those of its releases 0.24.1 to 1.0.4, which have a correlation id and other codes of names."""
     RAW = "raw"
 
 

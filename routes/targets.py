@@ -22,8 +22,10 @@ __all__ = [
     "KAFKAS_OWN",
     "KAFKA_TOPIC",
     "NETWORKED",
+    "REPLY_FORMAT",
     "REPLY_SINK",
     "REPLY_TO",
+    "REQUEST_FORMAT",
     "TOPIC",
     "Addresses",
     "Reference",
@@ -42,6 +44,10 @@ REPLY_SINK = "JMS_JmsBridge_ReplySink"
 `JMS_` and a vendor are the provider's; no source takes such a one of the bridge from outside."""
 REPLY_TO = "JMS_JmsBridge_ReplyTo"
 """Beside it: where that sink sends it."""
+REPLY_FORMAT = "JMS_JmsBridge_ReplyFormat"
+"""Beside it, where the request came over NATS: the `WireFormat` in which that sink sends it."""
+REQUEST_FORMAT = "JMS_JmsBridge_RequestFormat"
+"""Property of a request from NATS: the `WireFormat` in which it came, and in which its reply goes back."""
 
 
 class System(StrEnum):

@@ -36,6 +36,7 @@ from engine.cli.records import Item, as_json, as_text
 from engine.cli.send import Format, outgoing, sink_of
 from engine.errors import UsageError
 from routes.errors import BridgeError
+from routes.model import WireFormat
 from routes.targets import JMS, System
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from engine.cli.destination import Place
     from engine.connectors.base import Delivery, Source
     from engine.message import Message
-    from routes.model import Config, WireFormat
+    from routes.model import Config
 
 __all__ = ["NoReplyError", "register", "request"]
 
@@ -144,7 +145,11 @@ def _asked(config: Config, place: Place, message: Message, form: WireFormat | No
     if place.system is not System.NATS:
         message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
     address = _REPLIES[place.system].format(uuid.uuid4().hex)
-    with listening(config, place, place.source(name, address)) as source:
+    replies = place.source(name, address)
+    if own.format is WireFormat.TYPED_1_0:
+        # A reply has the format of its request, and a typed frame does not say its release.
+        replies = replace(replies, format=own.format)
+    with listening(config, place, replies) as source:
         give(config, place, own, message, address)
         delivery = _reply(source, None if place.system is System.NATS else correlation_id, seconds)
         if delivery is None:

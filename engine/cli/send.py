@@ -46,7 +46,7 @@ Format = Annotated[
     WireFormat | None,
     typer.Option(
         "--format",
-        metavar="headers|json|typed|raw",
+        metavar="headers|json|typed|typed-1.0|raw",
         help="NATS: how the message carries headers, as sink.NAME.format; raw carries none. Without it: as the "
         "configured sink has it, else headers.",
     ),
@@ -147,7 +147,7 @@ def sink_of(place: Place, who: str, form: WireFormat | None, stream: bool | None
     if place.system is not System.NATS:
         _no_format(place.text, form, bool(stream))
     if form is WireFormat.AUTO:
-        msg = "--format auto: expected headers, json, typed or raw"
+        msg = "--format auto: expected headers, json, typed, typed-1.0 or raw"
         raise UsageError(msg)
     return place.sink(who, form, stream)
 

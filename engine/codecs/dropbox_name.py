@@ -3,28 +3,32 @@
     4.1140429201295000-9262574723.T.1140429211295.corr1283.TestQueue1.XYZType.prop1S=hello
 
 Eight fields between dots: priority, message id, message class, expiration, correlation id, reply-to, type, properties.
-Fields that are not there are empty; those behind the last one that is there, dots included, may be left out. Texts are
+Fields that are not there are empty. The first three are required; those behind the last one that is there, dots
+included, may be left out. Texts are
 URL-encoded as by Java's `URLEncoder`. That leaves `.` and `*` as they are: here both are encoded, since the one ends a
 field and the other is no letter of file names on Windows. Read are both forms, raw dots only in the properties, which
 end the name.
 
-Any file name is a message: one that is not of this form is itself the message id, with defaults for the rest.
+Any file name is a message: one that is not of this form is foreign. It is itself the message id, with defaults for the
+rest, and says no time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import quote_plus, unquote_plus
 
 from routes.properties import JmsType, Property
 
-__all__ = ["CLASSES", "LONGEST_BYTES", "DropboxName", "NameTooLongError", "Rank", "decode", "encode", "escape", "rank"]
+__all__ = ["CLASSES", "LONG", "LONGEST_BYTES", "DropboxName", "Rank", "decode", "encode", "escape", "fitted", "rank"]
 
 LONGEST_BYTES = 255
 """Of a file name, on all usual file systems."""
+LONG = "jmsbridge.long"
+"""Property of a name that holds only a part of what its message carries, see `fitted`."""
 CLASSES = frozenset("MBSPOT")
 """Message, BytesMessage, StreamMessage, MapMessage, ObjectMessage, TextMessage."""
 
@@ -36,9 +40,10 @@ _INT = range(-(1 << 31), 1 << 31)
 _TIMES = range(1 << 63)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _FRACTION = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|[+-]?Infinity|NaN")
-_SENT = re.compile(r"([0-9]{10,16})([0-9]{3})-.+", re.DOTALL)
+_SENT = re.compile(r"([0-9]{13,19})-.+", re.DOTALL)
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]*")
+_TRUE = Property("true", JmsType.BOOLEAN)
 _LETTERS: Mapping[JmsType, str] = {
     JmsType.BOOLEAN: "B",
     JmsType.BYTE: "Y",
@@ -50,10 +55,6 @@ _LETTERS: Mapping[JmsType, str] = {
     JmsType.STRING: "S",
 }
 _BOUNDS = {"Y": range(-128, 128), "H": range(-(1 << 15), 1 << 15), "I": _INT, "L": range(-(1 << 63), 1 << 63)}
-
-
-class NameTooLongError(ValueError):
-    """A message has more in its name than a file name can hold. One line for users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,20 @@ class DropboxName:
     reply_to: str | None = None
     type: str | None = None
     properties: Mapping[str, Property] = field(default_factory=dict)
+    is_foreign: bool = False
+    """Whether the file has a name of another form, which as a whole is the message id."""
+
+    @property
+    def sent_microseconds(self) -> int | None:
+        """When it was sent, since 1970; None if the message id does not say, as DropboxMQ's do."""
+        found = None if self.is_foreign else _SENT.fullmatch(self.message_id)
+        return None if found is None else int(found[1])
 
     @property
     def timestamp(self) -> int | None:
-        """When it was sent, milliseconds since 1970; None if the message id does not say, as DropboxMQ's do."""
-        found = _SENT.fullmatch(self.message_id)
-        return None if found is None else int(found[1])
+        """When it was sent, milliseconds since 1970; None as for `sent_microseconds`."""
+        microseconds = self.sent_microseconds
+        return None if microseconds is None else microseconds // 1000
 
 
 class Rank(NamedTuple):
@@ -89,11 +98,7 @@ class Rank(NamedTuple):
 
 
 def encode(name: DropboxName) -> str:
-    """The file name; the first three fields are always there.
-
-    Raises:
-        NameTooLongError: it has more than `LONGEST_BYTES`.
-    """
+    """The eight fields as text: ASCII, of any length, at least three fields."""
     fields = [
         str(name.priority),
         escape(name.message_id),
@@ -106,29 +111,37 @@ def encode(name: DropboxName) -> str:
     ]
     while len(fields) > _REQUIRED and not fields[-1]:
         fields.pop()
-    text = ".".join(fields)
-    # It is ASCII by now.
-    if len(text) > LONGEST_BYTES:
-        msg = (
-            f"its file name would have {len(text)} bytes, more than {LONGEST_BYTES}; "
-            "headers and properties travel in the name, so it has to have fewer or shorter ones"
-        )
-        raise NameTooLongError(msg)
-    return text
+    return ".".join(fields)
+
+
+def fitted(name: DropboxName) -> DropboxName:
+    """The name itself where a file name can hold it, else as much of it as fits, with the property `LONG`.
+
+    Properties go first; then the message id, which is shorter, takes the place of the correlation id; then type and
+    reply-to go. What is left fits with any message id of up to 80 bytes.
+    """
+    if _fits(name):
+        return name
+    part = replace(name, properties={LONG: _TRUE})
+    if not _fits(part) and part.correlation_id:
+        part = replace(part, correlation_id=part.message_id)
+    if not _fits(part):
+        part = replace(part, type=None)
+    return part if _fits(part) else replace(part, reply_to=None)
 
 
 def decode(filename: str) -> DropboxName:
     """What a file name says. Never fails.
 
-    A name is of the form above only as a whole: one with a priority that is no 32-bit number, without a message id,
-    with an unknown class, a faulty number, a property without a type, or a `%` that escapes nothing is a message id. So
-    `invoice.pdf` and `2024.report.pdf` have ids that no other file of their folder has. Bytes of a name that are no
-    UTF-8 become U+FFFD.
+    A name is of the form above only as a whole: one with fewer than three fields, with a priority that is no 32-bit
+    number, without a message id, with an unknown class, a faulty number, a property without a type, or a `%` that
+    escapes nothing is foreign. So `10.csv` and `2024.report.pdf` have ids that no other file of their folder has. Bytes
+    of a name that are no UTF-8 become U+FFFD.
     """
     try:
         return _decoded(filename)
     except ValueError:
-        return DropboxName(filename.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+        return DropboxName(filename.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), is_foreign=True)
 
 
 def rank(filename: str, modified: Callable[[], float]) -> Rank:
@@ -137,8 +150,8 @@ def rank(filename: str, modified: Callable[[], float]) -> Rank:
     `modified` is in seconds since 1970.
     """
     name = decode(filename)
-    sent = _SENT.fullmatch(name.message_id)
-    return Rank(-name.priority, int(sent[1] + sent[2]) if sent else round(modified() * 1e6), filename)
+    sent = name.sent_microseconds
+    return Rank(-name.priority, round(modified() * 1e6) if sent is None else sent, filename)
 
 
 def escape(text: str) -> str:
@@ -147,6 +160,10 @@ def escape(text: str) -> str:
         return text
     encoded = quote_plus(text.encode("utf-8", "replace"), safe="")
     return encoded.replace(".", "%2E").replace("~", "%7E")
+
+
+def _fits(name: DropboxName) -> bool:
+    return len(encode(name)) <= LONGEST_BYTES
 
 
 def _pair(name: str, value: Property) -> str:
@@ -163,6 +180,8 @@ def _decoded(filename: str) -> DropboxName:
     # Raises for the surrogates that stand for bytes which are no UTF-8.
     filename.encode()
     fields = filename.split(".", _FIELDS - 1)
+    if len(fields) < _REQUIRED:
+        raise ValueError(filename)
     fields += [""] * (_FIELDS - len(fields))
     priority, message_id, message_class, expiration, correlation_id, reply_to, jms_type, properties = fields
     if not message_id or (message_class and message_class not in CLASSES):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from engine.codecs.frame import FIELDS, PARSERS, PART, Frame, FrameError, checksum, shown
+from engine.codecs.frame import BOOLEANS, FIELDS, PARSERS, PART, Frame, FrameError, checksum, shown
 from routes.properties import JmsType, Property
 
 __all__ = ["MARKER", "decode", "encode"]
@@ -120,7 +120,7 @@ def _typed(name: str, value: Any) -> Property:
 def _plain(value: Property) -> bool | int | float | str:
     """What JSON has for a property: numbers that it cannot say are texts, as Java writes them."""
     if value.type is _BOOLEAN:
-        return value.text == "true"
+        return BOOLEANS.get(value.text.lower(), value.text)
     parser = PARSERS.get(value.type)
     if parser is None:
         return value.text

@@ -1,12 +1,16 @@
-"""The frame with its headers as typed binary fields, as the Java bridge's second version reads and writes it.
+"""The frame with its headers as typed binary fields, as all releases of the Java bridge read and write it.
 
     AB CD 01 00                         marker and version
     count                               of headers
     name, type, value                   of each header
     length, checksum, bytes             body
 
-A name is one byte with its length and then its text, or one byte for the names that everybody uses (`CODES`). A type
-is one byte; one that is -109 or more is itself an `int`. Numbers are big-endian. What follows a frame is left alone.
+A name is one byte with its length and then its text, or one byte for a common name. A type is one byte; one that is
+-109 or more is itself an `int`. Numbers are big-endian. What follows a frame is left alone.
+
+The codes of common names changed once without another version in the marker: from release 0.24.1 on, -121 is the
+correlation id, and the names behind it moved by one. A frame does not say which codes it has, so the caller does
+(`HeaderCodes`).
 
 What the Java program writes and cannot read is read here where it has one meaning, and never written: 128 and more
 headers, short texts of 128 to 255 bytes, and empty texts. It counts the letters of names and texts, not bytes, so what
@@ -17,22 +21,38 @@ program: `decode` raises, and its caller takes them as they are.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from engine.codecs.frame import FIELDS, PARSERS, PART, Frame, FrameError, checksum, shown
+from engine.codecs.frame import BOOLEANS, FIELDS, FIELDS_1_0, PARSERS, PART, Frame, FrameError, checksum, shown
 from routes.properties import JmsType, Property
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["CODES", "MARKER", "decode", "encode"]
+__all__ = ["CODES_0_3", "CODES_1_0", "MARKER", "HeaderCodes", "decode", "encode"]
 
 MARKER = bytes.fromhex("abcd0100")
 """How each frame begins."""
 
-CODES: Mapping[str, int] = {
+
+@dataclass(frozen=True, slots=True)
+class HeaderCodes:
+    """Names that take one byte in the frames of some releases, and their JMS fields."""
+
+    fields: Mapping[str, tuple[str, JmsType]]
+    """See `frame.FIELDS`."""
+    codes: Mapping[str, int]
+    """Codes by name, from -128 to -1."""
+    names: Mapping[int, str]
+    """Names by code as an unsigned byte."""
+
+    @staticmethod
+    def of(fields: Mapping[str, tuple[str, JmsType]], codes: Mapping[str, int]) -> HeaderCodes:
+        """The codes with their names."""
+        return HeaderCodes(fields, codes, {code & 0xFF: name for name, code in codes.items()})
+
+
+_UNCHANGED = {
     "BRIDGE_deliveryTime": -128,
     "BRIDGE_timestamp": -127,
     "BRIDGE_mode": -126,
@@ -40,15 +60,17 @@ CODES: Mapping[str, int] = {
     "BRIDGE_type": -124,
     "BRIDGE_priority": -123,
     "BRIDGE_redelivered": -122,
-    "ENV": -121,
-    "H1": -120,
-    "H2": -119,
-    "H3": -117,
-    "H4": -116,
-    "ENVIRONMENT": -115,
 }
-"""Names that take one byte."""
-_NAMES = {code & 0xFF: name for name, code in CODES.items()}
+CODES_0_3 = HeaderCodes.of(
+    FIELDS, _UNCHANGED | {"ENV": -121, "H1": -120, "H2": -119, "H3": -117, "H4": -116, "ENVIRONMENT": -115}
+)
+"""Codes of nats-jms-bridge 0.3.0 to 0.23.0."""
+CODES_1_0 = HeaderCodes.of(
+    FIELDS_1_0,
+    _UNCHANGED
+    | {"BRIDGE_correlation_id": -121, "ENV": -120, "H1": -119, "H2": -118, "H3": -116, "H4": -115, "ENVIRONMENT": -114},
+)
+"""Codes of nats-jms-bridge 0.24.1 to 1.0.4."""
 
 # Names of their own, because Python 3.11 takes long to find a member of an enum.
 _BOOLEAN, _INT, _FLOAT, _DOUBLE, _STRING = (
@@ -85,7 +107,7 @@ _CONSTANTS = {number & 0xFF: Property(str(number), JmsType.INT) for number in _O
 """Types that are values at the same time."""
 
 
-def encode(frame: Frame) -> bytes:
+def encode(frame: Frame, known: HeaderCodes = CODES_0_3) -> bytes:
     """The bytes of a frame. Empty texts are left out, and a number that does not fit its type becomes a text.
 
     Raises:
@@ -96,12 +118,12 @@ def encode(frame: Frame) -> bytes:
         raise FrameError(f"{len(headers)} headers are more than the {_MOST_HEADERS} that a typed frame can have")
     parts = [MARKER, bytes((len(headers),))]
     for name, value in headers:
-        parts += _name(name), _value(name, value)
+        parts += _name(name, known), _value(name, value)
     parts += PART.pack(len(frame.body), checksum(frame.body)), frame.body
     return b"".join(parts)
 
 
-def decode(data: bytes) -> Frame:
+def decode(data: bytes, known: HeaderCodes = CODES_0_3) -> Frame:
     """The frame in bytes that begin with `MARKER`.
 
     Raises:
@@ -112,11 +134,11 @@ def decode(data: bytes) -> Frame:
     try:
         at = len(MARKER) + 1
         for _ in range(data[at - 1]):
-            name, at = _read_name(data, at)
+            name, at = _read_name(data, at, known)
             value, at = _read_value(data, at)
-            known = FIELDS.get(name)
-            if known is not None and known[1] is not value.type:
-                raise FrameError(f"header {name} is of type {value.type}, not {known[1]}")
+            field = known.fields.get(name)
+            if field is not None and field[1] is not value.type:
+                raise FrameError(f"header {name} is of type {value.type}, not {field[1]}")
             headers[name] = value
         length, expected = PART.unpack_from(data, at)
     except (struct.error, IndexError) as error:
@@ -130,8 +152,8 @@ def decode(data: bytes) -> Frame:
     return Frame(body, headers)
 
 
-def _name(name: str) -> bytes:
-    code = CODES.get(name)
+def _name(name: str, known: HeaderCodes) -> bytes:
+    code = known.codes.get(name)
     if code is not None:
         return bytes((code & 0xFF,))
     text = name.encode("utf-8", "replace")
@@ -141,8 +163,8 @@ def _name(name: str) -> bytes:
 
 
 def _value(name: str, value: Property) -> bytes:
-    if value.type is _BOOLEAN:
-        return bytes((_TRUE if value.text == "true" else _FALSE,))
+    if value.type is _BOOLEAN and (truth := BOOLEANS.get(value.text.lower())) is not None:
+        return bytes((_TRUE if truth else _FALSE,))
     if (number := _number(value)) is not None:
         return number
     text = value.text.encode("utf-8", "replace")
@@ -167,9 +189,9 @@ def _number(value: Property) -> bytes | None:
         return None
 
 
-def _read_name(data: bytes, at: int) -> tuple[str, int]:
+def _read_name(data: bytes, at: int, known: HeaderCodes) -> tuple[str, int]:
     length = data[at]
-    name = _NAMES.get(length)
+    name = known.names.get(length)
     if name is not None:
         return name, at + 1
     return _read_text(data, at + 1, length)

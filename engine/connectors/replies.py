@@ -21,7 +21,7 @@ import structlog
 
 from routes.model import BrokerConfig, SourceConfig
 from routes.properties import JmsType, Property
-from routes.targets import REPLY_SINK, REPLY_TO, System, may_be_sent_to
+from routes.targets import REPLY_FORMAT, REPLY_SINK, REPLY_TO, REQUEST_FORMAT, System, may_be_sent_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ReplySource", "Requests", "ReturnAddress", "listener"]
 
 _PREFIX = "jb1-"
+_FIELDS = 5
 _MOST_WATCHED = 100_000
 _log = structlog.get_logger(__name__)
 
@@ -50,10 +51,13 @@ class ReturnAddress:
     """What the one who asked knows the request by."""
     deadline_ms: int
     """Milliseconds since 1970 at which the request counts as timed out."""
+    format: str | None = None
+    """The wire format of the request, and so of its reply; None where its system has only one."""
 
     def encode(self) -> str:
-        """The token."""
-        fields = [self.sink, self.address, self.correlation_id, self.deadline_ms]
+        """The token; one without a format is that of earlier versions."""
+        own = () if self.format is None else (self.format,)
+        fields = [self.sink, self.address, self.correlation_id, self.deadline_ms, *own]
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         return _PREFIX + base64.urlsafe_b64encode(text).decode().rstrip("=")
 
@@ -64,14 +68,15 @@ class ReturnAddress:
             return None
         text = token.removeprefix(_PREFIX)
         try:
-            fields = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-            sink, address, correlation_id, deadline = fields
+            found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            # Tokens of earlier versions have no format.
+            sink, address, correlation_id, deadline, form = [*found, None][:_FIELDS]
         except (ValueError, TypeError, binascii.Error, RecursionError):
             return None
         known = isinstance(sink, str) and isinstance(address, str) and isinstance(deadline, int)
-        if not known or not isinstance(correlation_id, str | None):
+        if not known or not isinstance(correlation_id, str | None) or not isinstance(form, str | None):
             return None
-        return ReturnAddress(sink, address, correlation_id, deadline)
+        return ReturnAddress(sink, address, correlation_id, deadline, form)
 
 
 class Requests:
@@ -105,7 +110,8 @@ class Requests:
             return message, self._unanswerable(message.source, asked_from)
         known_by = message.headers.get("JMSCorrelationID") or message.headers.get("JMSMessageID")
         deadline = _now_ms() + round(self._sink.reply_timeout_seconds * 1000)
-        token = ReturnAddress(beside.name, asked_from, known_by, deadline).encode()
+        form = message.properties.get(REQUEST_FORMAT)
+        token = ReturnAddress(beside.name, asked_from, known_by, deadline, form.text if form else None).encode()
         self._watch(token, deadline)
         if self._sink.type is System.NATS:
             return message, f"{self.reply_to}.{token}"
@@ -225,6 +231,8 @@ class ReplySource:
         if _spelt(headers.get("JMSReplyTo")) == _spelt(self._requests.reply_to):
             headers.pop("JMSReplyTo", None)
         own = {REPLY_SINK: to.sink, REPLY_TO: to.address}
+        if to.format is not None:
+            own[REPLY_FORMAT] = to.format
         properties = {**message.properties, **{name: Property(text, JmsType.STRING) for name, text in own.items()}}
         # A reply is no message on a circle, whatever it was copied from.
         return replace(message, headers=headers, properties=properties, origins=())

@@ -152,7 +152,8 @@ def sinks(settings: Settings) -> None:
             entry = settings.first_entry("sink", name)
             settings.faults.append(entry.key_fault("a sink cannot be named 'kafka'", "Kafka needs no sink"))
         if settings.get("sink.NAME.format", name) is WireFormat.AUTO:
-            settings.fault("sink.NAME.format", name, "'auto' is for sources", "write headers, json, typed or raw")
+            hint = "write headers, json, typed, typed-1.0 or raw"
+            settings.fault("sink.NAME.format", name, "'auto' is for sources", hint)
         system, reply_to = settings.get("sink.NAME.type", name), settings.get("sink.NAME.reply-to", name)
         if system is System.KAFKA:
             hint = f"remove sink '{name}'; a route names a topic, as in routes.NAME.out.topic=orders"

@@ -198,8 +198,9 @@ BROKER_FIELDS = (
     Field(
         "source.NAME.format",
         choice(WireFormat),
-        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`, `typed`), or not at all "
-        "(`raw`). `auto`: in a frame where the payload begins like one, else as NATS' own.",
+        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
+        "0.23, `typed-1.0` from 0.24 on), or not at all (`raw`). `auto`: in a frame (`json` or `typed`) where the "
+        "payload begins like one, else as NATS' own.",
         default="auto",
         systems=(System.NATS,),
     ),
@@ -240,7 +241,8 @@ BROKER_FIELDS = (
     Field(
         "sink.NAME.format",
         choice(WireFormat),
-        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`, `typed`), or not at all (`raw`).",
+        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
+        "0.23, `typed-1.0` from 0.24 on), or not at all (`raw`). Replies go in the format of their requests.",
         default="headers",
         systems=(System.NATS,),
     ),

@@ -255,11 +255,10 @@ def frame_of(codec: Any) -> Callable[[bytes], object]:
 def dropbox(data: bytes) -> None:
     name = text(data).replace("/", "").replace("\0", "")
     found = dropbox_name.decode(name)
-    with suppress(dropbox_name.NameTooLongError):
-        encoded = dropbox_name.encode(found)
-        assert "/" not in encoded
-        assert not encoded.startswith(".")
-        dropbox_name.decode(encoded)
+    encoded = dropbox_name.encode(found)
+    assert "/" not in encoded
+    assert not encoded.startswith(".")
+    dropbox_name.decode(encoded)
     dropbox_name.rank(name, lambda: 0.0)
 
 

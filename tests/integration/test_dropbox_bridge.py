@@ -61,9 +61,9 @@ def arrived(box: Path) -> tuple[dict[str, str], bytes]:
     return headers(name), (box / "target" / name).read_bytes()
 
 
-def ask(bridge: Bridge, destination: str) -> str:
+def ask(bridge: Bridge, destination: str, *options: str) -> str:
     command = [sys.executable, "-m", "engine", "request", destination, "how many?", "--timeout", "60s"]
-    asked = [*command, "-c", str(bridge.file)]
+    asked = [*command, *options, "-c", str(bridge.file)]
     return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
@@ -104,8 +104,11 @@ def test_a_jms_message_becomes_a_file(bridge: Bridge, boxes: Dropboxes) -> None:
     assert (found["type"], found["correlation-id"], found["number"]) == ("order", "c.1", "42")
 
 
-def test_jms_asks_and_a_script_answers(bridge: Bridge, boxes: Dropboxes) -> None:
+@pytest.mark.parametrize("options", [(), ("--property", f"note={'x' * 300}")], ids=["short name", "long name"])
+def test_jms_asks_and_a_script_answers(bridge: Bridge, boxes: Dropboxes, options: tuple[str, ...]) -> None:
     service = boxes.queue("service")
+    for file in (service / "target").iterdir():
+        file.unlink()
 
     def answer() -> None:
         asked, body = arrived(service)
@@ -115,8 +118,9 @@ def test_jms_asks_and_a_script_answers(bridge: Bridge, boxes: Dropboxes) -> None
 
     thread = Thread(target=answer)
     thread.start()
-    assert ask(bridge, "queue:ask.files") == "HOW MANY?\n"
+    assert ask(bridge, "queue:ask.files", *options) == "HOW MANY?\n"
     thread.join()
+    assert len(list(boxes.root.glob(".long-names/*"))) == (1 if options else 0)
 
 
 def test_a_script_asks_and_jms_answers(bridge: Bridge, boxes: Dropboxes) -> None:

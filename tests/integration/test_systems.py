@@ -14,7 +14,10 @@ from confluent_kafka import Producer
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from engine.codecs import json_frame, typed_frame
+from engine.codecs.frame import Frame
 from engine.embedded import free_ports
+from routes.properties import Property
 from tests.integration.bridge_process import Bridge, configuration, part, wait
 from tests.integration.connectors.running import read
 from tests.integration.connectors.stomp_jms import JmsClient
@@ -214,6 +217,23 @@ def test_a_request_of_nats_is_answered_by_a_jms_service(bridge: Bridge, jms: Jms
 
     assert with_nats(bridge, work).data == b"what?"
     wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="jms") >= 1)
+
+
+def test_each_request_of_nats_has_its_reply_in_its_own_format(bridge: Bridge, jms: JmsClient) -> None:
+    jms.open("queue:service.jms")
+    asked = Frame(b"what?", {"region": Property.of("emea")})
+
+    async def work(client: Client) -> list[bytes]:
+        replies = []
+        for payload in (json_frame.encode(asked), typed_frame.encode(asked), b"what?"):
+            asking = asyncio.create_task(client.request("ask.jms", payload, timeout=30))
+            assert (await asyncio.to_thread(jms.answer, "queue:service.jms"))["text"] == "what?"
+            replies.append((await asking).data)
+        return replies
+
+    in_json, typed, plain = with_nats(bridge, work)
+    assert json_frame.decode(in_json).body == typed_frame.decode(typed).body == plain == b"what?"
+    assert json_frame.decode(in_json).headers
 
 
 def test_a_request_with_a_temporary_queue_is_answered_by_a_nats_service(bridge: Bridge, jms: JmsClient) -> None:

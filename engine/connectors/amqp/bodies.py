@@ -90,6 +90,9 @@ def _read_map(pairs: Map, errors: dict[str, str], *, exact: bool) -> Body:
     for key, value in pairs:
         name = str(key)
         try:
+            if not name or name in entries:
+                why = "another entry has this name" if name else "its name is empty"
+                raise UnfitError(f"{str(value)[:200]!r}, as {why}")
             entries[name] = entry(value, exact=exact)
         except UnfitError as error:
             errors[name] = str(error)

@@ -26,7 +26,7 @@ from engine.codecs.amqp.values import (
     UShort,
     type_name,
 )
-from engine.codecs.frame import shown
+from engine.codecs.frame import BOOLEANS, PARSERS, shown
 from engine.codecs.structured import CHAR, LARGEST_FLOAT, NULL, Entry, single
 from routes.properties import JmsType, Property
 
@@ -130,21 +130,11 @@ def to_property(value: Any, *, exact: bool) -> Property:
 
 
 def _boolean(text: str) -> bool | None:
-    return {"true": True, "false": False}.get(text)
-
-
-def _integer(make: Callable[[int], int], bits: int) -> Callable[[str], int | None]:
-    numbers = range(-(1 << bits - 1), 1 << bits - 1)
-
-    def read(text: str) -> int | None:
-        number = int(text)
-        return make(number) if number in numbers else None
-
-    return read
+    return BOOLEANS.get(text.lower())
 
 
 def _single(text: str) -> Float | None:
-    value = float(text)
+    value = PARSERS[_FLOAT](text)
     return None if LARGEST_FLOAT <= abs(value) < inf else Float(value)
 
 
@@ -157,12 +147,12 @@ def _binary(text: str) -> bytes | None:
 
 _READERS: Mapping[JmsType | None, Callable[[str], Any]] = {
     _BOOLEAN: _boolean,
-    _BYTE: _integer(Byte, 8),
-    _SHORT: _integer(Short, 16),
-    _INT: _integer(Int, 32),
-    _LONG: _integer(int, 64),
+    _BYTE: lambda text: Byte(PARSERS[_BYTE](text)),
+    _SHORT: lambda text: Short(PARSERS[_SHORT](text)),
+    _INT: lambda text: Int(PARSERS[_INT](text)),
+    _LONG: PARSERS[_LONG],
     _FLOAT: _single,
-    _DOUBLE: float,
+    _DOUBLE: PARSERS[_DOUBLE],
     _BYTES: _binary,
 }
 

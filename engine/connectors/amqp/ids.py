@@ -27,6 +27,7 @@ _UUID, _ULONG, _BINARY = "ID:AMQP_UUID:", "ID:AMQP_ULONG:", "ID:AMQP_BINARY:"
 _STRING, _NO_PREFIX = "ID:AMQP_STRING:", "ID:AMQP_NO_PREFIX:"
 _ENCODED = (_UUID, _ULONG, _BINARY, _STRING, _NO_PREFIX)
 _UUID_TEXT = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_HEX = re.compile("(?:[0-9A-Fa-f]{2})*")
 _MOST_ULONG = (1 << 64) - 1
 
 
@@ -59,7 +60,4 @@ def to_amqp(text: str) -> Id:
     if prefix == _ULONG:
         number = int(rest) if rest.isascii() and rest.isdecimal() and len(rest) <= len(str(_MOST_ULONG)) else -1
         return ULong(number) if 0 <= number <= _MOST_ULONG else text
-    try:
-        return bytes.fromhex(rest)
-    except ValueError:
-        return text
+    return bytes.fromhex(rest) if _HEX.fullmatch(rest) else text

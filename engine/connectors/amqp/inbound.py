@@ -131,13 +131,15 @@ class JmsMappingInbound:
             fields["JMSPriority"] = str(_AMQP_PRIORITY if draft.exact else settings.default_priority)
         else:
             fields["JMSPriority"] = str(min(priority, _MOST_PRIORITY))
-        time_to_live = header.ttl or settings.default_ttl_ms
-        if properties.absolute_expiry_time:
-            fields["JMSExpiration"] = str(properties.absolute_expiry_time)
-        elif time_to_live:
-            fields["JMSExpiration"] = str(time.time_ns() // 1_000_000 + time_to_live)
+        # A zero that the sender wrote means that the message never expires.
+        expires_at: int | None = properties.absolute_expiry_time
+        if expires_at is None:
+            time_to_live = settings.default_ttl_ms if header.ttl is None else header.ttl
+            expires_at = time.time_ns() // 1_000_000 + time_to_live if time_to_live else 0
+        if expires_at:
+            fields["JMSExpiration"] = str(int(expires_at))
         failed = header.delivery_count or 0
-        fields["JMSXDeliveryCount"] = str(failed + 1)
+        fields["JMSXDeliveryCount"] = str(min(failed + 1, _MOST_INT))
         fields["JMSRedelivered"] = "true" if failed else "false"
         if header.first_acquirer is not None:
             draft.properties[f"{self._vendor}FirstAcquirer"] = to_property(header.first_acquirer, exact=True)
@@ -248,6 +250,10 @@ class _Draft:
     def add(self, name: str | None, value: Any) -> None:
         """Adds a property, or the fault why it is none; null is no value."""
         if value is None or name is None:
+            return
+        if not name:
+            # JMS has no property with an empty name (Jakarta Messaging 3.1, 3.5.1).
+            self.fault(name, f"{str(value)[:200]!r}, as its name is empty")
             return
         if name in self.properties or name in HEADER_FIELDS:
             self.fault(name, f"{str(value)[:200]!r}, as another field or property has this name")

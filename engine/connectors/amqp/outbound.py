@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.codecs.amqp.sections import Header, Properties, Sections, encode_sections
 from engine.codecs.amqp.values import AmqpError, Byte, Map, Symbol, Timestamp, UByte, UInt
@@ -70,6 +70,8 @@ class JmsMappingOutbound:
         self._vendor = vendor = settings.prefix_vendor
         self._message_type = f"{vendor}{settings.prefix_message_annotations}{MESSAGE_TYPE.replace('-', '_')}"
         self._places = _Places(settings)
+        self._may_repeat = settings.name_translator is not None
+        """Whether two names of properties can become one."""
 
     def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
         """The encoded message, and its message format, 0.
@@ -93,6 +95,9 @@ class JmsMappingOutbound:
                 maps[place[0]].append((place[1], property_of(value)))
         if message.origins:
             application.append((ORIGIN, ",".join(message.origins)))
+        if self._may_repeat:
+            for pairs in maps:
+                _drop_repeated(pairs)
         (
             sections.delivery_annotations,
             sections.message_annotations,
@@ -200,6 +205,14 @@ class _Places(dict[str, tuple[int, str] | None]):
                 return None if own else (section, Symbol(translated))
         translated = self._translate(name)
         return None if translated == self._type_property or COMMANDS.match(translated) else (_APPLICATION, translated)
+
+
+def _drop_repeated(pairs: Map) -> None:
+    """Keeps the first pair of each name: AMQP has no map with a key twice (AMQP 1.0, 1.6.23)."""
+    first: dict[str, Any] = {}
+    for name, value in pairs:
+        first.setdefault(name, value)
+    pairs[:] = first.items()
 
 
 def _number(fields: Mapping[str, str], name: str, numbers: range) -> int | None:

@@ -14,6 +14,7 @@ import structlog
 from engine.codecs.dropbox_name import decode, rank
 from engine.connectors.base import Delivery
 from engine.connectors.dropbox.box import OpenBox
+from engine.connectors.dropbox.long_names import LongNames
 from engine.connectors.dropbox.message import to_message
 from engine.connectors.dropbox.slot import Slot
 from engine.connectors.dropbox.topic import distribute
@@ -33,6 +34,7 @@ _BEGINNING_BYTES = 64 * 1024
 _UNREADABLE = (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO)
 """What is wrong with one file and not with its disk."""
 _GONE = "a file that was taken is gone"
+_INCOMPLETE = "its long name, which has its other headers and properties, is missing"
 _log = structlog.get_logger(__name__)
 
 
@@ -65,6 +67,7 @@ class Lane:
         """Makes the dropbox. `topic` is what `box` is a subscription of; one that is temporary goes in the end."""
         self._reading = reading
         self._is_temporary = is_temporary
+        self._long_names = LongNames(root)
         # A lane that is not made is not closed.
         with ExitStack() as made:
             self._topic = None if topic is None else made.enter_context(OpenBox(root, topic))
@@ -172,7 +175,10 @@ class Lane:
             fault = f"its file cannot be read: {error.strerror}"
             message = self._message(name, b"", time.time_ns() // 1_000_000, redelivered=redelivered)
             return Delivery(message, Token(self, filename, is_consumed=False), fault=fault)
-        message = self._message(name, body, modified_ms, redelivered=redelivered)
+        long_name = self._long_names.resolved(name)
+        message = self._message(long_name or name, body, modified_ms, redelivered=redelivered)
+        if long_name is None:
+            return Delivery(message, Token(self, filename, is_consumed=False), fault=_INCOMPLETE)
         is_whole = len(body) == size
         return Delivery(message, Token(self, filename, is_whole), None if is_whole else size)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from engine.codecs.dropbox_name import DropboxName, NameTooLongError, encode
+from engine.codecs.dropbox_name import LONGEST_BYTES, DropboxName, encode, fitted
 from engine.connectors.base import RefusedError
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
     from engine.connectors.base import Outgoing
 
-__all__ = ["to_filename", "to_message"]
+__all__ = ["Filename", "to_filename", "to_message"]
 
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 """How names begin that only a bridge may use."""
+_PROVIDER = "JMS_"
+"""How names of properties begin that a provider makes, such as those of an AMQP source: they say how a message came."""
+_MOST_BYTES = 16 * 1024 * 1024
 _PREFIX = "ID:"
 _KINDS = ("queue", "topic")
 _BODIES: Mapping[str, BodyType] = {
@@ -41,6 +44,15 @@ _PRIORITIES = range(-(1 << 31), 1 << 31)
 _TIMES = range(1, 1 << 63)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _POSITION = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{1,18})$")
+
+
+class Filename(NamedTuple):
+    """The name of the file of a message."""
+
+    text: str
+    message_id: str
+    long: str | None
+    """The whole name where no file name can hold it; then `text` is the part that fits."""
 
 
 def to_message(
@@ -76,14 +88,16 @@ def to_message(
     return Message(body, _body_type(name.message_class, body), fields, properties, source, origins)
 
 
-def to_filename(outgoing: Outgoing) -> str:
+def to_filename(outgoing: Outgoing) -> Filename:
     """The name of its file: the same whenever it is sent again.
 
     Raises:
-        RefusedError: no file name can hold what it carries.
+        RefusedError: headers and properties have more than 16 MiB.
     """
     message = outgoing.message
-    properties = {key: value for key, value in message.properties.items() if _is_property(key)}
+    properties = {
+        key: value for key, value in message.properties.items() if _is_property(key) and not key.startswith(_PROVIDER)
+    }
     if group := message.headers.get("JMSXGroupID"):
         properties["JMSXGroupID"] = Property(group, JmsType.STRING)
     if (sequence := message.headers.get("JMSXGroupSeq")) is not None:
@@ -100,10 +114,12 @@ def to_filename(outgoing: Outgoing) -> str:
         message.headers.get("JMSType"),
         properties,
     )
-    try:
-        return encode(name)
-    except NameTooLongError as error:
-        raise RefusedError(str(error)) from error
+    text = encode(name)
+    if len(text) <= LONGEST_BYTES:
+        return Filename(text, name.message_id, None)
+    if len(text) > _MOST_BYTES:
+        raise RefusedError(f"its headers and properties have {len(text)} bytes in a name, more than {_MOST_BYTES}")
+    return Filename(encode(fitted(name)), name.message_id, text)
 
 
 def _message_id(outgoing: Outgoing) -> str:

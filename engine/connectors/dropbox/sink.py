@@ -18,6 +18,7 @@ from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.dropbox.box import OpenBox, locate
 from engine.connectors.dropbox.disk import Disk
 from engine.connectors.dropbox.folder import open_root, told
+from engine.connectors.dropbox.long_names import LongNames
 from engine.connectors.dropbox.message import to_filename
 from engine.connectors.dropbox.topic import distribute_now
 from engine.private import make_folder
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from engine.connectors.base import Outgoing
     from engine.connectors.dropbox.box import Box
     from engine.connectors.dropbox.folder import Folder
+    from engine.connectors.dropbox.message import Filename
     from routes.model import Config, SinkConfig
 
 __all__ = ["DropboxSink"]
@@ -46,7 +48,7 @@ class _File(NamedTuple):
     """One message on its way into a dropbox."""
 
     number: int
-    name: str
+    name: Filename
     body: bytes
     working: str
     """Its name while it is written."""
@@ -152,10 +154,12 @@ class DropboxSink:
         working, target = box.folder("working"), box.folder("target")
         with ExitStack() as slots:
             folders = _folders(box, slots)
-            new = [file for file in files if not any(folder.has(file.name) for folder in folders)]
+            new = [file for file in files if not any(folder.has(file.name.text) for folder in folders)]
         _write(working, new)
+        long_names = {file.name.message_id: file.name.long for file in new if file.name.long is not None}
+        LongNames(box.root).write(long_names, working, f"{self._owner}{self._run}.")
         for file in new:
-            if not working.move(file.working, target, file.name):
+            if not working.move(file.working, target, file.name.text):
                 raise FileNotFoundError(errno.ENOENT, _LOST, f"{working.path}/{file.working}")
         target.sync()
         if box.box.is_topic:

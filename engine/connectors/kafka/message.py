@@ -111,7 +111,8 @@ def _complete(fields: dict[str, str], found: Located) -> None:
     """Adds what every message has, from key, place and time of the record."""
     if "JMSCorrelationID" not in fields and found.record.key and (key := _text(found.record.key)):
         fields["JMSCorrelationID"] = key
-    fields.setdefault("JMSMessageID", f"ID:{found.topic}:{found.partition}:{found.offset}")
+    # An empty one says nothing, and a message is known again by its id.
+    fields["JMSMessageID"] = fields.get("JMSMessageID") or f"ID:{found.topic}:{found.partition}:{found.offset}"
     fields.setdefault("JMSDeliveryMode", "PERSISTENT")
     fields["JMSRedelivered"] = "false"
     if found.timestamp_ms >= 0:

@@ -16,14 +16,13 @@ from engine.connectors.nats.headers import Known, pack, parse
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
 from engine.trace_context import of_properties, with_context
 from routes.model import WireFormat
-from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
+from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
+from routes.targets import REPLY_FORMAT, REQUEST_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from routes.properties import JmsType
-
-__all__ = ["MESSAGE_ID", "Fault", "Incoming", "Stored", "stored", "to_message", "to_wire"]
+__all__ = ["MESSAGE_ID", "Fault", "Incoming", "Stored", "reply_format", "stored", "to_message", "to_wire"]
 
 MESSAGE_ID = "Nats-Msg-Id"
 """The header by which JetStream knows repetitions."""
@@ -36,6 +35,8 @@ _SERVER = "nats-"
 _NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDeliveryCount"})
 """Fields that say how a message came; the other side finds out by itself."""
 _BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
+_CODES = {WireFormat.TYPED: typed_frame.CODES_0_3, WireFormat.TYPED_1_0: typed_frame.CODES_1_0}
+_FORMATS = {each: Property(each.value, JmsType.STRING) for each in WireFormat}
 _SHORT_ACK_TOKENS = 9
 _FIELD, _OWN, _PROPERTY, _NOTHING = range(4)
 
@@ -109,7 +110,7 @@ def to_message(
     # The sender's id stands beside a frame, too, which has no place for one.
     given = fields.get("JMSMessageID") or _given_id(own)
     native = properties
-    body, (framed, fault) = incoming.body, _framed(incoming.body, wire)
+    body, (framed, came_in, fault) = incoming.body, _framed(incoming.body, wire)
     if framed is not None:
         fields, properties = _of_frame(framed)
         body, body_type = framed.body, framed.body_type
@@ -122,22 +123,29 @@ def to_message(
     if propagates and properties is not native and (beside := of_properties(native)):
         properties = with_context(properties, beside)
     _complete(fields, incoming, facts, given, default)
+    if "JMSReplyTo" in fields:
+        properties[REQUEST_FORMAT] = _FORMATS[came_in]
     return Message(body, body_type, fields, properties, source, origins), fault
 
 
-def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, Fault | None]:
-    """The message in a frame; None where the payload is no frame that is looked for, or a faulty one."""
+def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, Fault | None]:
+    """The message in a frame, the format of the payload, and the fault of a frame.
+
+    There is no message where the payload is no frame that is looked for, or a faulty one.
+    """
+    plain = WireFormat.RAW if wire is WireFormat.RAW else WireFormat.HEADERS
     try:
         if wire in (WireFormat.AUTO, WireFormat.JSON) and body.startswith(json_frame.MARKER):
-            return frame.to_message(json_frame.decode(body)), None
+            return frame.to_message(json_frame.decode(body)), WireFormat.JSON, None
     except FrameError as error:
-        return None, Fault(f"a faulty JSON frame: {error}", body_only=False)
+        return None, plain, Fault(f"a faulty JSON frame: {error}", body_only=False)
+    typed = WireFormat.TYPED if wire is WireFormat.AUTO else wire
     try:
-        if wire in (WireFormat.AUTO, WireFormat.TYPED) and body.startswith(typed_frame.MARKER):
-            return frame.to_message(typed_frame.decode(body)), None
+        if (codes := _CODES.get(typed)) is not None and body.startswith(typed_frame.MARKER):
+            return frame.to_message(typed_frame.decode(body, codes), known=codes.fields), typed, None
     except FrameError as error:
-        return None, Fault(f"a faulty typed frame: {error}", body_only=True)
-    return None, None
+        return None, plain, Fault(f"a faulty typed frame: {error}", body_only=True)
+    return None, plain, None
 
 
 def _of_frame(framed: Message) -> tuple[dict[str, str], dict[str, Property]]:
@@ -204,8 +212,12 @@ def _complete(
 ) -> None:
     """Adds what the server and the subject say, the id that the sender gave, and what every message has."""
     fields["JMSDestination"] = f"topic:{incoming.subject}"
-    if given and "JMSMessageID" not in fields:
-        fields["JMSMessageID"] = given
+    for name in ("JMSMessageID", "JMSTimestamp"):
+        if not fields.get(name, "set"):
+            # An empty one says nothing, and a message is known again by its id.
+            del fields[name]
+    if given:
+        fields.setdefault("JMSMessageID", given)
     if facts is not None:
         fields["JMSRedelivered"] = "true" if facts.deliveries > 1 else "false"
         fields["JMSXDeliveryCount"] = str(facts.deliveries)
@@ -227,6 +239,12 @@ def _given_id(own: dict[str, str]) -> str | None:
     return given and (given if given.startswith("ID:") else f"ID:{given}")
 
 
+def reply_format(message: Message) -> WireFormat | None:
+    """The wire format of a reply, which is that of its request; None for other messages and requests without one."""
+    found = message.properties.get(REPLY_FORMAT)
+    return None if found is None else next((each for each in _FORMATS if each == found.text), None)
+
+
 def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bool = True) -> tuple[bytes, bytes]:
     """Header block and payload of a message; `identity` becomes its `Nats-Msg-Id`.
 
@@ -237,9 +255,9 @@ def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bo
     """
     if wire is WireFormat.JSON:
         payload = json_frame.encode(frame.from_message(message))
-    elif wire is WireFormat.TYPED:
+    elif (codes := _CODES.get(wire)) is not None:
         try:
-            payload = typed_frame.encode(frame.from_message(message))
+            payload = typed_frame.encode(frame.from_message(message, codes.fields), codes)
         except FrameError as error:
             raise RefusedError(str(error)) from error
     else:

@@ -18,7 +18,7 @@ from engine.connectors.base import Outcome, RefusedError
 from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.headers import status
 from engine.connectors.nats.jetstream import API, ApiError
-from engine.connectors.nats.message import to_wire
+from engine.connectors.nats.message import reply_format, to_wire
 from routes.targets import ADDRESSES, System, may_be_sent_to
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ class NatsSink:
     def _line(self, outgoing: Outgoing, sent: _Sent, plain: list[_Sent]) -> bytes:
         """The protocol line of a message, which becomes one of `plain` where no stream confirms it."""
         subject = _subject(outgoing.address)
-        block, payload = to_wire(outgoing.message, self._sink.format, outgoing.id, propagates=self._propagates)
+        wire = reply_format(outgoing.message) or self._sink.format
+        block, payload = to_wire(outgoing.message, wire, outgoing.id, propagates=self._propagates)
         size = len(block) + len(payload)
         if size > self._most_bytes:
             raise RefusedError(f"{size} bytes with headers are more than the {self._most_bytes} that the server takes")

@@ -107,7 +107,8 @@ def to_message(frame: Frame, kind: str, source: str, *, artemis: bool) -> Messag
 
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str) -> None:
-    if "JMSMessageID" not in fields:
+    if not fields.get("JMSMessageID"):
+        # An empty one says nothing, and a message is known again by its id.
         fields["JMSMessageID"] = headers.get(_NATIVE_ID) or _message_id(headers.get("message-id", ""))
     fields["JMSDestination"] = f"{kind}:{_parse(headers.get('destination', ''))[1]}"
     if (persistent := headers.get("persistent")) is not None:

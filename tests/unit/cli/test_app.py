@@ -273,7 +273,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("send", "nats:orders.*", "x"), "expected a subject without wildcards"),
         (("send", "queue:a", "x", "--stream"), "--stream is for NATS; queue:a is sent to without"),
         (("send", "kafka:a", "x", "--format", "json"), "--format is for NATS; kafka:a is sent to without"),
-        (("send", "nats:a", "x", "--format", "auto"), "--format auto: expected headers, json, typed or raw"),
+        (("send", "nats:a", "x", "--format", "auto"), "--format auto: expected headers, json, typed, typed-1.0 or raw"),
         (
             ("send", "nats:a", "x", "--format", "raw", "-p", "b=c"),
             "a message of format raw is its body alone: leave out",

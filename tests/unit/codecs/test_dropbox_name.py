@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,12 +11,13 @@ from hypothesis import strategies as st
 
 from engine.codecs.dropbox_name import (
     CLASSES,
+    LONG,
     LONGEST_BYTES,
     DropboxName,
-    NameTooLongError,
     decode,
     encode,
     escape,
+    fitted,
     rank,
 )
 from routes.properties import JmsType, Property
@@ -63,7 +65,6 @@ def test_trailing_dots_may_be_there_or_not(dots: int) -> None:
 @pytest.mark.parametrize(
     ("filename", "expected"),
     [
-        ("4.id", DropboxName("id")),
         ("4.id.", DropboxName("id")),
         (".id.T", DropboxName("id", 4, "T")),
         ("-2147483648.id.T", DropboxName("id", -(1 << 31), "T")),
@@ -129,6 +130,8 @@ def test_types_of_properties(encoded: str, text: str, kind: JmsType) -> None:
         "2024.report.pdf",
         "4",
         "4.",
+        "4.id",
+        "10.csv",
         "..",
         "4..T",
         "x.id.T",
@@ -157,13 +160,18 @@ def test_types_of_properties(encoded: str, text: str, kind: JmsType) -> None:
     ],
 )
 def test_any_other_name_is_the_message_id(filename: str) -> None:
-    assert decode(filename) == DropboxName(filename)
+    assert decode(filename) == DropboxName(filename, is_foreign=True)
+
+
+def test_a_foreign_name_says_no_time_whatever_digits_it_has() -> None:
+    assert decode("20261123120000-orders.csv").timestamp is None
+    assert decode("4.1140429201295000-9262574723.T").timestamp == SENT
 
 
 def test_bytes_that_are_no_text_do_not_matter() -> None:
     filename = b"caf\xe9.T".decode("utf-8", "surrogateescape")
-    assert decode(filename) == DropboxName("caf\ufffd.T")
-    assert decode(f"4.{filename}") == DropboxName("4.caf\ufffd.T")
+    assert decode(filename) == DropboxName("caf\ufffd.T", is_foreign=True)
+    assert decode(f"4.{filename}") == DropboxName("4.caf\ufffd.T", is_foreign=True)
 
 
 @pytest.mark.parametrize(
@@ -196,11 +204,33 @@ def test_a_number_that_does_not_fit_its_type_goes_as_text() -> None:
     assert encode(name) == "4.id.T.....nS=300&uS=5"
 
 
-def test_a_name_that_is_too_long_is_refused() -> None:
+def test_a_name_that_fits_is_whole() -> None:
     name = DropboxName("id", 4, "T", correlation_id="é" * 41)
     assert len(encode(name)) == LONGEST_BYTES - 1
-    with pytest.raises(NameTooLongError, match=r"would have 256 bytes, more than 255; headers and properties travel"):
-        encode(DropboxName("id1", 4, "T", correlation_id="é" * 41 + "x"))
+    assert fitted(name) is name
+
+
+LONG_TEXT = "x" * 200
+MARK = {LONG: Property("true", JmsType.BOOLEAN)}
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        (
+            DropboxName("id", 4, "T", 5, "c", "r", "t", {"p": Property(LONG_TEXT * 2, JmsType.STRING)}),
+            DropboxName("id", 4, "T", 5, "c", "r", "t", MARK),
+        ),
+        (DropboxName("id", 4, "T", 5, LONG_TEXT * 2, "r", "t"), DropboxName("id", 4, "T", 5, "id", "r", "t", MARK)),
+        (
+            DropboxName("id", 4, "T", 5, LONG_TEXT, LONG_TEXT, LONG_TEXT),
+            DropboxName("id", 4, "T", 5, "id", LONG_TEXT, None, MARK),
+        ),
+        (DropboxName("id", 4, "T", 5, None, LONG_TEXT * 2, "t"), DropboxName("id", 4, "T", 5, None, None, None, MARK)),
+    ],
+)
+def test_of_a_name_that_is_too_long_a_part_fits(name: DropboxName, part: DropboxName) -> None:
+    assert fitted(name) == part
 
 
 def test_the_higher_priority_goes_first_then_the_older_then_the_name() -> None:
@@ -212,6 +242,9 @@ def test_the_higher_priority_goes_first_then_the_older_then_the_name() -> None:
         "later": 60.0,
         "-1.0000000000001000-1.T": 1.0,
         "2024.report.pdf": 70.0,
+        "20261124.csv": 72.0,
+        "20261123.csv": 71.0,
+        "20261123120000-10.csv": 73.0,
     }
     ordered = sorted(files, key=lambda filename: rank(filename, lambda: files[filename]))
     assert ordered == [
@@ -221,6 +254,9 @@ def test_the_higher_priority_goes_first_then_the_older_then_the_name() -> None:
         "4.0000000040000000-2.T",
         "later",
         "2024.report.pdf",
+        "20261123.csv",
+        "20261124.csv",
+        "20261123120000-10.csv",
         "-1.0000000000001000-1.T",
     ]
 
@@ -256,13 +292,24 @@ names = st.builds(
 
 @given(names)
 def test_what_is_encoded_is_decoded_the_same(name: DropboxName) -> None:
-    try:
-        filename = encode(name)
-    except NameTooLongError:
-        return
+    filename = encode(name)
     assert decode(filename) == name
-    assert len(filename.encode()) <= LONGEST_BYTES
     assert set(filename) <= set(string.ascii_letters + string.digits + "%&+-.=_")
+
+
+@given(
+    names,
+    st.text(min_size=100, max_size=400),
+    st.sets(st.sampled_from(["correlation_id", "reply_to", "type", "properties"])),
+)
+def test_a_part_of_any_name_fits_and_keeps_its_place(name: DropboxName, text: str, long: set[str]) -> None:
+    for field in long:
+        name = replace(name, **{field: {"p": Property.of(text)} if field == "properties" else text})
+    part = fitted(name)
+    assert len(encode(part)) <= LONGEST_BYTES
+    assert rank(encode(part), lambda: 0.0)[:2] == rank(encode(name), lambda: 0.0)[:2]
+    assert (part.message_id, part.expiration) == (name.message_id, name.expiration)
+    assert (part is name) is (LONG not in part.properties)
 
 
 @given(

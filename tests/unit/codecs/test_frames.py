@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import FIELDS, Frame, FrameError, checksum, from_message, to_message
+from engine.codecs.frame import FIELDS, FIELDS_1_0, Frame, FrameError, checksum, from_message, to_message
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 
@@ -295,6 +295,34 @@ class TestTyped:
         with pytest.raises(FrameError, match=why):
             typed_frame.decode(typed_frame.MARKER + data)
 
+    @pytest.mark.parametrize(
+        ("codes", "expected"),
+        [
+            # The code is one of a JMS field in the later releases, and the others have moved by one.
+            (typed_frame.CODES_0_3, {-121: "ENV", -120: "H1", -119: "H2", -117: "H3", -116: "H4", -115: "ENVIRONMENT"}),
+            (
+                typed_frame.CODES_1_0,
+                {
+                    -121: "BRIDGE_correlation_id",
+                    -120: "ENV",
+                    -119: "H1",
+                    -118: "H2",
+                    -116: "H3",
+                    -115: "H4",
+                    -114: "ENVIRONMENT",
+                },
+            ),
+        ],
+        ids=["0.3", "1.0"],
+    )
+    def test_the_codes_of_names_are_those_of_the_release(
+        self, codes: typed_frame.HeaderCodes, expected: dict[int, str]
+    ) -> None:
+        headers = b"".join(bytes((code & 0xFF,)) + b"\x92\x01x" for code in expected)
+        frame = Frame(b"b", {name: Property("x", JmsType.STRING) for name in expected.values()})
+        assert typed_frame.decode(typed_bytes(len(expected), headers, b"b"), codes) == frame
+        assert typed_frame.encode(frame, codes) == typed_bytes(len(expected), headers, b"b")
+
 
 class TestMessages:
     def test_fields_both_ways(self) -> None:
@@ -310,6 +338,34 @@ class TestMessages:
         message = Message(b"\xff", BodyType.BYTES, headers, {"region": Property.of("emea")}, "nats")
         for codec in (json_frame, typed_frame):
             assert to_message(codec.decode(codec.encode(from_message(message))), "nats") == message
+
+    def test_only_frames_of_release_1_0_have_a_correlation_id(self) -> None:
+        message = Message(b"x", BodyType.TEXT, {"JMSCorrelationID": "c-1"})
+        assert from_message(message).headers == {}
+        frame = from_message(message, FIELDS_1_0)
+        encoded = typed_frame.encode(frame, typed_frame.CODES_1_0)
+        assert to_message(typed_frame.decode(encoded, typed_frame.CODES_1_0), known=FIELDS_1_0) == message
+        # The Java program sets none either for one that is blank.
+        blank = Frame(b"x", {"BRIDGE_correlation_id": Property(" ", JmsType.STRING)})
+        assert to_message(blank, known=FIELDS_1_0).headers == {}
+
+    def test_an_empty_type_is_a_type(self) -> None:
+        frame = Frame(b"", {"BRIDGE_type": Property("", JmsType.STRING)})
+        assert to_message(json_frame.decode(json_frame.encode(frame))).headers == {"JMSType": ""}
+        assert from_message(Message(b"", BodyType.TEXT, {"JMSType": ""})) == frame
+
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_what_the_java_program_takes_for_not_set_is_no_field(self, name: str) -> None:
+        kind = FIELDS[name][1]
+        nothing = {JmsType.STRING: "NO_TYPE", JmsType.BOOLEAN: "false"}.get(kind, "-1")
+        found = to_message(Frame(b"", {name: Property(nothing, kind)})).headers
+        assert found == ({"JMSRedelivered": "false"} if kind is JmsType.BOOLEAN else {})
+
+    def test_a_header_without_a_name_is_no_property(self) -> None:
+        frame = Frame(b"", {"": Property("x", JmsType.STRING), "a": Property("1", JmsType.INT)})
+        message = to_message(frame)
+        assert message.properties == {"a": Property("1", JmsType.INT)}
+        assert from_message(Message(b"", BodyType.TEXT, {}, frame.headers)).headers == message.properties
 
     def test_what_is_not_set_is_not_sent(self) -> None:
         headers = {

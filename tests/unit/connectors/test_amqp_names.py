@@ -122,7 +122,10 @@ def test_every_id_comes_back(amqp: ids.Id) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["ID:AMQP_UUID:7", "ID:AMQP_ULONG:x", "ID:AMQP_ULONG:18446744073709551616", "ID:AMQP_ULONG:٣", "ID:AMQP_BINARY:0"],
+    [
+        *("ID:AMQP_UUID:7", "ID:AMQP_ULONG:x", "ID:AMQP_ULONG:18446744073709551616", "ID:AMQP_ULONG:٣"),
+        *("ID:AMQP_BINARY:0", "ID:AMQP_BINARY:0A 1F"),
+    ],
 )
 def test_what_only_looks_like_an_id_of_a_type_is_a_text(text: str) -> None:
     assert ids.to_amqp(text) == text

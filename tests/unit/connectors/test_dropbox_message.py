@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.codecs.dropbox_name import decode
+from engine.codecs.dropbox_name import LONGEST_BYTES, decode
 from engine.connectors.base import Outgoing, RefusedError
 from engine.connectors.dropbox.message import to_filename, to_message
 from engine.message import BodyType, Message
@@ -111,7 +111,9 @@ def test_what_is_written_is_read_again_with_every_type_of_property() -> None:
         "JMSXGroupSeq": "1",
     }
     for properties in ({name: PROPERTIES[name]} for name in PROPERTIES):
-        filename = to_filename(outgoing(Message(b"hello", headers=headers, properties=properties, origins=("b1",))))
+        filename = to_filename(
+            outgoing(Message(b"hello", headers=headers, properties=properties, origins=("b1",)))
+        ).text
         found = message(filename)
         assert found.properties == properties
         assert found.origins == ("b1",)
@@ -121,7 +123,7 @@ def test_what_is_written_is_read_again_with_every_type_of_property() -> None:
 
 @pytest.mark.parametrize("kind", BodyType)
 def test_the_class_of_each_kind_of_body(kind: BodyType) -> None:
-    assert message(to_filename(outgoing(Message(b"", kind))), b"").body_type is kind
+    assert message(to_filename(outgoing(Message(b"", kind))).text, b"").body_type is kind
 
 
 @pytest.mark.parametrize(
@@ -129,11 +131,11 @@ def test_the_class_of_each_kind_of_body(kind: BodyType) -> None:
     [("queue:r", "r"), ("queue/r", "r"), ("/queue/r", "r"), ("topic/r", "topic:r"), ("r", "r"), (None, None)],
 )
 def test_reply_addresses(reply_to: str | None, field: str | None) -> None:
-    assert decode(to_filename(outgoing(reply_to=reply_to))).reply_to == field
+    assert decode(to_filename(outgoing(reply_to=reply_to)).text).reply_to == field
 
 
 def test_numbers_that_are_none_are_left_out() -> None:
-    found = decode(to_filename(outgoing(Message(headers={"JMSPriority": "high", "JMSExpiration": "-1"}))))
+    found = decode(to_filename(outgoing(Message(headers={"JMSPriority": "high", "JMSExpiration": "-1"}))).text)
     assert (found.priority, found.expiration) == (4, 0)
 
 
@@ -144,7 +146,7 @@ def test_what_only_the_other_side_may_say_is_left_out() -> None:
 
 def test_the_name_is_the_same_again_and_another_for_every_other_message() -> None:
     one = outgoing()
-    assert re.fullmatch(r"4\.1700000000123000-003000000000042[0-9]{6}\.T", to_filename(one))
+    assert re.fullmatch(r"4\.1700000000123000-003000000000042[0-9]{6}\.T", to_filename(one).text)
     assert to_filename(one) == to_filename(replace(one, number=9))
     others = [replace(one, id=other) for other in ("b2/journal:3:42", "b1/journal:4:42", "b1/journal:3:43", "cli", "")]
     assert len({to_filename(each) for each in (one, *others)}) == 1 + len(others)
@@ -155,6 +157,43 @@ def test_names_of_one_partition_sort_as_its_offsets() -> None:
     assert names == sorted(names)
 
 
-def test_what_no_name_can_hold_is_refused() -> None:
-    with pytest.raises(RefusedError, match=r"its file name would have [0-9]+ bytes, more than 255"):
-        to_filename(outgoing(Message(properties={"x": Property("y" * 230)})))
+def test_what_the_amqp_source_says_of_a_message_is_left_out() -> None:
+    properties = {
+        "JMS_AMQP_MA_x_opt_jms_msg_type": Property("5", JmsType.BYTE),
+        "JMS_AMQP_NATIVE": Property("false", JmsType.BOOLEAN),
+        "JMS_AMQP_MESSAGE_FORMAT": Property("0", JmsType.LONG),
+        "JMS_Kafka_Topic": Property("orders", JmsType.STRING),
+        "region": Property("emea", JmsType.STRING),
+    }
+    found = to_filename(outgoing(Message(properties=properties)))
+    assert decode(found.text).properties == {"region": properties["region"]}
+    assert len(found.text) < 80
+
+
+def test_what_no_file_name_can_hold_is_in_a_long_name() -> None:
+    original = Message(
+        b"hello",
+        headers={"JMSCorrelationID": "c" * 220, "JMSType": "invoice"},
+        properties={"x": Property("y" * 230, JmsType.STRING)},
+        origins=("b1",),
+    )
+    found = to_filename(outgoing(original, "queue:r"))
+    assert found.long is not None
+    assert len(found.text) <= LONGEST_BYTES
+    part, whole = message(found.text), message(found.long)
+    assert part.headers["JMSCorrelationID"] == found.message_id
+    assert part.headers["JMSReplyTo"] == whole.headers["JMSReplyTo"] == "queue:r"
+    assert part.properties == {}
+    assert (whole.headers["JMSCorrelationID"], whole.properties, whole.origins) == (
+        "c" * 220,
+        original.properties,
+        original.origins,
+    )
+    assert to_filename(outgoing(original, "queue:r")) == found
+
+
+def test_only_more_than_any_file_should_hold_is_refused() -> None:
+    with pytest.raises(
+        RefusedError, match=r"its headers and properties have [0-9]+ bytes in a name, more than 16777216"
+    ):
+        to_filename(outgoing(Message(properties={"x": Property("y" * (16 * 1024 * 1024))})))

@@ -65,6 +65,11 @@ def test_without_a_time_there_is_no_timestamp() -> None:
     assert "JMSTimestamp" not in read(plain(), timestamp=-1)[0].headers
 
 
+def test_a_record_with_an_empty_message_id_gets_that_of_its_place() -> None:
+    message, _ = read(plain(("jms.JMSMessageID", b"")))
+    assert message.headers["JMSMessageID"] == read(plain())[0].headers["JMSMessageID"] != ""
+
+
 def test_fields_of_the_record_win_but_those_of_its_way_to_the_bridge() -> None:
     stale = [("jms.JMSDestination", b"queue:a"), ("jms.JMSRedelivered", b"true"), ("jms.JMSXDeliveryCount", b"3")]
     own = [("jms.JMSMessageID", b"ID:1"), ("jms.JMSTimestamp", b"5"), ("jms.JMSCorrelationID", b"c")]

@@ -196,7 +196,11 @@ def test_the_acknowledgement_subject_tells_place_and_time(reply: str, expected: 
 # Frames
 
 FRAME = Frame(b"body", {"region": Property("emea", JmsType.STRING), "BRIDGE_priority": Property("7", JmsType.INT)})
-ENCODED = {WireFormat.JSON: json_frame.encode(FRAME), WireFormat.TYPED: typed_frame.encode(FRAME)}
+ENCODED = {
+    WireFormat.JSON: json_frame.encode(FRAME),
+    WireFormat.TYPED: typed_frame.encode(FRAME),
+    WireFormat.TYPED_1_0: typed_frame.encode(FRAME, typed_frame.CODES_1_0),
+}
 
 
 @pytest.mark.parametrize("framed", ENCODED)
@@ -232,14 +236,16 @@ def test_fields_without_a_name_in_frames_are_fields_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "wire", [WireFormat.HEADERS, WireFormat.RAW, WireFormat.JSON, WireFormat.TYPED], ids=lambda wire: wire.value
+    "wire",
+    [WireFormat.HEADERS, WireFormat.RAW, WireFormat.JSON, WireFormat.TYPED, WireFormat.TYPED_1_0],
+    ids=lambda wire: wire.value,
 )
 def test_frames_that_are_not_looked_for_are_a_body(wire: WireFormat) -> None:
     other = {WireFormat.JSON: WireFormat.TYPED}.get(wire, WireFormat.JSON)
     found, fault = taken(ENCODED[other], wire=wire)
     assert found.body == ENCODED[other]
     # The beginning of a JSON frame is that of a typed one, too.
-    assert (fault is not None) is (wire is WireFormat.TYPED)
+    assert (fault is not None) is (wire in (WireFormat.TYPED, WireFormat.TYPED_1_0))
 
 
 @pytest.mark.parametrize("cut", [0, 1, 5, 12])
@@ -258,7 +264,7 @@ def test_a_faulty_json_frame_is_told_and_comes_whole(cut: int, wire: WireFormat)
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
-@pytest.mark.parametrize("wire", [WireFormat.AUTO, WireFormat.TYPED])
+@pytest.mark.parametrize("wire", [WireFormat.AUTO, WireFormat.TYPED, WireFormat.TYPED_1_0])
 def test_a_faulty_typed_frame_is_a_body_as_for_the_java_program(cut: int, wire: WireFormat) -> None:
     bad = ENCODED[WireFormat.TYPED][:-cut]
     found, fault = taken(bad, [("region", "emea")], wire)
@@ -290,7 +296,8 @@ def test_no_bytes_make_the_reader_fail(marker: bytes, body: bytes, block: bytes,
 def test_headers_bring_everything_back(
     body: tuple[bytes, BodyType], fields: dict[str, str], properties: dict[str, Property], origins: list[str]
 ) -> None:
-    fields = {"JMSMessageID": "ID:1", "JMSTimestamp": "5"} | fields
+    # Empty ones say nothing.
+    fields |= {name: fields.get(name) or text for name, text in (("JMSMessageID", "ID:1"), ("JMSTimestamp", "5"))}
     original = Message(*body, fields, properties, "", tuple(origins))
     found, fault = to_message(sent(original), None, WireFormat.HEADERS, "", lambda: (FRESH, NOW))
     assert fault is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,14 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from engine.codecs import json_frame, typed_frame
+from engine.codecs.frame import Frame
 from engine.connectors import replies
 from engine.connectors.base import Delivery
+from engine.connectors.nats.message import Incoming, reply_format, to_message, to_wire
 from engine.connectors.replies import ReplySource, Requests, ReturnAddress
 from engine.message import Message
 from engine.telemetry.meters import SinkMetrics
 from routes.config import loads
-from routes.properties import Property
-from routes.targets import REPLY_SINK, REPLY_TO
+from routes.model import WireFormat
+from routes.properties import JmsType, Property
+from routes.targets import REPLY_FORMAT, REPLY_SINK, REPLY_TO, REQUEST_FORMAT
 
 CONFIG = loads("""
 bridge.id=b1
@@ -57,16 +62,24 @@ def count(registry: CollectorRegistry, what: str, sink: str) -> float | None:
     return registry.get_sample_value(f"jmsbridge_sink_{what}_total", {"sink": sink})
 
 
-@given(st.text(), st.text(), st.none() | st.text(), st.integers(0, 1 << 50))
+@given(
+    st.text(), st.text(), st.none() | st.text(), st.integers(0, 1 << 50), st.none() | st.sampled_from(list(WireFormat))
+)
 def test_a_token_is_safe_everywhere_and_read_as_it_was_written(
-    sink: str, address: str, correlation_id: str | None, deadline: int
+    sink: str, address: str, correlation_id: str | None, deadline: int, form: WireFormat | None
 ) -> None:
     given_ = [
         None if text is None else text.encode("utf-8", "replace").decode() for text in (sink, address, correlation_id)
     ]
-    token = ReturnAddress(sink, address, correlation_id, deadline).encode()
+    token = ReturnAddress(sink, address, correlation_id, deadline, form).encode()
     assert re.fullmatch(r"jb1-[A-Za-z0-9_-]+", token)
-    assert ReturnAddress.decode(token) == ReturnAddress(given_[0] or "", given_[1] or "", given_[2], deadline)
+    assert ReturnAddress.decode(token) == ReturnAddress(given_[0] or "", given_[1] or "", given_[2], deadline, form)
+
+
+def test_a_token_of_an_earlier_version_is_read() -> None:
+    token = "jb1-WyJuYXRzIiwiX0lOQk9YLjEiLCJjIiw1XQ"  # ["nats","_INBOX.1","c",5]
+    assert ReturnAddress.decode(token) == ReturnAddress("nats", "_INBOX.1", "c", 5)
+    assert ReturnAddress("nats", "_INBOX.1", "c", 5).encode() == token
 
 
 @given(st.none() | st.text() | st.text(alphabet="AZaz09_-").map("jb1-".__add__))
@@ -75,7 +88,17 @@ def test_what_is_no_token_is_none(text: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["jb1-", "jb1-e30", "jb1-WzEsMiwzLDRd", "jb1-" + "W" * 10_000, "jb1-\xff", "ID:1", ""]
+    "token",
+    [
+        "jb1-",
+        "jb1-e30",
+        "jb1-WzEsMiwzLDRd",
+        "jb1-WyJhIiwiYiIsImMiLDQsNV0",
+        "jb1-" + "W" * 10_000,
+        "jb1-\xff",
+        "ID:1",
+        "",
+    ],
 )
 def test_what_only_looks_like_a_token_is_none(token: str) -> None:
     assert ReturnAddress.decode(token) is None
@@ -179,6 +202,55 @@ def test_a_reply_is_sent_to_who_asked_with_what_they_know_it_by(sink: str, field
     assert message.headers["JMSCorrelationID"] == "c"
     assert message.origins == ()
     assert count(registry, "replies", sink) == 1
+
+
+@pytest.mark.parametrize("form", ["json", "typed", None])
+def test_a_reply_takes_the_format_of_its_request_through_the_service(form: str | None) -> None:
+    made, _ = requests("jms")
+    properties = {} if form is None else {REQUEST_FORMAT: Property(form, JmsType.STRING)}
+    request, _ = made.outgoing(replace(asked("nats"), properties=properties))
+    reply = Message(b"!", headers={"JMSCorrelationID": request.headers["JMSCorrelationID"]})
+    delivery = ReplySource(OneDelivery(reply), SINKS["jms"], made).receive(0)
+    assert delivery is not None
+    found = delivery.message.properties.get(REPLY_FORMAT)
+    assert (found and found.text) == form
+
+
+@pytest.mark.parametrize(
+    ("payload", "wire", "read"),
+    [
+        (json_frame.encode(Frame(b"?")), WireFormat.AUTO, json_frame.decode),
+        (typed_frame.encode(Frame(b"?")), WireFormat.AUTO, typed_frame.decode),
+        (
+            typed_frame.encode(Frame(b"?"), typed_frame.CODES_1_0),
+            WireFormat.TYPED_1_0,
+            lambda data: typed_frame.decode(data, typed_frame.CODES_1_0),
+        ),
+        (b"?", WireFormat.AUTO, Frame),
+        (b"?", WireFormat.RAW, Frame),
+    ],
+    ids=["json", "typed", "typed-1.0", "plain", "raw"],
+)
+def test_all_requesters_of_one_server_have_replies_in_their_own_format(
+    payload: bytes, wire: WireFormat, read: Callable[[bytes], Frame]
+) -> None:
+    made, _ = requests("jms")
+    incoming = Incoming("a.b", "_INBOX.1", b"", payload)
+    asked_, _ = to_message(incoming, None, wire, "nats", lambda: ("ID:1", 1))
+    # Both go through the journal and the topic of a sink.
+    request, _ = made.outgoing(Message.from_record(asked_.to_record()))
+    reply = Message(b"!", headers={"JMSCorrelationID": request.headers["JMSCorrelationID"], "JMSPriority": "7"})
+    delivery = ReplySource(OneDelivery(reply), SINKS["jms"], made).receive(0)
+    assert delivery is not None
+    back = Message.from_record(delivery.message.to_record())
+    assert back.properties[REPLY_TO].text == "topic:_INBOX.1"
+    form = reply_format(back)
+    assert form is not None
+    block, answer = to_wire(back, form, "id")
+    found = read(answer)
+    assert found.body == b"!"
+    assert ("BRIDGE_priority" in found.headers) is (payload != b"?")
+    assert (b"JMSPriority" in block) is (payload == b"?" and wire is WireFormat.AUTO)
 
 
 def test_a_service_that_sends_the_request_back_as_it_is_asks_for_no_reply() -> None:

@@ -100,8 +100,9 @@ def test_all_bridges_that_routed_it_are_its_origins() -> None:
         ({"message-id": "ID:host-1:2:3"}, "ID:host-1:2:3"),
         ({"NATIVE_MESSAGE_ID": "ID:AMQP_NO_PREFIX:my-id"}, "ID:AMQP_NO_PREFIX:my-id"),
         ({"JMSMessageID": "ID:given"}, "ID:given"),
+        ({"JMSMessageID": ""}, "ID:2147483690"),
     ],
-    ids=["artemis", "activemq", "amqp sender", "stomp sender"],
+    ids=["artemis", "activemq", "amqp sender", "stomp sender", "empty"],
 )
 def test_the_message_id_is_what_identifies_it_at_the_broker(headers: dict[str, str], expected: str) -> None:
     assert made(JMS_TEXT | headers).headers["JMSMessageID"] == expected
