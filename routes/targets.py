@@ -31,6 +31,7 @@ __all__ = [
     "audit_topic",
     "quarantine_topic",
     "reply_route",
+    "set_aside_topic",
     "sink_topic",
     "state_topic",
 ]
@@ -139,6 +140,11 @@ def sink_topic(name: str) -> str:
 def state_topic(journal: str) -> str:
     """The topic of a bridge's own state beside a journal, unless the configuration names another."""
     return f"{journal}.state"
+
+
+def set_aside_topic(journal: str) -> str:
+    """The topic for dead letters of a bridge whose configuration names none."""
+    return f"{journal}.set-aside"
 
 
 def audit_topic(dead_letters: str) -> str:

@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from engine.dead_letters.letter import topic_of
 from engine.errors import UsageError
 from engine.peek import Position, Reader
 from engine.topics import exists
@@ -181,7 +180,7 @@ def now() -> str:
 
 
 def _entries(config: Config) -> Iterator[Entry]:
-    topic = audit_topic(topic_of(config))
+    topic = audit_topic(config.letter_topic)
     if not exists(config, topic):
         return
     with Reader(config, topic) as reader:

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from engine.errors import UsageError
 from engine.message import ORIGIN, POSITION, REPLAYS, Record
 
 if TYPE_CHECKING:
     from engine.peek import Located, Position
-    from routes.model import Config
 
-__all__ = ["REASON", "TIME", "DeadLetter", "milliseconds", "original", "topic_of"]
+__all__ = ["REASON", "TIME", "DeadLetter", "milliseconds", "original"]
 
 REASON = "jmsbridge.reason"
 """Header: why a message is a dead letter."""
@@ -91,14 +89,6 @@ class DeadLetter:
             if key == name and value is not None:
                 return value.decode("utf-8", "replace")
         return ""
-
-
-def topic_of(config: Config) -> str:
-    """The dead-letter topic; UsageError if none is configured."""
-    if config.routing.dead_letter_topic is None:
-        msg = f"{config.path}: no dead-letter topic; set routing.dead-letter-topic=NAME"
-        raise UsageError(msg)
-    return config.routing.dead_letter_topic
 
 
 def original(letter: DeadLetter, bridge_id: str) -> Record:

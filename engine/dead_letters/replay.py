@@ -8,7 +8,6 @@ position is in the audit is not replayed again. A message that keeps failing doe
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.dead_letters.audit import Action, Actor, settled
 from engine.dead_letters.filters import Filters
-from engine.dead_letters.letter import DeadLetter, topic_of
+from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.pace import Pace
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
@@ -37,7 +36,6 @@ __all__ = ["Options", "Outcome", "Replayed", "discard", "replay", "source_topic"
 
 _BATCH_BYTES = 16 * 1024 * 1024
 """What the letters of one transaction may have in memory, one larger letter excepted."""
-_MILLISECONDS = re.compile("[0-9]{1,18}")
 _LINES = 1000
 """So many outcomes are kept back at most until a transaction is complete."""
 
@@ -139,8 +137,8 @@ def discard(
 
 
 def source_topic(config: Config, *, quarantine: bool) -> str:
-    """The topic of the dead letters, or their quarantine; UsageError if none is configured."""
-    return quarantine_topic(topic_of(config)) if quarantine else topic_of(config)
+    """The topic of the dead letters, or their quarantine."""
+    return quarantine_topic(config.letter_topic) if quarantine else config.letter_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,7 @@ def _settle(
             done = settled(config, topic, topic_id, reader.bounds(), positions)
             yield from (_foretold(letter, judge(letter, done.get(letter.position))) for letter in letters)
             return
-        ensure_audit_topic(config, topic_of(config))
+        ensure_audit_topic(config, config.letter_topic)
         transactions = Transactions(config, options.actor, topic_id)
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = settled(config, topic, topic_id, reader.bounds(), positions)
@@ -226,7 +224,7 @@ def _foretold(letter: DeadLetter, verdict: _Verdict) -> Replayed:
 def _check(positions: Sequence[Position] | None, topic: str, config: Config) -> None:
     for position in positions or ():
         if position.topic != topic:
-            option = "; add --quarantine" if position.topic == quarantine_topic(topic_of(config)) else ""
+            option = "; add --quarantine" if position.topic == quarantine_topic(config.letter_topic) else ""
             msg = f"{position}: dead letters are in '{topic}', not in '{position.topic}'{option}"
             raise UsageError(msg)
 
@@ -261,8 +259,7 @@ def _past(entry: Entry) -> _Verdict:
 
 
 def _has_expired(letter: DeadLetter) -> bool:
-    text = Message.from_record(letter.located.record).headers.get("JMSExpiration", "0")
-    return _MILLISECONDS.fullmatch(text) is not None and 0 < int(text) <= time.time() * 1000
+    return 0 < Message.from_record(letter.located.record).expiration_ms <= time.time() * 1000
 
 
 def _cut(letter: DeadLetter) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from engine.dead_letters.audit import Action, Actor, Entry, now
-from engine.dead_letters.letter import original, topic_of
+from engine.dead_letters.letter import original
 from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.kafka import SILENT, librdkafka, telling_the_end
 from engine.topics import ensure_quarantine_topic
@@ -56,7 +56,7 @@ class Transactions:
         self._config = config
         self._actor = actor
         self._topic_id = topic_id
-        self._dead_letters = topic_of(config)
+        self._dead_letters = config.letter_topic
         self._has_quarantine = False
         self._failed: list[KafkaError] = []
         settings = {**librdkafka(config, "producer"), "transactional.id": f"{config.bridge_id}.replay"}
