@@ -253,7 +253,7 @@ def _committed(
             continue
         entry, before = entries[letter.position], done.entry(letter)
         # Of two letters of one origin in a batch the first one is sent.
-        is_first = before is None or before.position not in entries
+        is_first = before is None or before.position == letter.position or before.position not in entries
         done.note(entry)
         yield Replayed(letter, _DONE[entry.action][1 if is_first else 2], entry.copy)
 

@@ -200,7 +200,7 @@ def test_without_a_dead_letter_topic_what_was_set_aside_is_listed(
     bridge: Bridge, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [line for line in bridge.config.path.read_text().splitlines() if not line.startswith("routing.")]
-    bridge.config.path.write_text("\n".join(lines))
+    bridge.config.path.write_text("\n".join([*lines, "journal.max-message-bytes=64KiB"]))
     config = load(bridge.config.path)
     ensure_journal(config)
     assert bridge.command("dlt", "list") == 0
@@ -209,7 +209,7 @@ def test_without_a_dead_letter_topic_what_was_set_aside_is_listed(
 
 def test_letters_of_one_message_and_failure_are_replayed_once(bridge: Bridge) -> None:
     def letter(number: int, route: str = "orders", body: bytes = b"body") -> Record:
-        record = replace(message(), value=body)
+        record = replace(message(0), value=body)
         headers = {"jmsbridge.position": f"{bridge.config.journal.topic}:0:{number}", "jmsbridge.route": route}
         own = tuple((name, text.encode()) for name, text in headers.items())
         time_ = ("jmsbridge.time", f"2026-11-21T06:00:0{next(seconds)}.000Z".encode())
