@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+pytestmark = pytest.mark.timeout(600)
 
 SYSTEMS = """\
 embedded.nats.port={nats}
@@ -124,7 +125,7 @@ def test_a_late_reply_is_counted_and_dropped(bridge: Bridge, jms: JmsClient) -> 
         await client.publish("ask.slow", b"when?", reply=inbox)
         await client.flush()
         await asyncio.to_thread(wait, lambda: bridge.metric("jmsbridge_sink_request_timeouts_total", sink="slow") == 1)
-        await asyncio.to_thread(jms.answer, "queue:slow.service")
+        await asyncio.to_thread(jms.answer_with, "map", "queue:slow.service")
         await asyncio.to_thread(wait, lambda: expired() == before + 1)
         assert replies.pending_msgs == 0
 

@@ -242,6 +242,7 @@ def test_no_connector_imports_another() -> None:
         "base",
         "back_off",
         "egress",
+        "expiry",
         "group",
         "listener",
         "redelivery",

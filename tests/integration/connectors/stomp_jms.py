@@ -62,8 +62,8 @@ class JmsClient:
         return self._message(f"answer {destination} 10000")
 
     def answer_with(self, kind: str, destination: str) -> Mapping[str, str]:
-        """The next message, which the application answers with a message of that kind: `map` or `object`."""
-        return self._message(f"answer-{kind} {destination} 10000")
+        """The next message, waited for a minute and answered with a message of that kind: `map` or `object`."""
+        return self._message(f"answer-{kind} {destination} 60000")
 
     def request(self, queue: str, text: str) -> str:
         """Sends a request whose reply goes to a temporary queue; its name."""
