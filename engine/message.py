@@ -7,6 +7,7 @@ messages, `journal` writes them, Spark reads the records; nothing here knows any
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
@@ -58,6 +59,7 @@ LARGE_BYTES = 256 * 1024
 _JMS = "jms."
 _BARE = slice(len(_JMS), None)
 _EMPTY: Mapping[str, str] = MappingProxyType({})
+_MILLISECONDS = re.compile("[0-9]{1,18}")
 
 
 class BodyType(StrEnum):
@@ -134,6 +136,12 @@ class Message:
         """What keeps related messages in one partition: group, else correlation id, else message id."""
         known = self.headers.get
         return known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID") or None
+
+    @property
+    def expiration_ms(self) -> int:
+        """JMSExpiration in milliseconds since 1970; 0 if it never expires, or the field is no such number."""
+        text = self.headers.get("JMSExpiration", "0")
+        return int(text) if text != "0" and _MILLISECONDS.fullmatch(text) else 0
 
     def to_record(self, trace: Mapping[str, str] = _EMPTY) -> Record:
         """The Kafka record that the journal holds. Never fails: a header name or text may hold anything.

@@ -22,7 +22,7 @@ from routes.brokers import (
     Watch,
     WireFormat,
 )
-from routes.targets import JMS, System, audit_topic, quarantine_topic
+from routes.targets import JMS, System, audit_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
@@ -166,12 +166,6 @@ class RoutingConfig:
     max_replays: int = 3
     """A message that was replayed so often and fails again is not replayed any more, but put into quarantine."""
 
-    @property
-    def dead_letter_topics(self) -> tuple[str, ...]:
-        """The topic of dead letters and those beside it; none if it is not configured."""
-        topic = self.dead_letter_topic
-        return () if topic is None else (topic, audit_topic(topic), quarantine_topic(topic))
-
 
 @dataclass(frozen=True, slots=True)
 class JournalConfig:
@@ -311,7 +305,23 @@ class Config:
     def own_topics(self) -> frozenset[str]:
         """The topics of the bridge itself: no source reads them, no header can choose one as a destination."""
         state = (self.journal.topic, self.journal.state_topic)
-        return frozenset((*state, *self.routing.dead_letter_topics, *(sink.topic for sink in self.sinks)))
+        return frozenset((*state, *self.letter_topics, *(sink.topic for sink in self.sinks)))
+
+    @property
+    def letter_topic(self) -> str:
+        """The topic of dead letters: `routing.dead-letter-topic`, else one of the bridge's own beside the journal."""
+        return self.routing.dead_letter_topic or set_aside_topic(self.journal.topic)
+
+    @property
+    def letter_topics(self) -> tuple[str, str, str]:
+        """The topic of dead letters, its audit and its quarantine."""
+        return self.letter_topic, audit_topic(self.letter_topic), quarantine_topic(self.letter_topic)
+
+    @property
+    def router_dead_letters(self) -> bool:
+        """Whether the router may write dead letters."""
+        routed = any(route.on_soft_failure is Policy.DEAD_LETTER for route in self.routes)
+        return routed or self.routing.dead_letter_topic is not None
 
     @property
     def brokers(self) -> tuple[BrokerConfig, ...]:

@@ -35,6 +35,7 @@ __all__ = [
     "may_be_sent_to",
     "quarantine_topic",
     "reply_route",
+    "set_aside_topic",
     "sink_topic",
     "state_topic",
 ]
@@ -173,6 +174,11 @@ def sink_topic(name: str) -> str:
 def state_topic(journal: str) -> str:
     """The topic of a bridge's own state beside a journal, unless the configuration names another."""
     return f"{journal}.state"
+
+
+def set_aside_topic(journal: str) -> str:
+    """The topic for dead letters of a bridge whose configuration names none."""
+    return f"{journal}.set-aside"
 
 
 def audit_topic(dead_letters: str) -> str:

@@ -74,7 +74,9 @@ class Outcome:
     number: int
     """`Outgoing.number`."""
     refusal: str | None = None
-    """Why the other side will never take this message, one line for users; None: it has it."""
+    """Why the other side will never take this message, one line for users; None: it has it, or never was given it."""
+    expired: bool = False
+    """Whether the message expired before the other side had it, so that it is dropped."""
 
 
 @immutable

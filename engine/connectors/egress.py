@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member, sink_group
 from engine.connectors.offsets import Position, Positions
 from engine.errors import ClientEndedError, HardFailureError, UnreachableError
+from engine.journal import JournalError
 from engine.kafka import SILENT, is_fatal, librdkafka
 from engine.message import Record
 from routes.immutable import immutable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message as KafkaMessage
 
+    from engine.connectors.transactions import TransactionalJournal
     from routes.model import Config, SinkConfig
 
 __all__ = ["Egress", "Taken"]
@@ -159,10 +161,7 @@ class Egress:
             return
         if since is not None:
             self._positions.again()
-        offsets = [
-            TopicPartition(self._topic, partition, position.offset, position.text if self._texts else "")
-            for partition, position in self._positions.moved().items()
-        ]
+        offsets = self._moved()
         if not offsets:
             return
         try:
@@ -173,6 +172,30 @@ class Egress:
                 self._committing_since = time.monotonic()
         except KafkaException as error:
             self._on_commit(error.args[0], offsets)
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether Kafka has not answered the last commit."""
+        return self._committing_since is not None
+
+    def commit_in(self, journal: TransactionalJournal) -> None:
+        """Commits what is done in the transaction that is open in a journal, and that transaction with it.
+
+        To be called only while no other commit is under way. Raises as `TransactionalJournal.commit`.
+        """
+        try:
+            journal.move(self._moved(), self._consumer.consumer_group_metadata())
+        except JournalError as error:
+            self._positions.again()
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+                self._without_texts()
+            raise
+        try:
+            journal.commit()
+        except JournalError:
+            self._positions.again()
+            raise
 
     def lag(self) -> dict[int, int]:
         """Records behind the last one taken, by partition, as far as Kafka has told."""
@@ -197,6 +220,20 @@ class Egress:
     def close(self) -> None:
         """Leaves the group; `released` is called for what is still assigned."""
         self._consumer.close()
+
+    def _moved(self) -> list[TopicPartition]:
+        return [
+            TopicPartition(self._topic, partition, position.offset, position.text if self._texts else "")
+            for partition, position in self._positions.moved().items()
+        ]
+
+    def _without_texts(self) -> None:
+        self._texts = False
+        _log.warning(
+            "Kafka does not take which messages are delivered behind one that waits; they come again after a "
+            "restart. Its offset.metadata.max.bytes should be 4096 or more",
+            topic=self._topic,
+        )
 
     def _taken(self, message: KafkaMessage) -> Taken | None:
         if (error := message.error()) is not None:
@@ -252,12 +289,7 @@ class Egress:
         if not errors:
             return
         if any(each.code() == KafkaError.OFFSET_METADATA_TOO_LARGE for each in errors):
-            self._texts = False
-            _log.warning(
-                "Kafka does not take which messages are delivered behind one that waits; they come again after a "
-                "restart. Its offset.metadata.max.bytes should be 4096 or more",
-                topic=self._topic,
-            )
+            self._without_texts()
         self._positions.again()
         self._on_error(errors[0])
 

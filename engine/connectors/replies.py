@@ -36,6 +36,8 @@ __all__ = ["ReplySource", "Requests", "ReturnAddress", "listener"]
 _PREFIX = "jb1-"
 _FIELDS = 5
 _MOST_WATCHED = 100_000
+_TIMES = range(1, 10**18)
+"""Deadlines that a reply can carry: who writes a token by hand may write any number."""
 _log = structlog.get_logger(__name__)
 
 
@@ -50,7 +52,7 @@ class ReturnAddress:
     correlation_id: str | None
     """What the one who asked knows the request by."""
     deadline_ms: int
-    """Milliseconds since 1970 at which the request counts as timed out."""
+    """Milliseconds since 1970 at which the request counts as timed out, and its reply expires."""
     format: str | None = None
     """The wire format of the request, and so of its reply; None where its system has only one."""
 
@@ -223,13 +225,19 @@ class ReplySource:
         self._source.close()
 
     def _returned(self, message: Message, to: ReturnAddress) -> Message:
-        """The reply as it goes to who asked. A service may have copied all headers of the request into it."""
+        """The reply as it goes to who asked, until they wait no longer.
+
+        A service may have copied all headers of the request into it.
+        """
         headers = dict(message.headers)
         headers.pop("JMSCorrelationID", None)
         if to.correlation_id:
             headers["JMSCorrelationID"] = to.correlation_id
         if _spelt(headers.get("JMSReplyTo")) == _spelt(self._requests.reply_to):
             headers.pop("JMSReplyTo", None)
+        expiration_ms = message.expiration_ms or to.deadline_ms
+        if to.deadline_ms in _TIMES:
+            headers["JMSExpiration"] = str(min(expiration_ms, to.deadline_ms))
         own = {REPLY_SINK: to.sink, REPLY_TO: to.address}
         if to.format is not None:
             own[REPLY_FORMAT] = to.format

@@ -2,28 +2,28 @@
 
 Written once for all systems. Many messages are under way at a time, in the order in which the router wrote them. When
 a connection ends, those not confirmed are sent again on the next one, in the same order and under the same ids. What a
-system refuses, or cannot be told at all, is dealt with as its route says for soft failures; what follows it goes on.
+system refuses, or cannot be told at all, becomes a dead letter unless its route says `skip`; what has expired is not
+sent. Neither stops the sink: what a message says, and what the other side does with it, is not the operator's fault.
 Nothing here is unbounded: not the messages under way, not what is read ahead (`egress`).
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
 
 from engine.connectors import SINKS
 from engine.connectors.back_off import BackOff
-from engine.connectors.base import Holding, NotConnectedError, Outgoing
+from engine.connectors.base import Holding, NotConnectedError, Outcome, Outgoing
 from engine.connectors.egress import Egress, Taken
+from engine.connectors.expiry import has_expired
+from engine.connectors.letters import SinkLetters
 from engine.connectors.listener import Listener
-from engine.connectors.rejected import dead_letter, letter_limit
 from engine.connectors.replies import Requests
 from engine.connectors.spans import SinkSpans
-from engine.errors import HardFailureError, SoftFailureError
-from engine.journal import Journal, JournalError
+from engine.journal import JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from threading import Event
 
-    from engine.connectors.base import Outcome, Sink
+    from engine.connectors.base import Sink
     from engine.message import Record
     from engine.telemetry.status import Reporter, Voice
     from routes.model import Config, SinkConfig
@@ -128,10 +128,7 @@ class SinkLoop:
         """Whether something was sent on this connection that is another reader's now."""
         self._settled_at = 0.0
         self._back_off = BackOff()
-        self._letters: Journal | None = None
-        self._letter_limit: int | None = None
-        """Bytes that the dead-letter topic takes, where that is known."""
-        self._failure: Exception | None = None
+        self._letters = SinkLetters(config, own, requests.worker)
         self._committed_at = 0.0
         self._figures_at = 0.0
         self._relieved_at = 0.0
@@ -148,22 +145,23 @@ class SinkLoop:
                     self._wait(error, stop, listener)
         finally:
             self._egress.close()
-            if self._letters:
-                self._letters.close()
+            self._letters.close()
 
     def _session(self, stop: Event, listener: Listener) -> None:
         """One connection from beginning to end."""
         try:
+            self._open_letters()
             self._sink.connect()
             self._connected()
             self._is_rebalanced = False
-            self._send([each.outgoing for each in self._under_way.values()])
+            self._send_again()
             while not stop.is_set():
                 self._step()
                 listener.check()
             self._status.state(State.STOPPING, f"waiting for {self._sink.address}")
             self._settle(_SETTLE_SECONDS)
             self._egress.commit(wait=True)
+            self._write_letters()
         except NotConnectedError:
             self._settled_at = time.monotonic() + self._sink.settle_seconds
             raise
@@ -174,7 +172,7 @@ class SinkLoop:
 
     def _step(self) -> None:
         room = min(self._sink.most_under_way - len(self._under_way), _BATCH)
-        if self._bytes >= _MOST_BYTES_UNDER_WAY or self._egress.is_full:
+        if self._bytes + self._letters.size >= _MOST_BYTES_UNDER_WAY or self._egress.is_full:
             room = 0
         if room > 0:
             taken = self._egress.take(room, _SOON_SECONDS if self._under_way else _IDLE_SECONDS)
@@ -198,12 +196,16 @@ class SinkLoop:
                 self._sink.relieve()
 
     def _take(self, taken: Taken) -> Outgoing | None:
-        """What is to be sent of a record; None for one that says no destination, which no router wrote."""
+        """What is to be sent of a record; None for one that says no destination or has expired."""
         address, position = _last(taken.record, DESTINATION), _last(taken.record, POSITION)
         if address is None or position is None:
             self._refuse(taken, "the record says no destination; something else wrote it")
             return None
-        message, reply_to = self._requests.outgoing(Message.from_record(taken.record))
+        message = Message.from_record(taken.record)
+        if 0 < message.expiration_ms <= time.time() * 1000:
+            self._drop(taken)
+            return None
+        message, reply_to = self._requests.outgoing(message)
         self._number += 1
         # With the time, since a journal that was made anew has the same positions again.
         identity = f"{self._config.bridge_id}/{taken.timestamp_ms}/{position}"
@@ -213,6 +215,12 @@ class SinkLoop:
         self._under_way[self._number] = _UnderWay(outgoing, taken)
         self._bytes += len(message.body)
         return outgoing
+
+    def _send_again(self) -> None:
+        """Sends what an earlier connection has not confirmed."""
+        expired = [number for number, each in self._under_way.items() if has_expired(each.outgoing)]
+        self._note([Outcome(number, expired=True) for number in expired])
+        self._send([each.outgoing for each in self._under_way.values()])
 
     def _send(self, messages: Sequence[Outgoing]) -> None:
         if messages:
@@ -227,7 +235,9 @@ class SinkLoop:
             if found is None:
                 continue
             self._bytes -= len(found.outgoing.message.body)
-            if outcome.refusal is None:
+            if outcome.expired:
+                self._drop(found.taken)
+            elif outcome.refusal is None:
                 delivered += 1
                 self._egress.done(found.taken)
             else:
@@ -236,46 +246,39 @@ class SinkLoop:
             self._metrics.delivered(delivered)
             self._back_off.reset()
 
+    def _drop(self, taken: Taken) -> None:
+        """Deals with a message that has expired."""
+        self._metrics.expired()
+        who, address = _name(taken.record), _last(taken.record, DESTINATION)
+        _log.info("expired before it was sent", message=who, sink=self._own.name, address=address)
+        self._egress.done(taken)
+
     def _refuse(self, taken: Taken, why: str) -> None:
         """Deals with a message that the other side will never have."""
         route = _last(taken.record, ROUTE) or ""
-        policy = self._policies.get(route, self._config.routing.on_soft_failure)
-        who = taken.record.header("jms.JMSMessageID") or "without id"
-        address = _last(taken.record, DESTINATION)
-        if policy is Policy.STOP:
-            msg = (
-                f"message {who} of route '{route}' cannot be sent to {self._own.name}:{address}: {why}; it stays in "
-                f"topic '{self._own.topic}'. Put it right there, or set on-soft-failure to dead-letter or skip"
-            )
-            raise SoftFailureError(msg)
+        is_skipped = self._policies.get(route, self._config.routing.on_soft_failure) is Policy.SKIP
+        policy = Policy.SKIP if is_skipped else Policy.DEAD_LETTER
         self._metrics.rejected(_REFUSED, policy)
+        who, address = _name(taken.record), _last(taken.record, DESTINATION)
         _log.warning("not sent", message=who, route=route, sink=self._own.name, address=address, why=why, policy=policy)
-        topic = self._config.routing.dead_letter_topic
-        if policy is Policy.SKIP or topic is None:
-            self._egress.done(taken)
-            return
-        if self._letters is None:
-            self._letters = Journal(self._config)
-        if self._letter_limit is None:
-            self._letter_limit = letter_limit(self._config, topic)
-        letter = dead_letter(taken.record, why, route, self._own.name, self._letter_limit)
-        self._letters.write(topic, letter, lambda error: self._lettered(taken, error))
-
-    def _lettered(self, taken: Taken, error: Exception | None) -> None:
-        if error is None:
+        if is_skipped:
             self._egress.done(taken)
         else:
-            self._failure = error
+            self._letters.add(taken, why, route)
+
+    def _open_letters(self) -> None:
+        try:
+            self._letters.open()
+        except JournalError as error:
+            raise NotConnectedError(str(error)) from error
+
+    def _write_letters(self) -> None:
+        if self._letters.write(self._egress):
+            self._back_off.reset()
 
     def _look_after(self) -> None:
         """What is done now and then: dead letters, commits, figures, and how Kafka is."""
-        if self._letters:
-            self._letters.poll()
-        if isinstance(self._failure, JournalError):
-            # It may pass: after a restart the message is read again.
-            raise self._failure
-        if self._failure:
-            raise HardFailureError(f"a dead letter of sink '{self._own.name}' was not written: {self._failure}")
+        self._write_letters()
         now = time.monotonic()
         if now - self._committed_at >= _COMMIT_SECONDS:
             self._committed_at = now
@@ -297,17 +300,15 @@ class SinkLoop:
                 self._note(self._sink.outcomes(0))
                 break
             self._note(self._sink.outcomes(_FULL_SECONDS))
-        if self._letters:
-            self._letters.flush(max(deadline - time.monotonic(), 0))
 
     def _release(self, partitions: Collection[int]) -> None:
         """Partitions go to another reader: what is under way is waited for a moment, the rest it sends again."""
-        with suppress(SoftFailureError):
-            try:
-                if self._is_connected:
-                    self._settle(_RELEASE_SECONDS)
-            except NotConnectedError:
-                self._settled_at = time.monotonic() + self._sink.settle_seconds
+        try:
+            if self._is_connected:
+                self._settle(_RELEASE_SECONDS)
+        except NotConnectedError:
+            self._settled_at = time.monotonic() + self._sink.settle_seconds
+        self._letters.forget(partitions)
         self._egress.commit(wait=True)
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
         if left and self._is_connected:
@@ -344,9 +345,13 @@ class SinkLoop:
 
     def _look_after_outage(self) -> None:
         self._requests.count_timeouts()
-        if self._letters:
-            self._letters.poll()
+        self._write_letters()
         self._egress.commit()
+
+
+def _name(record: Record) -> str:
+    """The message id of a record, for people."""
+    return record.header("jms.JMSMessageID") or "without id"
 
 
 def _last(record: Record, name: str) -> str | None:

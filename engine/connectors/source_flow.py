@@ -17,7 +17,6 @@ import structlog
 from engine.connectors.base import Committing, NotConnectedError, Transactional
 from engine.connectors.redelivery.patience import StoppedError
 from engine.connectors.rejected import TOO_LARGE, UNREADABLE, unjournaled
-from engine.errors import SoftFailureError
 from engine.journal import JournalError, JournalTooLargeError
 from routes.errors import BridgeError
 from routes.model import Policy
@@ -204,23 +203,18 @@ class Flow:
             raise StoppedError
 
     def _reject(self, message: Message, reason: str, why: str, size: int | None, waiting: _Waiting) -> bool:
+        """Deals with a message that cannot enter the journal; False where it has to wait for room and is not taken."""
         who = message.headers.get("JMSMessageID", "without id")
         where = message.headers.get("JMSDestination", self._source.address)
-        policy, topic = self._config.routing.on_soft_failure, self._config.routing.dead_letter_topic
-        if policy is Policy.STOP:
-            self._waiting.pop()
-            remedy = "raise journal.max-message-bytes, or " if reason == TOO_LARGE else ""
-            msg = (
-                f"message {who} from {where} cannot be taken in: {why}; it stays with the broker. Either {remedy}set "
-                "routing.on-soft-failure to dead-letter or skip"
-            )
-            raise SoftFailureError(msg)
+        is_skipped = self._config.routing.on_soft_failure is Policy.SKIP
+        policy = Policy.SKIP if is_skipped else Policy.DEAD_LETTER
         self._metrics.rejected(reason)
         _log.warning("not taken in", message=who, destination=where, why=why, policy=policy.value)
-        if policy is Policy.DEAD_LETTER and topic is not None:
-            return self._journal.write(topic, unjournaled(message, reason, why, size, self._config), waiting.settled)
-        waiting.settled(None)
-        return True
+        if is_skipped:
+            waiting.settled(None)
+            return True
+        letter = unjournaled(message, reason, why, size, self._config)
+        return self._journal.write(self._config.letter_topic, letter, waiting.settled)
 
     def _acknowledge(self) -> bool:
         """Acknowledges the first deliveries, up to one that is not confirmed; those of a transaction all at once."""

@@ -21,7 +21,7 @@ from engine.connectors.redelivery.repeats import Repeats
 from engine.connectors.redelivery.tail import Tail
 from engine.connectors.source_flow import Flow
 from engine.connectors.spans import SourceSpans
-from engine.errors import HardFailureError, SoftFailureError
+from engine.errors import HardFailureError
 from engine.journal import Journal, JournalError
 from engine.telemetry import tracing
 from engine.telemetry.meters import SourceMetrics
@@ -175,7 +175,7 @@ class SourceLoop:
                 self._steps(flow, journal, stop)
             self._status.state(State.STOPPING, "waiting for the journal")
             flow.settle()
-        except (HardFailureError, SoftFailureError):
+        except HardFailureError:
             # What is safe already need not come again.
             flow.settle_quietly()
             raise

@@ -30,6 +30,7 @@ __all__ = ["SinkSpans", "SourceSpans"]
 _SYSTEMS = dict.fromkeys(JMS, "jms")
 """What `messaging.system` calls a system; others as the bridge does."""
 _KAFKA_TOPIC = "JMS_Kafka_Topic"
+_EXPIRED = "expired"
 _REFUSED = "refused"
 
 
@@ -96,7 +97,7 @@ class SinkSpans:
         """The other side has these, or will never take them."""
         for outcome in outcomes:
             if (span := self._open.pop(outcome.number, None)) is not None:
-                span.end(None if outcome.refusal is None else _REFUSED)
+                span.end(_EXPIRED if outcome.expired else None if outcome.refusal is None else _REFUSED)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Another worker sends these again."""

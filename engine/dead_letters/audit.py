@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from engine.dead_letters.letter import topic_of
 from engine.errors import UsageError
 from engine.peek import Position, Reader
 from engine.topics import exists
@@ -82,6 +81,8 @@ class Entry:
     replays: int = 0
     """How often the message was replayed, this time included."""
     actor: Actor = field(default_factory=Actor)
+    origin: str = ""
+    """`DeadLetter.origin` of the letter; empty in entries of older versions."""
     topic_id: str = ""
     """Kafka's id of the topic of the dead letter: who creates it anew has other dead letters at the same positions."""
 
@@ -99,6 +100,7 @@ class Entry:
                 "journal": self.journal,
                 "replays": self.replays,
                 "copy": self.copy,
+                "origin": self.origin,
                 "topic_id": self.topic_id,
             },
             ensure_ascii=False,
@@ -140,6 +142,7 @@ def parse(located: Located) -> Entry | None:
         text("journal"),
         replays if isinstance(replays, int) else 0,
         Actor(text("user"), text("host"), text("command")),
+        text("origin"),
         text("topic_id"),
     )
 
@@ -150,6 +153,7 @@ def settled(
     topic_id: str,
     bounds: Mapping[int, tuple[int, int]],
     wanted: Collection[Position] | None = None,
+    origins: Collection[str] = (),
 ) -> dict[Position, Entry]:
     """The entries of the dead letters in `topic`, or of those `wanted` among them.
 
@@ -159,13 +163,14 @@ def settled(
         topic_id: Kafka's id of it; entries of one that had its name before do not count.
         bounds: by partition the offsets it holds: the entries of what its retention has removed do not count.
         wanted: None for all.
+        origins: of letters that are wanted, too (`DeadLetter.origin`).
     """
     found: dict[Position, Entry] = {}
     for entry in _entries(config):
         at = entry.position
         low, high = bounds.get(at.partition, (0, 0))
         is_there = at.topic == topic and entry.topic_id in ("", topic_id) and low <= at.offset < high
-        if is_there and (wanted is None or at in wanted):
+        if is_there and (wanted is None or at in wanted or entry.origin in origins):
             found[at] = entry
     return found
 
@@ -181,7 +186,7 @@ def now() -> str:
 
 
 def _entries(config: Config) -> Iterator[Entry]:
-    topic = audit_topic(topic_of(config))
+    topic = audit_topic(config.letter_topic)
     if not exists(config, topic):
         return
     with Reader(config, topic) as reader:

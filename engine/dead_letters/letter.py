@@ -9,16 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from engine.errors import UsageError
 from engine.message import ORIGIN, POSITION, REPLAYS, Record
 
 if TYPE_CHECKING:
-    from engine.peek import Located, Position
-    from routes.model import Config
+    from collections.abc import Collection
 
-__all__ = ["REASON", "TIME", "DeadLetter", "milliseconds", "original", "topic_of"]
+    from engine.peek import Located, Position
+
+__all__ = ["REASON", "TIME", "DeadLetter", "milliseconds", "original"]
 
 REASON = "jmsbridge.reason"
 """Header: why a message is a dead letter."""
@@ -29,6 +31,7 @@ _CONNECT = "__connect.errors."
 _ROUTE = "jmsbridge.route"
 _TRUNCATED = "jmsbridge.truncated"
 _OWN = frozenset({REASON, _ROUTE, TIME, POSITION, REPLAYS, _TRUNCATED})
+_DIGEST_BYTES = 12
 _COUNT = re.compile("[0-9]{1,9}")
 
 
@@ -85,20 +88,28 @@ class DeadLetter:
         text = self._header(REPLAYS)
         return int(text) if _COUNT.fullmatch(text) else 0
 
+    @property
+    def origin(self) -> str:
+        """Journal position, route and a digest of the message; empty for one that the journal never had.
+
+        Letters of one failed message have the same origin, if a part of the bridge that was killed has written it
+        twice. The digest tells a journal that was made anew from the one before, which had the same positions.
+        """
+        if not self.journal_position:
+            return ""
+        record, own = self.located.record, _OWN - {REPLAYS}
+        digest = blake2b(digest_size=_DIGEST_BYTES)
+        of_message = ((name, value) for name, value in record.headers if not _is_added(name, own))
+        for part in chain((record.key, record.value), *((name.encode(), value) for name, value in of_message)):
+            digest.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+        return f"{self.journal_position} {digest.hexdigest()} {self.route}"
+
     def _header(self, name: str) -> str:
         # The bridge's own headers were appended after those of the message, which may carry the same names.
         for key, value in reversed(self.located.record.headers):
             if key == name and value is not None:
                 return value.decode("utf-8", "replace")
         return ""
-
-
-def topic_of(config: Config) -> str:
-    """The dead-letter topic; UsageError if none is configured."""
-    if config.routing.dead_letter_topic is None:
-        msg = f"{config.path}: no dead-letter topic; set routing.dead-letter-topic=NAME"
-        raise UsageError(msg)
-    return config.routing.dead_letter_topic
 
 
 def original(letter: DeadLetter, bridge_id: str) -> Record:
@@ -111,9 +122,14 @@ def original(letter: DeadLetter, bridge_id: str) -> Record:
     headers = tuple(
         (name, value)
         for name, value in record.headers
-        if not (name in _OWN or name.startswith(_CONNECT) or (name == ORIGIN and value == own))
+        if not (_is_added(name, _OWN) or (name == ORIGIN and value == own))
     )
     return replace(record, headers=(*headers, (REPLAYS, str(letter.replays + 1).encode())))
+
+
+def _is_added(name: str, own: Collection[str]) -> bool:
+    """Whether a header is one that a dead letter has beside those of its message."""
+    return name in own or name.startswith(_CONNECT)
 
 
 def milliseconds(text: str) -> int | None:

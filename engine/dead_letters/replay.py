@@ -2,22 +2,22 @@
 
 A replay writes the original into the journal and, in the same Kafka transaction, an entry into the audit
 (`engine.dead_letters.audit`) under the dead letter's position. So both are there or neither, and a dead letter whose
-position is in the audit is not replayed again. A message that keeps failing does not go round for ever: after
-`routing.max-replays` it is put into quarantine, a topic of dead letters like the first, in the same manner.
+position is in the audit is not replayed again; nor is another letter of the same message and failure
+(`DeadLetter.origin`). A message that keeps failing does not go round for ever: after `routing.max-replays` it is put
+into quarantine, a topic of dead letters like the first, in the same manner.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from threading import Event
 from typing import TYPE_CHECKING
 
-from engine.dead_letters.audit import Action, Actor, settled
+from engine.dead_letters.audit import Action, Actor, Entry, settled
 from engine.dead_letters.filters import Filters
-from engine.dead_letters.letter import DeadLetter, topic_of
+from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.pace import Pace
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
@@ -27,9 +27,8 @@ from engine.topics import ensure_audit_topic, exists, identity
 from routes.targets import quarantine_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from engine.dead_letters.audit import Entry
     from engine.peek import Located, Position
     from routes.model import Config
 
@@ -37,7 +36,6 @@ __all__ = ["Options", "Outcome", "Replayed", "discard", "replay", "source_topic"
 
 _BATCH_BYTES = 16 * 1024 * 1024
 """What the letters of one transaction may have in memory, one larger letter excepted."""
-_MILLISECONDS = re.compile("[0-9]{1,18}")
 _LINES = 1000
 """So many outcomes are kept back at most until a transaction is complete."""
 
@@ -139,8 +137,8 @@ def discard(
 
 
 def source_topic(config: Config, *, quarantine: bool) -> str:
-    """The topic of the dead letters, or their quarantine; UsageError if none is configured."""
-    return quarantine_topic(topic_of(config)) if quarantine else topic_of(config)
+    """The topic of the dead letters, or their quarantine."""
+    return quarantine_topic(config.letter_topic) if quarantine else config.letter_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +148,27 @@ class _Verdict:
     action: Action | None = None
     outcome: Outcome | None = None
     detail: str = ""
+    twin: Entry | None = None
+    """What was done before with another letter of the same origin."""
+
+
+class _Settled:
+    """What was done with dead letters before, and in this run."""
+
+    def __init__(self, entries: Mapping[Position, Entry]) -> None:
+        self._by_position = entries
+        self._by_origin: dict[str, Entry] = {}
+        for entry in entries.values():
+            self.note(entry)
+
+    def note(self, entry: Entry) -> None:
+        """An entry that letters of the same origin share."""
+        if entry.origin:
+            self._by_origin[entry.origin] = entry
+
+    def entry(self, letter: DeadLetter) -> Entry | None:
+        """That of the letter, else of another one of its origin."""
+        return self._by_position.get(letter.position) or self._by_origin.get(letter.origin)
 
 
 def _settle(
@@ -165,19 +184,36 @@ def _settle(
     if options.quarantine and positions is None and not exists(config, topic):
         return  # Nothing was ever put there.
     with Reader(config, topic, scattered=positions is not None) as reader:
-        letters = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
+        letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
+        origins: Collection[str] = ()
+        if positions is not None:
+            letters = list(letters)
+            origins = {letter.origin for letter in letters} - {""}
         topic_id = identity(config, topic)
+
+        def done_before() -> _Settled:
+            return _Settled(settled(config, topic, topic_id, reader.bounds(), positions, origins))
+
         if dry_run:
-            done = settled(config, topic, topic_id, reader.bounds(), positions)
-            yield from (_foretold(letter, judge(letter, done.get(letter.position))) for letter in letters)
+            done = done_before()
+            yield from (_foretold(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
             return
-        ensure_audit_topic(config, topic_of(config))
+        ensure_audit_topic(config, config.letter_topic)
         transactions = Transactions(config, options.actor, topic_id)
         # Read only now: making the producer has ended whatever an earlier replay left open.
-        done = settled(config, topic, topic_id, reader.bounds(), positions)
-        judged = ((letter, judge(letter, done.get(letter.position))) for letter in letters)
-        for batch in _batches(judged, options, stop):
-            yield from _committed(transactions, batch)
+        done = done_before()
+        for batch in _batches(_judged_all(letters, judge, done), options, stop):
+            yield from _committed(transactions, batch, done)
+
+
+def _judged_all(
+    letters: Iterable[DeadLetter], judge: Callable[[DeadLetter, Entry | None], _Verdict], done: _Settled
+) -> Iterator[tuple[DeadLetter, _Verdict]]:
+    for letter in letters:
+        entry = done.entry(letter)
+        verdict = judge(letter, entry)
+        is_twin = entry is not None and entry.position != letter.position and verdict.outcome is _DONE[entry.action][2]
+        yield letter, replace(verdict, twin=entry) if is_twin else verdict
 
 
 def _batches(
@@ -205,28 +241,35 @@ def _batches(
         yield batch
 
 
-def _committed(transactions: Transactions, batch: Sequence[tuple[DeadLetter, _Verdict]]) -> Iterator[Replayed]:
+def _committed(
+    transactions: Transactions, batch: Sequence[tuple[DeadLetter, _Verdict]], done: _Settled
+) -> Iterator[Replayed]:
     moves = [Move(letter, verdict.action) for letter, verdict in batch if verdict.action is not None]
+    moves += [Move(letter, verdict.twin.action, verdict.twin) for letter, verdict in batch if verdict.twin is not None]
     entries = transactions.settle(moves)
     for letter, verdict in batch:
         if verdict.outcome is not None:
             yield Replayed(letter, verdict.outcome, verdict.detail)
-        else:
-            entry = entries[letter.position]
-            yield Replayed(letter, _DONE[entry.action][1], entry.copy)
+            continue
+        entry, before = entries[letter.position], done.entry(letter)
+        # Of two letters of one origin in a batch the first one is sent.
+        is_first = before is None or before.position == letter.position or before.position not in entries
+        done.note(entry)
+        yield Replayed(letter, _DONE[entry.action][1 if is_first else 2], entry.copy)
 
 
-def _foretold(letter: DeadLetter, verdict: _Verdict) -> Replayed:
+def _foretold(letter: DeadLetter, verdict: _Verdict, done: _Settled) -> Replayed:
     if verdict.action is None:
         assert verdict.outcome is not None, "a verdict has an action or an outcome"
         return Replayed(letter, verdict.outcome, verdict.detail)
+    done.note(Entry(letter.position, verdict.action, origin=letter.origin))
     return Replayed(letter, _DONE[verdict.action][0])
 
 
 def _check(positions: Sequence[Position] | None, topic: str, config: Config) -> None:
     for position in positions or ():
         if position.topic != topic:
-            option = "; add --quarantine" if position.topic == quarantine_topic(topic_of(config)) else ""
+            option = "; add --quarantine" if position.topic == quarantine_topic(config.letter_topic) else ""
             msg = f"{position}: dead letters are in '{topic}', not in '{position.topic}'{option}"
             raise UsageError(msg)
 
@@ -261,8 +304,7 @@ def _past(entry: Entry) -> _Verdict:
 
 
 def _has_expired(letter: DeadLetter) -> bool:
-    text = Message.from_record(letter.located.record).headers.get("JMSExpiration", "0")
-    return _MILLISECONDS.fullmatch(text) is not None and 0 < int(text) <= time.time() * 1000
+    return 0 < Message.from_record(letter.located.record).expiration_ms <= time.time() * 1000
 
 
 def _cut(letter: DeadLetter) -> str:

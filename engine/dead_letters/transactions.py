@@ -7,13 +7,13 @@ so. What is settled, and whether it may be, is decided in `replay`.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from engine.dead_letters.audit import Action, Actor, Entry, now
-from engine.dead_letters.letter import original, topic_of
+from engine.dead_letters.letter import original
 from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.kafka import SILENT, librdkafka, telling_the_end
 from engine.topics import ensure_quarantine_topic
@@ -40,6 +40,8 @@ class Move:
 
     letter: DeadLetter
     action: Action
+    twin: Entry | None = None
+    """What was done before with another letter of the same origin: then there is only an entry to write."""
 
 
 class Transactions:
@@ -56,7 +58,7 @@ class Transactions:
         self._config = config
         self._actor = actor
         self._topic_id = topic_id
-        self._dead_letters = topic_of(config)
+        self._dead_letters = config.letter_topic
         self._has_quarantine = False
         self._failed: list[KafkaError] = []
         settings = {**librdkafka(config, "producer"), "transactional.id": f"{config.bridge_id}.replay"}
@@ -83,8 +85,14 @@ class Transactions:
         return entries
 
     def _write(self, moves: Sequence[Move]) -> dict[Position, Entry]:
-        copies: dict[Position, str] = {}
+        copies: dict[str, str] = {}
+        """Where messages went, by what `_same` gives for their letters."""
         for move in moves:
+            if _same(move.letter) in copies:
+                continue
+            copies[_same(move.letter)] = "" if move.twin is None else move.twin.copy
+            if move.twin is not None:
+                continue
             if move.action is Action.REPLAYED:
                 self._copy(
                     self._config.journal.topic, original(move.letter, self._config.bridge_id), move.letter, copies
@@ -92,33 +100,33 @@ class Transactions:
             elif move.action is Action.QUARANTINED:
                 self._copy(quarantine_topic(self._dead_letters), move.letter.located.record, move.letter, copies)
         self._flush()
-        entries = {move.letter.position: self._entry(move) for move in moves}
-        for position, copy in copies.items():
-            entries[position] = replace(entries[position], copy=copy)
+        entries = {move.letter.position: self._entry(move, copies[_same(move.letter)]) for move in moves}
         for position, entry in entries.items():
             self._producer.produce(audit_topic(self._dead_letters), key=str(position), value=entry.to_json())
         self._flush()
         return entries
 
-    def _entry(self, move: Move) -> Entry:
+    def _entry(self, move: Move, copy: str) -> Entry:
         letter = move.letter
         return Entry(
             letter.position,
             move.action,
             now(),
+            copy,
             reason=letter.reason,
             route=letter.route,
             journal=letter.journal_position,
             replays=letter.replays + (move.action is Action.REPLAYED),
             actor=self._actor,
+            origin=letter.origin,
             topic_id=self._topic_id,
         )
 
-    def _copy(self, topic: str, record: Record, letter: DeadLetter, copies: dict[Position, str]) -> None:
+    def _copy(self, topic: str, record: Record, letter: DeadLetter, copies: dict[str, str]) -> None:
         def delivered(error: KafkaError | None, message: KafkaMessage) -> None:
             if error is not None:
                 self._failed.append(error)
-            copies[letter.position] = f"{topic}:{message.partition()}:{message.offset()}"
+            copies[_same(letter)] = f"{topic}:{message.partition()}:{message.offset()}"
 
         self._producer.produce(
             topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=delivered
@@ -170,3 +178,8 @@ class Transactions:
         if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return UnreachableError(f"Kafka at {servers} does not answer ({error.str()}); is it running?")
         return HardFailureError(f"Kafka at {servers} refuses the replay: {error.str()}")
+
+
+def _same(letter: DeadLetter) -> str:
+    """Something that only letters of one origin have in common."""
+    return letter.origin or str(letter.position)

@@ -63,7 +63,7 @@ class Watch:
     def __init__(
         self, config: Callable[[], Config], is_wanted: Callable[[], bool], clean: Callable[[str], str] = str
     ) -> None:
-        """It looks while `is_wanted`, at the dead letters of the configuration in force, if that has some.
+        """It looks while `is_wanted`, at the dead letters of the configuration in force.
 
         `clean` takes secrets out of what it says.
         """
@@ -98,8 +98,8 @@ class Watch:
     def _run(self) -> None:
         while not self._stop.wait(_CATCH_UP_SECONDS if self._is_behind else _LOOK_SECONDS):
             self._follow()
-            if self._is_wanted() and (topic := self._config.routing.dead_letter_topic):
-                self._look_once(topic)
+            if self._is_wanted():
+                self._look_once(self._config.letter_topic)
             else:
                 self._census = None
                 self._close()
@@ -114,7 +114,7 @@ class Watch:
     def _follow(self) -> None:
         """Takes note of another configuration; what was counted in other topics does not count any more."""
         before, self._config = self._config, self._config_in_force()
-        if self._config.routing.dead_letter_topic != before.routing.dead_letter_topic:
+        if self._config.letter_topic != before.letter_topic:
             self._census = None
             self._close()
 
@@ -162,7 +162,7 @@ class _Look:
 
     def __init__(self, config: Config, topic: str) -> None:
         self._config = config
-        self._topic, self._audit, self._quarantine = config.routing.dead_letter_topics
+        self._topic, self._audit, self._quarantine = config.letter_topics
         self._lock = Lock()
         """Around the backlogs, which pages ask from their threads."""
         self._admin = AdminClient({**librdkafka(config, "admin"), "log_level": "0"})

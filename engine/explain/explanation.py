@@ -98,14 +98,14 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
     if not steps or not steps[-1].wanted:
         dead = config.routing.on_unmatched is Unmatched.DEAD_LETTER
         ending = Ending.DEAD_LETTER if dead else Ending.COUNTED
-        return _ended(message, ending, "unmatched", steps, config.routing.dead_letter_topic if dead else None)
+        return _ended(message, ending, "unmatched", steps, config.letter_topic if dead else None)
     route = steps[-1].route
     name, key = _key(record, message, route)
     failures = _failures(record, message, route, config)
     ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
     destination = _destination(message, route, config)
     topic = route.target.topic or destination
-    topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.routing.dead_letter_topic}
+    topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     place = position or f"{config.journal.topic}:?:?"
     style = HeaderStyle.TEXT if route.target.sink else config.routing.headers
     published = published_headers(record, style, config.bridge_id, place)

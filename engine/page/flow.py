@@ -83,14 +83,13 @@ def flow(view: View) -> Flow:
     routes = _routes(config, view, traffic)
     rates = {node.key: node.rate for node in routes}
     destinations = _destinations(config, traffic, statuses.values(), rates)
-    if config.routing.dead_letter_topic:
-        destinations = (*destinations, _dead_letters(config, view))
+    destinations = (*destinations, _dead_letters(config, view))
     edges = [Edge(node.key, JOURNAL, _calm(node), node.rate) for node in sources]
     failed = traffic.rates(FAILED, "route")
     for route, node in zip(_shown(config, traffic), routes, strict=True):
         edges.append(Edge(JOURNAL, node.key, _calm(node), node.rate))
         edges.append(Edge(node.key, _destination(route), _calm(node), node.rate))
-        if config.routing.dead_letter_topic and (rate := failed.get(route.name)):
+        if rate := failed.get(route.name):
             edges.append(Edge(node.key, DEAD_LETTERS, Tone.WARN, rate))
     return Flow(sources, journal, routes, destinations, tuple(edges))
 
@@ -199,7 +198,7 @@ def _destination(route: Route) -> str:
 
 def _dead_letters(config: Config, view: View) -> Node:
     census = view.census()
-    title, topic = "Dead letters", str(config.routing.dead_letter_topic)
+    title, topic = "Dead letters", config.letter_topic
     if census is None:
         return Node(DEAD_LETTERS, title, Tone.IDLE, "not known here", topic, href="/dead-letters")
     if not census.reachable:

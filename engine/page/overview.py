@@ -40,7 +40,6 @@ def overview(view: View) -> Callable[[Request], Response]:
             parts=_parts(view),
             numbers=_numbers(view),
             census=view.census(),
-            dead_letters=view.config().routing.dead_letter_topic,
         )
 
     return page

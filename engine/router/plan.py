@@ -139,8 +139,7 @@ def _same(values: ByBranch, value: str) -> Callable[[Row], Column]:
 def _dead_letters(
     dead: Sequence[Stream], config: Config, made: tuple[Check, ...], now: Column | None, limits: Mapping[str, int]
 ) -> None:
-    topic = config.routing.dead_letter_topic
-    assert topic is not None, "a configuration with policy dead-letter has a topic"
+    topic = config.letter_topic
 
     def change(row: Row) -> Row:
         return dead_letter(row, config, made, _milliseconds(now), limits.get(topic))

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recovery", "outputs", "routes_text", "written_since"]
 
-_ROUTING = re.compile(r"(?:bridge|routing|routes)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
+_ROUTING = re.compile(r"(?:bridge|routing|routes|replies)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _SLICE_RECORDS = 1_000_000
 _MARGIN_MS = 60_000
 """How far the clocks of this machine and of Kafka may be apart."""
@@ -222,8 +222,8 @@ def written_since(committed: Committed | None, now_ms: float) -> int | None:
 def outputs(config: Config) -> list[str]:
     """The topics that a configuration publishes to."""
     topics = {topic for route in config.routes for topic in route.target.topics}
-    if config.routing.dead_letter_topic:
-        topics.add(config.routing.dead_letter_topic)
+    if config.router_dead_letters:
+        topics.add(config.letter_topic)
     return sorted(topics)
 
 

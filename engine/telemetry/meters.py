@@ -52,6 +52,7 @@ from engine.telemetry.metrics import (
     RESTARTS,
     ROUTED,
     ROUTER_START,
+    SINK_EXPIRED,
     SINK_LAG,
     SINK_RECONNECTS,
     SINK_REJECTED,
@@ -258,7 +259,7 @@ class SinkMetrics:
         self._sink = sink
         self._component = component
         self._figures = Figures()
-        for metric in (DELIVERED, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS):
+        for metric in (DELIVERED, SINK_EXPIRED, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS):
             self._figures.add(metric, 0, sink)
         for reason in SINK_REJECTION_REASONS:
             for policy in (Policy.SKIP, Policy.DEAD_LETTER):
@@ -274,6 +275,10 @@ class SinkMetrics:
     def rejected(self, reason: str, policy: str) -> None:
         """The other side will never take a message, for one of `SINK_REJECTION_REASONS`."""
         self._figures.add(SINK_REJECTED, 1, self._sink, reason, policy)
+
+    def expired(self) -> None:
+        """A message expired before the other side had it."""
+        self._figures.add(SINK_EXPIRED, 1, self._sink)
 
     def lag(self, records: int) -> None:
         """Messages still to be confirmed, at this moment."""

@@ -52,6 +52,7 @@ __all__ = [
     "RESTARTS",
     "ROUTED",
     "ROUTER_START",
+    "SINK_EXPIRED",
     "SINK_LAG",
     "SINK_RECONNECTS",
     "SINK_REJECTED",
@@ -72,9 +73,9 @@ FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "dest
 UNROUTED_REASONS = ("unmatched", "expired", "own-origin", "non-durable", "retention")
 """Why a message is passed over without being a failure."""
 SINK_REJECTION_REASONS = ("refused",)
-"""Why a sink cannot give a message away; `on-soft-failure` of its route says what happens to it."""
+"""Why a sink cannot give a message away: with `on-soft-failure=skip` it is skipped, else it becomes a dead letter."""
 REJECTION_REASONS = ("too-large", "unreadable")
-"""Why a message cannot enter the journal as it is; `routing.on-soft-failure` says what happens to it."""
+"""Why a message cannot enter the journal: with `routing.on-soft-failure=skip` it is skipped, else a dead letter."""
 DEAD_LETTER_REASONS = tuple(dict.fromkeys((*FAILURE_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS)))
 """Why a message can be a dead letter, wherever it became one."""
 NO_ROUTE = "-"
@@ -197,6 +198,13 @@ SINK_REJECTED = Metric(
     Kind.COUNTER,
     ("sink", "reason", "policy"),
     "Messages that the system behind a sink will never take, by what was done with them (skip or dead-letter).",
+)
+SINK_EXPIRED = Metric(
+    "jmsbridge_sink_expired_messages_total",
+    Kind.COUNTER,
+    ("sink",),
+    "Messages that expired before a sink could give them to its system, replies to requests that had timed out "
+    "included: dropped.",
 )
 SINK_LAG = Metric(
     "jmsbridge_sink_lag_records",
@@ -387,7 +395,7 @@ METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, LAG_RECORDS, LAG_SECONDS),
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
     *(RECEIVED, JOURNALED, DUPLICATES, ACKNOWLEDGED, REJECTED, RECONNECTS),
-    *(DELIVERED, SINK_REJECTED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
+    *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
     *(ROUTER_START, RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),

@@ -1,4 +1,7 @@
-"""The journal, made as configured when missing, checked when there; and the topics of sinks, which are made like it."""
+"""The journal, made as configured when missing and checked when there; and the other topics that are made like it.
+
+These are the topics of sinks, and the topic of dead letters where the configuration names none.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "GROWTH_BYTES",
     "JOURNAL_USERS",
+    "LETTER_USERS",
     "ensure_journal",
     "ensure_sink_topics",
     "journal_problems",
     "new_journal",
+    "new_letter_topic",
     "new_sink_topics",
 ]
 
@@ -34,11 +39,15 @@ GROWTH_BYTES = 64 * 1024
 
 JOURNAL_USERS = "the journal"
 """Who needs it, for people."""
+LETTER_USERS = "dead letters"
+"""Users of the topic of dead letters, for people."""
 _log = structlog.get_logger(__name__)
 
 
 def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
     """Create the journal topic as configured, or check the existing one; its number of partitions.
+
+    Also creates the topic of dead letters where it is the bridge's own and missing.
 
     An existing journal keeps its partitions and retention; a difference is logged.
 
@@ -48,9 +57,12 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
     """
     cluster = Cluster(config, timeout_seconds)
     journal, topic = config.journal, config.journal.topic
-    found = cluster.describe([topic])[topic]
+    new = {topic: new_journal(config), **new_letter_topic(config)}
+    described = cluster.describe(new)
+    if missing := [name for name, each in described.items() if is_missing(each)]:
+        cluster.create([new[name] for name in missing], {topic: JOURNAL_USERS, config.letter_topic: LETTER_USERS})
+    found = described[topic]
     if is_missing(found):
-        cluster.create([new_journal(config)], {topic: JOURNAL_USERS})
         found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
     actual = {} if isinstance(found, KafkaError) else cluster.settings([topic]).get(topic, {})
     problems = journal_problems(config, found, actual)
@@ -79,6 +91,13 @@ def ensure_sink_topics(config: Config, timeout_seconds: float = 30.0) -> None:
 def new_journal(config: Config) -> NewTopic:
     """The journal as it is made where it is missing."""
     return _new(config.journal.topic, config, _largest(config))
+
+
+def new_letter_topic(config: Config) -> dict[str, NewTopic]:
+    """The topic of dead letters by its name where it is the bridge's own; empty where the configuration names one."""
+    if config.routing.dead_letter_topic is not None:
+        return {}
+    return {config.letter_topic: _new(config.letter_topic, config, _largest(config) + GROWTH_BYTES)}
 
 
 def new_sink_topics(config: Config) -> dict[str, NewTopic]:

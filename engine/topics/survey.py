@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AclOperation
 
 from engine.topics.destinations import new_topics, read, written
-from engine.topics.journal import JOURNAL_USERS, journal_problems, new_journal, new_sink_topics
+from engine.topics.journal import (
+    JOURNAL_USERS,
+    LETTER_USERS,
+    journal_problems,
+    new_journal,
+    new_letter_topic,
+    new_sink_topics,
+)
 from engine.topics.problems import is_missing, problems_of_access
 from engine.topics.state import STATE_USERS, new_state_topic, state_problems
 
@@ -66,13 +73,13 @@ def _users(config: Config) -> dict[str, str]:
     own = {config.journal.topic: JOURNAL_USERS, config.journal.state_topic: STATE_USERS}
     sinks = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
     made = {topic: users for topic, users in read(config).items() if topic in new_topics(config)}
-    return made | written(config) | sinks | own
+    return made | written(config) | sinks | own | {config.letter_topic: LETTER_USERS}
 
 
 def _new(config: Config) -> dict[str, NewTopic]:
     """Those that the bridge makes where they are missing, as it makes them."""
     own = {config.journal.topic: new_journal(config), config.journal.state_topic: new_state_topic(config)}
-    return new_topics(config) | new_sink_topics(config) | own
+    return new_topics(config) | new_sink_topics(config) | new_letter_topic(config) | own
 
 
 def _problems(
@@ -82,7 +89,7 @@ def _problems(
         return journal_problems(config, found, actual)
     if topic == config.journal.state_topic:
         return state_problems(config, found, actual)
-    needed = [AclOperation.WRITE] if topic in written(config) else []
+    needed = [AclOperation.WRITE] if topic in written(config) or topic == config.letter_topic else []
     if any(topic == sink.topic for sink in config.sinks):
         needed.append(AclOperation.READ)
     return problems_of_access(topic, users, found, needed)

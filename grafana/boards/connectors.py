@@ -123,10 +123,12 @@ def _sinks(board: Dashboard) -> None:
         )
     ).with_panel(
         draw(
-            "Refused by the other side",
-            "Messages per second that a sink's system will never take, by what was done with them.",
+            "Refused by the other side, or expired",
+            "Messages per second that a sink's system will never take, by what was done with them, and those that "
+            "expired before they were sent.",
             "mps",
             (_rate("sink", "rejected_messages", ", policy"), "{{sink}} ({{policy}})"),
+            (_rate("sink", "expired_messages"), "{{sink}}: expired"),
         )
     ).with_panel(
         draw(

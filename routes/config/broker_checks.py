@@ -22,6 +22,7 @@ from routes.targets import (
     audit_topic,
     may_be_sent_to,
     quarantine_topic,
+    set_aside_topic,
     sink_topic,
     state_topic,
 )
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["BROKER_CHECKS"]
 
 _SECTIONS = ("source", "sink")
-_OWN = ("journal.topic", "routing.dead-letter-topic")
 _SCHEMES = {System.STOMP: ("stomp", "stomp+ssl"), System.AMQP: ("amqp", "amqps"), System.NATS: ("nats", "tls")}
 _TLS = ("stomp+ssl", "amqps", "tls")
 _SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|\*))*(?:\.>)?|>")
@@ -126,10 +126,10 @@ def _no_topics(settings: Settings, pattern: str) -> tuple[str, str] | None:
             "as in orders, or orders\\\\..*: commas separate several",
         )
     sinks = [settings.get("sink.NAME.topic", name) or sink_topic(name) for name in settings.names("sink")]
-    state = settings.get("journal.state-topic") or state_topic(settings.get("journal.topic"))
-    dead_letters = settings.get("routing.dead-letter-topic")
-    beside = () if dead_letters is None else (audit_topic(dead_letters), quarantine_topic(dead_letters))
-    if pattern in (*(settings.get(key) for key in _OWN), state, *beside, *sinks):
+    journal = settings.get("journal.topic")
+    state = settings.get("journal.state-topic") or state_topic(journal)
+    dead_letters = settings.get("routing.dead-letter-topic") or set_aside_topic(journal)
+    if pattern in (journal, state, dead_letters, audit_topic(dead_letters), quarantine_topic(dead_letters), *sinks):
         return f"'{pattern}' is a topic of the bridge itself", "take messages from topics that others write"
     return None
 

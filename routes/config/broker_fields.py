@@ -264,7 +264,7 @@ BROKER_FIELDS = (
     Field(
         "sink.NAME.reply-timeout",
         duration("10ms", "1d"),
-        "After how long a request without a reply is counted as timed out. A later reply is still delivered.",
+        "After how long a request without a reply is counted as timed out. A later reply is dropped, as expired.",
         default="30s",
     ),
 )

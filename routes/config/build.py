@@ -17,6 +17,7 @@ from routes.model import (
     HttpConfig,
     JournalConfig,
     KafkaConfig,
+    Policy,
     ReloadConfig,
     Route,
     RouterConfig,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from routes.config.addresses import Destination
     from routes.config.binding import Settings
-    from routes.model import Policy
 
 __all__ = ["build"]
 
@@ -77,7 +77,7 @@ def _secret_variables(settings: Settings) -> Iterator[str]:
 def _routes(settings: Settings, sinks: Sequence[SinkConfig]) -> tuple[Route, ...]:
     """Those of the file, behind what takes replies back to who asked."""
     own = (_route(settings, name, sinks) for name in settings.names("routes"))
-    replies = (_reply_route(sink, settings.get("routing.on-soft-failure")) for sink in sinks)
+    replies = (_reply_route(settings, sink) for sink in sinks)
     return (*(replies if any(sink.reply_to for sink in sinks) else ()), *own)
 
 
@@ -95,11 +95,12 @@ def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
     )
 
 
-def _reply_route(sink: SinkConfig, policy: Policy) -> Route:
+def _reply_route(settings: Settings, sink: SinkConfig) -> Route:
     """Takes the replies for those who asked on the broker of this sink."""
     include = parse(f"{REPLY_SINK} = '{sink.name}'")
     target = Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name)
-    conversion = _conversion(sink, BodyConversion.AS_IS)
+    policy = Policy(settings.get("replies.on-soft-failure"))
+    conversion = _conversion(sink, settings.get("replies.conv.body"))
     return Route(reply_route(sink.name), include, target, on_soft_failure=policy, conversion=conversion, added=True)
 
 

@@ -16,7 +16,7 @@ from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.nodes import Literal
-from routes.targets import System, audit_topic, quarantine_topic, sink_topic, state_topic
+from routes.targets import System, audit_topic, quarantine_topic, set_aside_topic, sink_topic, state_topic
 
 if TYPE_CHECKING:
     from routes.config.binding import Settings
@@ -116,6 +116,8 @@ def dead_letter_topic_for_policy(settings: Settings) -> None:
 def separate_topics(settings: Settings) -> None:
     """Journal, dead letters, sinks and destinations are different topics: else the bridge would read its own output."""
     journal, dead_letters = settings.get("journal.topic"), settings.get("routing.dead-letter-topic")
+    if dead_letters is None and journal is not None:
+        dead_letters = set_aside_topic(journal)
     if journal is not None and journal == dead_letters:
         settings.fault("routing.dead-letter-topic", "", f"'{journal}' is the journal", "name another topic")
     taken = {journal: "the journal", dead_letters: "the dead-letter topic"}

@@ -45,6 +45,7 @@ SECTIONS = {
     "routes are tried in the order in which their NAMEs first appear in the file. A key repeated further down changes "
     "its value, not the place of its route.",
     "routing": "What holds for all routes.",
+    "replies": "Replies to requests that went through the bridge: [requests.md](requests.md).",
     "source": "Where messages come from. NAME is yours to choose; each source is a connection of its own.",
     "sink": "Where messages go beside Kafka. NAME is yours to choose; `out.topic` names a sink by it, or by its type "
     "if there is one of that type. The router writes its messages into a topic of its own, from where it takes them.",
@@ -136,7 +137,9 @@ FIELDS = Table(
         Field(
             "routing.dead-letter-topic",
             TOPIC,
-            "Topic for what the policy `dead-letter` sets aside. The bridge stops when it cannot write there.",
+            "Topic for what the policy `dead-letter` sets aside, and for messages that a source or a sink cannot pass "
+            "on, unless their policy is `skip`. The bridge stops when it cannot write there.",
+            default_note="`<journal.topic>.set-aside`, created when missing; the policy `dead-letter` needs a name",
             example="jms-bridge.dead-letter",
             aliases=("routing.dead-letter.topic",),
         ),
@@ -144,7 +147,8 @@ FIELDS = Table(
             "routing.on-soft-failure",
             choice(Policy),
             "What happens to a message whose key or body cannot be used: stop the bridge, log and skip the message, or "
-            "log and dead-letter it.",
+            "log and dead-letter it. A message that its source cannot read, or that the system behind a sink refuses, "
+            "never stops the bridge: with `stop` it becomes a dead letter.",
             default="stop",
         ),
         Field(
@@ -187,6 +191,20 @@ FIELDS = Table(
             "Whether missing destination topics, and those that a Kafka source names in full, "
             "are created; `auto`: only on the embedded Kafka.",
             default="auto",
+        ),
+        Field(
+            "replies.conv.body",
+            choice(BodyConversion),
+            "Bodies of replies that the bridge takes back to requesters, as `routes.NAME.conv.body`. To AMQP every "
+            "body goes as it is.",
+            default="json",
+        ),
+        Field(
+            "replies.on-soft-failure",
+            choice(Unmatched),
+            "What happens to a reply that cannot be routed to its requester: log and skip it, or log and dead-letter "
+            "it.",
+            default="dead-letter",
         ),
         *BROKER_FIELDS,
         *TRANSFORMER_FIELDS,

@@ -159,6 +159,8 @@ def test_a_configuration_that_comes_into_force_says_which_dead_letters_are_count
     with Watch(lambda: in_force[0], lambda: True) as watch:
         figures(watch, 1, 0)
         in_force[0] = without
-        assert wait(watch, lambda c: c is None) is None
+        found = wait(watch, lambda c: c is not None and c.topic == without.letter_topic)
+        assert found is not None
+        assert not found.reachable
         in_force[0] = bridge.config
         figures(watch, 1, 0)

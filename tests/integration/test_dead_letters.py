@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,9 @@ from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
 from engine.message import Record
 from engine.peek import Position, Reader
+from engine.topics import ensure_journal
+from routes.config import load
+from routes.targets import audit_topic
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, dead_letters_of, message, replayed
 
@@ -191,13 +196,38 @@ def test_a_dead_letter_that_is_not_there_is_one_clear_line(
     assert error.count("\n") == 1
 
 
-def test_a_configuration_without_a_dead_letter_topic_says_so(
+def test_without_a_dead_letter_topic_what_was_set_aside_is_listed(
     bridge: Bridge, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [line for line in bridge.config.path.read_text().splitlines() if not line.startswith("routing.")]
-    bridge.config.path.write_text("\n".join(lines))
-    assert bridge.command("dlt", "list") == 64
-    assert "no dead-letter topic; set routing.dead-letter-topic=NAME" in capsys.readouterr().err
+    bridge.config.path.write_text("\n".join([*lines, "journal.max-message-bytes=64KiB"]))
+    config = load(bridge.config.path)
+    ensure_journal(config)
+    assert bridge.command("dlt", "list") == 0
+    assert f"no dead letters in '{config.journal.topic}.set-aside'" in capsys.readouterr().err
+
+
+def test_letters_of_one_message_and_failure_are_replayed_once(bridge: Bridge) -> None:
+    def letter(number: int, route: str = "orders", body: bytes = b"body") -> Record:
+        record = replace(message(0), value=body)
+        headers = {"jmsbridge.position": f"{bridge.config.journal.topic}:0:{number}", "jmsbridge.route": route}
+        own = tuple((name, text.encode()) for name, text in headers.items())
+        time_ = ("jmsbridge.time", f"2026-11-21T06:00:0{next(seconds)}.000Z".encode())
+        return replace(record, headers=(*record.headers, *own, ("jmsbridge.reason", b"refused"), time_))
+
+    seconds = count()
+    bridge.bury_as_it_is(letter(1), letter(1), letter(2), letter(1, route="other"), letter(1, body=b"another"))
+    first, twin = Outcome.WOULD_REPLAY, Outcome.ALREADY_REPLAYED
+    assert [outcome for _, outcome in bridge.replay(dry_run=True)] == [first, twin, first, first, first]
+    first = Outcome.REPLAYED
+    assert [outcome for _, outcome in bridge.replay()] == [first, twin, first, first, first]
+    assert len(bridge.journal()) == 4
+    bridge.bury_as_it_is(letter(2), letter(3))
+    assert bridge.replay(5) == [(5, twin)]
+    assert bridge.replay(6) == [(6, first)]
+    assert len(bridge.journal()) == 5
+    # Each has its entry, so that none counts as open.
+    assert len(bridge.records(audit_topic(bridge.dead))) == 7
 
 
 def test_listing_a_large_topic_takes_little_memory_and_time(bridge: Bridge, capsys: pytest.CaptureFixture[str]) -> None:

@@ -371,7 +371,6 @@ def test_with_nothing_configured_the_pages_say_how_to_begin(browser: Browser, do
     for path, told in (
         ("/", "Nothing is configured yet."),
         ("/routes", "There are no routes."),
-        ("/dead-letters", "There is no dead-letter topic."),
     ):
         browser.driver.get(down.url + path)
         assert told in browser.text()

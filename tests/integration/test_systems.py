@@ -31,10 +31,10 @@ source.nats.type=nats
 source.nats.destinations=to.jms.>, ask.jms, to.template.>
 sink.jms.type=stomp
 sink.jms.reply-to=queue:bridge.replies
-sink.jms.reply-timeout=2s
+sink.jms.reply-timeout=60s
 sink.nats.type=nats
 sink.nats.reply-to=bridge.replies
-sink.nats.reply-timeout=2s
+sink.nats.reply-timeout=60s
 routes.to-nats.in.include=msg.address==to.nats
 routes.to-nats.out.topic=nats:from.jms.${{msg.header.region}}
 routes.to-jms.in.include=msg.address==to.jms

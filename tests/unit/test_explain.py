@@ -13,6 +13,7 @@ from engine.explain import Ending, explain
 from engine.message import BodyType, Message
 from routes.config import loads
 from routes.properties import JmsType, Property
+from routes.targets import REPLY_SINK, REPLY_TO
 
 CONFIGURATION = """\
 bridge.id=b1
@@ -195,3 +196,42 @@ def test_arguments_that_contradict_each_other_are_one_clear_line(
     assert (code, out) == (64, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+REPLIES = """\
+bridge.id=b1
+source.n.type=nats
+source.n.destinations=ask
+sink.n.type=nats
+sink.j.type=stomp
+sink.j.reply-to=queue:replies
+routes.r.in.include=msg.address==ask
+routes.r.out.topic=j:queue/service
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "body", "kind", "ending"),
+    [
+        ("", b'{"price":7}', BodyType.MAP, Ending.PUBLISHED),
+        ("", b'["pear",7]', BodyType.STREAM, Ending.PUBLISHED),
+        ("", b"\xac\xed\x00\x05", BodyType.OBJECT, Ending.DEAD_LETTER),
+        ("replies.on-soft-failure=skip", b"\xac\xed\x00\x05", BodyType.OBJECT, Ending.SKIP),
+        ("replies.conv.body=as-is", b'{"price":7}', BodyType.MAP, Ending.DEAD_LETTER),
+        ("replies.conv.body=any", b"\xac\xed\x00\x05", BodyType.OBJECT, Ending.PUBLISHED),
+        ("routing.on-soft-failure=stop", b"\xac\xed\x00\x05", BodyType.OBJECT, Ending.DEAD_LETTER),
+    ],
+)
+def test_replies_have_a_body_conversion_and_a_policy_of_their_own_that_never_stops(
+    more: str, body: bytes, kind: BodyType, ending: Ending
+) -> None:
+    config = loads(REPLIES + more)
+    own = {REPLY_SINK: Property("n"), REPLY_TO: Property("topic:_INBOX.1")}
+    said = explain(Message(body, kind, {"JMSMessageID": "ID:1"}, own).to_record(), config)
+    assert said.ending is ending
+    assert said.route is not None
+    assert said.route.name == "replies to n"
+    assert said.topic == {
+        Ending.PUBLISHED: "jms-bridge.sink.n",
+        Ending.DEAD_LETTER: "jms-bridge.journal.set-aside",
+    }.get(ending)

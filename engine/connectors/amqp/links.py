@@ -17,7 +17,7 @@ from engine.connectors.amqp.performatives import Condition, Role, Terminus, Tran
 from engine.connectors.amqp.session import serial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 
 __all__ = ["Incoming", "Link", "LinkSession", "Receiver", "Sender"]
@@ -298,6 +298,13 @@ class Sender(Link):
     def add(self, number: int, encoded: bytes, message_format: int) -> None:
         """One more message, to go out when there is credit."""
         self._unsent.append(_Unsent(number, encoded, message_format))
+
+    def withdraw(self, numbers: Collection[int]) -> list[int]:
+        """Takes back those of the messages that have not begun to go out; their numbers."""
+        found = [each.number for each in self._unsent if each.number in numbers and each.delivery_id is None]
+        if found:
+            self._unsent = deque(each for each in self._unsent if each.number not in found)
+        return found
 
     def flowed(self, fields: list[Any]) -> None:
         """See `Link`."""

@@ -31,6 +31,7 @@ from engine.connectors.amqp.session import AmqpSession, serial
 from engine.connectors.amqp.splicing import with_duplicate_id
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.expiry import ExpiryTimes
 from engine.connectors.products import Feature, is_topic, require
 from routes.targets import System
 from routes.transformers import Transformer
@@ -89,6 +90,7 @@ class AmqpSink:
         """Message of each delivery that has no outcome."""
         self._named = 0
         """How many links there were; a name is not used again while the broker may still know it."""
+        self._expiry = ExpiryTimes()
         self._known: list[Outcome] = []
         self._doubts: dict[int, int] = {}
         self._failure: NotConnectedError | None = None
@@ -106,6 +108,7 @@ class AmqpSink:
         self._links.clear()
         self._open.clear()
         self._deliveries.clear()
+        self._expiry.clear()
         self._known.clear()
         self._failure = None
         self._session.open()
@@ -149,6 +152,7 @@ class AmqpSink:
         if self._session.artemis and not self._is_native(link, form):
             encoded = with_duplicate_id(encoded, outgoing.id)
         self._open[outgoing.number] = link.terminus.destination
+        self._expiry.add(outgoing)
         link.add(outgoing.number, encoded, form)
 
     def _is_native(self, link: Sender, form: int) -> bool:
@@ -185,6 +189,7 @@ class AmqpSink:
 
     def _push(self) -> None:
         frames: list[bytes] = []
+        self._drop_expired()
         for link in self._links.values():
             frames += link.frames(self._deliveries)
             for message in link.too_large():
@@ -203,6 +208,14 @@ class AmqpSink:
                 pass
         except NotConnectedError as error:
             self._failure = self._failure or error
+        self._drop_expired()
+
+    def _drop_expired(self) -> None:
+        """Drops messages that have expired while they waited for credit."""
+        if expired := self._expiry.due():
+            for link in self._links.values():
+                for message in link.withdraw(expired):
+                    self._told(message, expired=True)
 
     def _check_links(self) -> None:
         """A link that the broker has ended takes nothing any more."""
@@ -261,10 +274,11 @@ class AmqpSink:
             why = f"the broker does not take what goes to {address} just now"
         self._failure = self._failure or NotConnectedError(why, _DOUBT_SECONDS)
 
-    def _told(self, message: int, refusal: str | None = None) -> None:
+    def _told(self, message: int, refusal: str | None = None, *, expired: bool = False) -> None:
         del self._open[message]
+        self._expiry.discard(message)
         self._doubts.pop(message, None)
-        self._known.append(Outcome(message, refusal))
+        self._known.append(Outcome(message, refusal, expired))
 
     def _is_final(self, message: int, condition: Condition) -> bool:
         """Whether a message is refused for good. Of what the broker does not explain, after some tries."""

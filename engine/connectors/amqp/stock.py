@@ -1,8 +1,8 @@
 """Messages that wait at a listener for clients to take them, and those that clients have and have not answered.
 
 A queue's message goes to one of its receivers in turn, and to another one when that client leaves or gives it back. A
-topic's message goes to all receivers that are there when it comes. JMS selectors are applied here. An answer in a
-transaction counts when that is committed.
+topic's message goes to all receivers that are there when it comes. A message that expires while it waits is dropped.
+JMS selectors are applied here. An answer in a transaction counts when that is committed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from engine.connectors.amqp.performatives import (
 from engine.connectors.amqp.performatives import Outcome as State
 from engine.connectors.amqp.session import serial
 from engine.connectors.base import Outcome, RefusedError
+from engine.connectors.expiry import ExpiryTimes, has_expired
 from routes.predicate import evaluate
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ class Stock:
         """Of queues, by destination, in order."""
         self._readers: dict[str, list[_Reader]] = {}
         self._by_link: dict[Sender, _Reader] = {}
+        self._expiry = ExpiryTimes()
         self._undecided = 0
         """Answers in transactions that are not committed."""
         self.known: list[Outcome] = []
@@ -194,13 +196,15 @@ class Stock:
 
     def clear(self) -> None:
         """Forgets all messages and all receivers."""
-        for each in (self._held, self._backlogs, self._waiting, self._readers, self._by_link, self.known):
+        held = self._held, self._backlogs, self._waiting, self._readers, self._by_link, self._expiry, self.known
+        for each in held:
             each.clear()
 
     def add(self, outgoing: Outgoing, destination: str) -> None:
         """A message to `queue:NAME` or `topic:NAME`."""
         held = self._held[outgoing.number] = Held(outgoing, destination)
         self._backlogs.setdefault(destination, _Backlog(self._clock())).messages += 1
+        self._expiry.add(outgoing)
         if not held.is_topics:
             self._waiting.setdefault(destination, []).append(held)
             return
@@ -234,7 +238,8 @@ class Stock:
             self._back(held, None)
 
     def serve(self) -> None:
-        """Hands out what there is room for, the oldest first, for a bounded time."""
+        """Hands out what there is room for, the oldest first, for a bounded time; drops what has expired."""
+        self._drop_expired()
         if not self._unvisited:
             self._unvisited = len(self._readers)
             self._is_postponed = False
@@ -368,6 +373,8 @@ class Stock:
         elif state == State.REJECTED:
             condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
             self._done(held, f"the client says: {condition}")
+        elif state == State.MODIFIED and field(details, 1) and has_expired(held.outgoing):
+            self._drop(held)
         elif state == State.MODIFIED and field(details, 1):
             self._done(held, "the client says that it cannot be delivered")
         else:
@@ -440,7 +447,9 @@ class Stock:
 
     def _back(self, held: Held, reader: _Reader | None) -> None:
         """A message is there to be given again: one of a topic to the same receiver, or to nobody."""
-        if not held.is_topics:
+        if has_expired(held.outgoing):
+            self._drop(held)
+        elif not held.is_topics:
             insort(self._waiting.setdefault(held.destination, []), held, key=_number)
             for each in self._readers.get(held.destination, ()):
                 each.came_back(held)
@@ -458,15 +467,38 @@ class Stock:
         else:
             self._told(held, refusal)
 
-    def _told(self, held: Held, refusal: str | None = None) -> None:
+    def _drop_expired(self) -> None:
+        """Drops messages that have expired while they wait; of those that clients have, what they answer counts."""
+        due = {held for number in self._expiry.due() if (held := self._held.get(number)) is not None}
+        for destination in {held.destination for held in due}:
+            for reader in self._readers.get(destination, ()):
+                for waiting in (reader.waiting, reader.unseen):
+                    for held in due.intersection(waiting):
+                        waiting.remove(held)
+                        self._drop(held)
+            queue = self._waiting.pop(destination, [])
+            if kept := [held for held in queue if held not in due]:
+                self._waiting[destination] = kept
+            for held in due.intersection(queue):
+                self._drop(held)
+
+    def _drop(self, held: Held) -> None:
+        """A receiver will not have a message, since it has expired; a topic's other receivers may have it already."""
+        if held.is_topics:
+            held.readers -= 1
+        if held.readers == 0:
+            self._told(held, expired=True)
+
+    def _told(self, held: Held, refusal: str | None = None, *, expired: bool = False) -> None:
         if self._held.pop(held.outgoing.number, None) is None:
             return
+        self._expiry.discard(held.outgoing.number)
         backlog = self._backlogs[held.destination]
         backlog.messages -= 1
         backlog.moved = self._clock()
         if not backlog.messages:
             del self._backlogs[held.destination]
-        self.known.append(Outcome(held.outgoing.number, refusal))
+        self.known.append(Outcome(held.outgoing.number, refusal, expired))
 
 
 def _answered_of(reader: _Reader, first: int, length: int) -> list[int]:

@@ -10,6 +10,7 @@ import javax.jms.BytesMessage;
 import javax.jms.Connection;
 import javax.jms.DeliveryMode;
 import javax.jms.Destination;
+import javax.jms.MapMessage;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.Queue;
@@ -60,6 +61,18 @@ public final class JmsClient {
                     session.createProducer(request.getJMSReplyTo()).send(request);
                 }
                 return form(request);
+            case "answer-map":
+                Message asked = consumer(words[1]).receive(Long.parseLong(words[2]));
+                MapMessage map = session.createMapMessage();
+                map.setString("name", "pear");
+                map.setInt("price", 7);
+                return answer(asked, map);
+            case "answer-object":
+                return answer(consumer(words[1]).receive(Long.parseLong(words[2])), session.createObjectMessage("x"));
+            case "leave":
+                consumers.remove("").close();
+                replies.delete();
+                return "";
             case "request":
                 replies = session.createTemporaryQueue();
                 Message message = session.createTextMessage(words[2]);
@@ -72,6 +85,12 @@ public final class JmsClient {
             default:
                 throw new IllegalArgumentException(words[0]);
         }
+    }
+
+    private String answer(Message request, Message reply) throws Exception {
+        reply.setJMSCorrelationID(request.getJMSCorrelationID());
+        session.createProducer(request.getJMSReplyTo()).send(reply);
+        return form(request);
     }
 
     private MessageConsumer consumer(String destination) throws Exception {

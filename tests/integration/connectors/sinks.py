@@ -14,7 +14,7 @@ from nats.aio.client import Client
 
 from engine.connectors.sink_loop import run_sink
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
-from engine.topics import ensure_journal, ensure_sink_topics
+from engine.topics import create_missing, ensure_journal, ensure_sink_topics
 from routes import config as configuration
 from routes.properties import Property
 from tests.integration.connectors.running import Worker
@@ -169,14 +169,19 @@ class NatsSinkHarness:
         return asyncio.run(run())
 
 
-def configure(folder: Path, bootstrap: str, name: str, settings: Mapping[str, str]) -> Config:
-    """A bridge with one sink `out`, whose topic exists; `settings` as for sources (`running.configure`)."""
+def configure(
+    folder: Path, bootstrap: str, name: str, settings: Mapping[str, str], *, dead_letters: bool = True
+) -> Config:
+    """A bridge with one sink `out`, whose topics exist; `settings` as for sources (`running.configure`).
+
+    `dead_letters`: whether it names a topic for them.
+    """
     lines = {
         "bridge.id": f"b-{name}",
         "kafka.bootstrap.servers": bootstrap,
         "journal.topic": f"journal-{name}",
         "journal.partitions": "2",
-        "routing.dead-letter-topic": f"dead-{name}",
+        **({"routing.dead-letter-topic": f"dead-{name}", "routing.create-topics": "true"} if dead_letters else {}),
         "routes.r.in.include": "TRUE",
         "routes.r.out.topic": f"routed-{name}",
         f"sink.{SINK}.topic": f"sink-{name}",
@@ -187,6 +192,7 @@ def configure(folder: Path, bootstrap: str, name: str, settings: Mapping[str, st
     config = configuration.load(file)
     ensure_journal(config)
     ensure_sink_topics(config)
+    create_missing(config)
     return config
 
 
@@ -198,10 +204,15 @@ class RouterStandIn:
         self._topic = config.sinks[0].topic
         self._producer = Producer({"bootstrap.servers": config.bootstrap_servers, "enable.idempotence": True})
         self._offset = 0
+        self._failures: list[object] = []
 
     def give(self, address: str, messages: Sequence[Message], route: str = "r") -> None:
         """Returns when Kafka has them."""
-        failures: list[object] = []
+        self.add(address, *messages, route=route)
+        self.flush()
+
+    def add(self, address: str, *messages: Message, route: str = "r") -> None:
+        """Hands them to Kafka's client."""
         for message in messages:
             record = message.to_record()
             own = {
@@ -217,11 +228,14 @@ class RouterStandIn:
                 record.value,
                 record.key,
                 headers=headers,
-                on_delivery=lambda error, _: failures.append(error) if error else None,
+                on_delivery=lambda error, _: self._failures.append(error) if error else None,
             )
             self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Returns when Kafka has all that was added."""
         assert self._producer.flush(60) == 0
-        assert not failures
+        assert not self._failures
 
 
 def numbered(count: int, begin: int = 0, keys: int = 5, size: int = 0) -> list[Message]:

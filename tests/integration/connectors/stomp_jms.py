@@ -61,9 +61,17 @@ class JmsClient:
         """The next message, which the application sends back to its JMSReplyTo."""
         return self._message(f"answer {destination} 10000")
 
-    def request(self, queue: str, text: str) -> None:
-        """Sends a request whose reply goes to a temporary queue."""
-        self._do(f"request {queue} {text}")
+    def answer_with(self, kind: str, destination: str) -> Mapping[str, str]:
+        """The next message, waited for a minute and answered with a message of that kind: `map` or `object`."""
+        return self._message(f"answer-{kind} {destination} 60000")
+
+    def request(self, queue: str, text: str) -> str:
+        """Sends a request whose reply goes to a temporary queue; its name."""
+        return self._do(f"request {queue} {text}")
+
+    def leave(self) -> None:
+        """Deletes the temporary queue."""
+        self._do("leave")
 
     def reply(self) -> Mapping[str, str]:
         """What came to the temporary queue."""

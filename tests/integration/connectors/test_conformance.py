@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.errors import HardFailureError, SoftFailureError
+from engine.errors import HardFailureError
 from engine.message import BodyType
 from engine.telemetry.status import State
 from engine.topics import ensure_journal
@@ -168,20 +168,21 @@ def test_bytes_arrive_as_they_were_sent(
     assert located.message.body_type is BodyType.BYTES
 
 
-def test_a_message_too_large_stays_with_the_broker_if_the_policy_is_to_stop(
+def test_a_message_too_large_is_set_aside_by_the_default_policy_and_stops_nothing(
     harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
 ) -> None:
     config = configured(harness.settings(queue) | {"journal.max-message-bytes": "64KiB"})
     harness.send(queue, [Outgoing(b"small"), Outgoing(b"x" * 100_000), Outgoing(b"after")])
 
     source = start(config)
-    source.join()
+    source.acknowledges(3)
+    source.stop()
 
-    assert isinstance(source.error, SoftFailureError)
-    assert f"from {harness.kind}:{queue} cannot be taken in: too large for the journal: 1" in str(source.error)
-    assert "the journal takes 65536; it stays with the broker" in str(source.error)
-    assert bodies(kafka.bootstrap, config.journal.topic) == [b"small"]
-    assert harness.waiting(queue) == 2
+    assert source.error is None
+    assert sorted(bodies(kafka.bootstrap, config.journal.topic)) == [b"after", b"small"]
+    (letter,) = read(kafka.bootstrap, config.letter_topic)
+    assert letter.record.header("jmsbridge.reason") == "too-large"
+    assert harness.waiting(queue) == 0
 
 
 @pytest.mark.parametrize("size", [70_000, 20 * 1024 * 1024], ids=["just over", "20 MiB"])

@@ -14,11 +14,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.errors import SoftFailureError
 from engine.message import BodyType, Message
 from engine.topics import ensure_journal
 from routes.properties import JmsType, Property
-from tests.integration.connectors.running import Running, configure, visible
+from tests.integration.connectors.running import Running, bodies, configure, visible
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -234,17 +233,18 @@ def test_a_value_that_is_no_text_fails_softly_where_text_is_wanted(
     assert again.count("received") == 1
 
 
-def test_by_the_default_policy_it_stops_and_keeps_what_was_before(
+def test_by_the_default_policy_what_cannot_be_read_is_set_aside(
     kafka: EmbeddedKafka, topic: TopicFactory, configured: Configure, start: Start
 ) -> None:
     orders = topic("orders")
     config = configured(reading(orders, **{".message.type": "TEXT"}))
     put(kafka.bootstrap, orders, [b"1", b"\xff", b"2"])
     source = start(config)
-    source.join(60)
-    assert isinstance(source.error, SoftFailureError)
-    assert f"ID:{orders}:0:1" in str(source.error)
-    assert [m.body for m in visible(config)] == [b"1"]
+    source.acknowledges(3)
+    source.stop()
+    assert source.error is None
+    assert sorted(m.body for m in visible(config)) == [b"1", b"2"]
+    assert bodies(kafka.bootstrap, config.letter_topic) == [b"\xff"]
 
 
 def test_bytes_where_bytes_are_wanted(

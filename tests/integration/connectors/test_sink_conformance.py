@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.errors import SoftFailureError
+from engine.dead_letters.replay import Outcome, replay
 from engine.message import BodyType, Message
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property
@@ -37,6 +39,15 @@ if TYPE_CHECKING:
     from tests.integration.connectors.conftest import StartSink
     from tests.integration.connectors.proxy import Proxy
     from tests.integration.connectors.sinks import SinkHarness
+
+RUN_SINK = (
+    "import sys, threading; from pathlib import Path; from prometheus_client import CollectorRegistry;"
+    "from engine.connectors.sink_loop import run_sink; from engine.telemetry.status import Reporter;"
+    "from routes import config;"
+    "run_sink(config.load(Path(sys.argv[1])), 'out', 1, Reporter(None, 'sink:out', CollectorRegistry()),"
+    " threading.Event())"
+)
+"""A program that runs a worker of the sink, of the configuration file in its first argument."""
 
 
 @pytest.fixture
@@ -263,16 +274,77 @@ def test_what_the_other_side_refuses_becomes_a_dead_letter_and_the_rest_goes_on(
     assert in_order(found)
 
 
-def test_by_the_default_policy_what_is_refused_ends_the_sink_and_stays(
+def test_by_the_default_policy_what_is_refused_is_set_aside_and_ends_nothing(
+    sink_harness: SinkHarness,
+    tmp_path: Path,
+    kafka: EmbeddedKafka,
+    queue: str,
+    start_sink: StartSink,
+) -> None:
+    sink_harness.create(queue)
+    config = configure(tmp_path, kafka.bootstrap, queue, sink_harness.settings(), dead_letters=False)
+    address, refused = sink_harness.refused(*numbered(1))
+    router = RouterStandIn(config)
+    router.give(address, [refused])
+    router.give(sink_harness.address(queue), numbered(1, begin=1))
+    sink = start_sink(config)
+    sink.delivers(1)
+    until(lambda: committed(config) == 2, 60, "all dealt with")
+    sink.stop()
+    assert sink.error is None
+    assert sink.count("rejected_messages", reason="refused", policy="dead-letter") == 1
+    assert config.letter_topic == f"{config.journal.topic}.set-aside"
+    assert [located.record.value for located in read(kafka.bootstrap, config.letter_topic)] == [b"0"]
+
+
+def test_what_has_expired_is_dropped_and_counted(
     sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
 ) -> None:
-    address, refused = sink_harness.refused(*numbered(1))
-    RouterStandIn(config).give(address, [refused])
+    expiring = numbered(3)
+    times = (str(int(time.time() * 1000) - 1), str(int(time.time() * 1000) + 3_600_000), "0")
+    messages = [
+        replace(message, headers={**message.headers, "JMSExpiration": at})
+        for message, at in zip(expiring, times, strict=True)
+    ]
+    RouterStandIn(config).give(sink_harness.address(queue), messages)
     sink = start_sink(config)
-    sink.join(60)
-    assert isinstance(sink.error, SoftFailureError)
-    assert "cannot be sent to out:" in str(sink.error)
-    assert committed(config) == 0
+    sink.delivers(2)
+    until(lambda: committed(config) == 3, 60, "all dealt with")
+    sink.stop()
+    assert sink.error is None
+    assert (sink.count("delivered_messages"), sink.count("expired_messages")) == (2, 1)
+    assert sorted(numbers(sink_harness.arrived(queue, 2))) == [1, 2]
+
+
+def test_dead_letters_are_written_once_through_kills_and_replayed_once(
+    sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
+) -> None:
+    router, count = RouterStandIn(config), 6000
+    for number in range(0, count, 2):
+        address, refused = sink_harness.refused(*numbered(1, begin=number))
+        router.add(address, refused)
+        router.add(sink_harness.address(queue), *numbered(1, begin=number + 1))
+    router.flush()
+    for _ in range(4):
+        before = committed(config)
+        process = subprocess.Popen([sys.executable, "-c", RUN_SINK, str(config.path)], start_new_session=True)
+        try:
+            until(lambda before=before: committed(config) > before, 60, "some progress")
+            assert process.poll() is None
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+    assert committed(config) < count, "nothing was left to do when it was killed"
+    sink = start_sink(config)
+    until(lambda: committed(config) == count, 90, "all dealt with")
+    sink.stop()
+    assert sink.error is None
+
+    letters = [int(located.record.value or b"") for located in read(config.bootstrap_servers, config.letter_topic)]
+    assert sorted(letters) == list(range(0, count, 2))
+    done = Counter(each.outcome for each in replay(config, None))
+    assert done == {Outcome.REPLAYED: count // 2}
+    assert sorted(numbers(sink_harness.arrived(queue, count // 2))) == list(range(1, count, 2))
 
 
 def test_a_broker_that_is_not_there_at_start_is_waited_for(
@@ -302,16 +374,9 @@ def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(
 ) -> None:
     config = slowed
     RouterStandIn(config).give(sink_harness.address(queue), numbered(10_000, size=300))
-    code = (
-        "import sys, threading; from pathlib import Path; from prometheus_client import CollectorRegistry;"
-        "from engine.connectors.sink_loop import run_sink; from engine.telemetry.status import Reporter;"
-        "from routes import config;"
-        "run_sink(config.load(Path(sys.argv[1])), 'out', 1, Reporter(None, 'sink:out', CollectorRegistry()),"
-        " threading.Event())"
-    )
     for _ in range(3):
         before = committed(config)
-        process = subprocess.Popen([sys.executable, "-c", code, str(config.path)], start_new_session=True)
+        process = subprocess.Popen([sys.executable, "-c", RUN_SINK, str(config.path)], start_new_session=True)
         try:
             until(lambda before=before: committed(config) > before, 60, "some progress")
             assert process.poll() is None

@@ -139,6 +139,18 @@ def test_a_reply_goes_to_who_asked_before_any_route_is_tried(router: Router) -> 
     assert other.topic == "out"
 
 
+def test_a_reply_of_a_map_is_json_and_one_that_cannot_go_is_set_aside(router: Router) -> None:
+    text = "sink.jms.reply-to=queue:r\nroutes.a.in.include=TRUE\nroutes.a.out.topic=out\n"
+    own = {REPLY_SINK: Property("n", JmsType.STRING), REPLY_TO: Property("_INBOX.abc.1", JmsType.STRING)}
+    bodies = [(b'{"price":7}', BodyType.MAP), (b"\xac\xed", BodyType.OBJECT)]
+    replies = [Message(body, kind, message().headers, own) for body, kind in bodies]
+    as_json, letter = router(text, replies)
+    assert (as_json.topic, as_json.record.value) == ("jms-bridge.sink.n", b'{"price":7}')
+    assert letter.topic == "dlt"
+    assert letter.header("jmsbridge.reason") == "body-not-convertible"
+    assert letter.header("jmsbridge.position") == "journal:0:1"
+
+
 @pytest.mark.parametrize("style", ["text", "short", "typed"])
 @pytest.mark.parametrize("name", ["region", "JMSCorrelationID"])
 def test_where_a_message_goes_does_not_depend_on_the_style_of_its_headers(

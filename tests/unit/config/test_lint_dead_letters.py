@@ -36,5 +36,14 @@ def test_slips_with_dead_letters(line: str, place: str, message: str) -> None:
 def test_a_configuration_names_the_topics_beside_its_dead_letters() -> None:
     config = loads(START + "routing.max-replays=7\nembedded=auto")
     assert config.routing.max_replays == 7
-    assert config.routing.dead_letter_topics == ("d", "d.replayed", "d.quarantine")
+    assert config.letter_topics == ("d", "d.replayed", "d.quarantine")
     assert config.own_topics == {"jms-bridge.journal", "jms-bridge.journal.state", "d", "d.replayed", "d.quarantine"}
+
+
+def test_without_a_name_the_topic_of_dead_letters_is_the_bridges_own() -> None:
+    config = loads(START.replace("routing.dead-letter-topic=d", "journal.topic=j"))
+    assert config.letter_topics == ("j.set-aside", "j.set-aside.replayed", "j.set-aside.quarantine")
+    assert config.own_topics >= {*config.letter_topics}
+    assert not config.router_dead_letters
+    found = lint_text(config.text.replace("routes.r.out.topic=t", "routes.r.out.topic=j.set-aside")).errors[0]
+    assert (found.line, found.message) == (5, "'j.set-aside' is the dead-letter topic")

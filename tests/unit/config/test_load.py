@@ -46,7 +46,7 @@ def test_defaults_are_those_of_the_field_table(tmp_path: Path) -> None:
     assert (config.routing.on_soft_failure, config.routing.on_unmatched) == (Policy.STOP, Unmatched.SKIP)
     assert (config.routing.headers, config.routing.non_durable) == (HeaderStyle.TEXT, NonDurable.PROPAGATE)
     assert (config.routing.create_topics, config.routing.dead_letter_topic) == (None, None)
-    assert (config.routing.max_replays, config.routing.dead_letter_topics) == (3, ())
+    assert (config.routing.max_replays, config.letter_topic) == (3, "jms-bridge.journal.set-aside")
     assert (config.journal.topic, config.journal.partitions, config.journal.replication) == (
         "jms-bridge.journal",
         4,

@@ -11,6 +11,7 @@ import pytest
 from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.sections import VALUE, Sections, encode_sections
 from engine.codecs.amqp.values import Described, Map, Symbol, UInt, ULong
+from engine.connectors import expiry
 from engine.connectors.amqp import performatives, stock
 from engine.connectors.amqp.frames import EMPTY, PROTOCOL_HEADER, FrameParser, frame
 from engine.connectors.amqp.listener_sink import AmqpListenerSink
@@ -129,6 +130,50 @@ def give(sink: AmqpListenerSink, *numbers: int, address: str = "queue/a") -> Non
 def known(sink: AmqpListenerSink) -> list[Outcome]:
     found, sink._stock.known = sink._stock.known, []
     return found
+
+
+def give_expiring(sink: AmqpListenerSink, number: int, after_ms: int, address: str = "queue/a") -> None:
+    headers = {"JMSExpiration": str(round(time.time() * 1000) + after_ms)}
+    sink.send([Outgoing(number, Message(b"", headers=headers), address, f"id-{number}")])
+
+
+def expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute passes."""
+    late = time.time() + 60
+    monkeypatch.setattr(expiry.time, "time", lambda: late)
+
+
+def test_what_expires_while_it_waits_is_dropped_whether_or_not_there_is_a_receiver(
+    sink: AmqpListenerSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_expiring(sink, 1, 1_000)
+    give_expiring(sink, 2, 600_000)
+    slow = Client(sink)
+    slow.attach("topic:t", credit=0)
+    give_expiring(sink, 3, 1_000, "topic/t")
+    expire(monkeypatch)
+    sink._stock.serve()
+    assert sorted(known(sink), key=lambda each: each.number) == [Outcome(1, expired=True), Outcome(3, expired=True)]
+    client = Client(sink)
+    assert [code for code, _ in client.attach()].count(Code.TRANSFER) == 1
+    slow.flow(1)
+    assert slow.got() == []
+    slow.peer.gone()
+    assert known(sink) == []
+
+
+@pytest.mark.parametrize("state", [RELEASED, FAILED, UNDELIVERABLE])
+def test_what_a_client_gives_back_after_it_has_expired_is_dropped(
+    sink: AmqpListenerSink, monkeypatch: pytest.MonkeyPatch, state: Described
+) -> None:
+    """Qpid JMS answers that an expired message is undeliverable here."""
+    client = Client(sink)
+    client.attach()
+    give_expiring(sink, 1, 1_000)
+    expire(monkeypatch)
+    client.answer(*client.got(), state)
+    assert known(sink) == [Outcome(1, expired=True)]
+    assert client.got() == []
 
 
 def test_messages_wait_for_a_receiver_and_go_as_far_as_its_credit(sink: AmqpListenerSink) -> None:

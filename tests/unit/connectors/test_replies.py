@@ -258,7 +258,29 @@ def test_a_service_that_sends_the_request_back_as_it_is_asks_for_no_reply() -> N
     headers = {"JMSCorrelationID": ReturnAddress("nats", "a", None, 1).encode(), "JMSReplyTo": "queue:bridge.replies"}
     delivery = ReplySource(OneDelivery(Message(b"!", headers=headers)), SINKS["jms"], made).receive(0)
     assert delivery is not None
-    assert delivery.message.headers == {}
+    assert delivery.message.headers == {"JMSExpiration": "1"}
+
+
+@pytest.mark.parametrize(
+    ("deadline", "own", "expected"),
+    [
+        (5_000, None, "5000"),
+        (5_000, "0", "5000"),
+        (5_000, "4000", "4000"),
+        (5_000, "6000", "5000"),
+        # Who writes a token by hand may write any number.
+        (0, "6000", "6000"),
+        (-1, None, None),
+        (10**30, None, None),
+    ],
+)
+def test_a_reply_expires_when_its_request_times_out(deadline: int, own: str | None, expected: str | None) -> None:
+    made, _ = requests("jms")
+    headers = {"JMSCorrelationID": ReturnAddress("nats", "a", None, deadline).encode()}
+    reply = Message(b"!", headers=headers | ({"JMSExpiration": own} if own else {}))
+    delivery = ReplySource(OneDelivery(reply), SINKS["jms"], made).receive(0)
+    assert delivery is not None
+    assert delivery.message.headers.get("JMSExpiration") == expected
 
 
 def test_what_comes_to_the_reply_address_without_a_token_is_a_message_like_any() -> None:

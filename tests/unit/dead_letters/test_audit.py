@@ -39,6 +39,7 @@ def test_an_entry_says_who_did_what_when_and_where_the_copy_is() -> None:
         "journal": "",
         "replays": 0,
         "copy": "",
+        "origin": "",
         "topic_id": "",
     }
 

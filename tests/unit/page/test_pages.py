@@ -206,7 +206,6 @@ def test_with_nothing_configured_every_page_says_what_to_do(tmp_path: Path) -> N
     page.config = replace(page.config, routes=(), sources=())
     assert "Nothing is configured yet." in page.text("/")
     assert "There are no routes." in page.text("/routes")
-    assert "There is no dead-letter topic." in page.text("/dead-letters")
     assert "No route was tried." in tried(page, address="queue:q", kind="text")[1]
 
 
