@@ -73,7 +73,8 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
         assert tally.read().looked == (mode == "batch")
         before = compiled(spark)
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
-        record = Message(b"1", properties={"color": Property("red"), "amount": Property("6")}).to_record()
+        properties = {"color": Property("red"), "amount": Property("6")}
+        record = Message(b"1", headers={"JMSMessageID": "ID:1"}, properties=properties).to_record()
         headers: Any = list(record.headers)
         for partition in positions:
             producer.produce(journal, record.value, record.key, partition, headers=headers)
