@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.links import Incoming, Link
     from engine.connectors.amqp.peer import Peer
     from engine.connectors.amqp.peer_session import PeerSession
-    from engine.connectors.amqp.stock import Held
+    from engine.connectors.amqp.stock_readers import Held
     from engine.connectors.base import Outgoing
     from routes.model import Config, SinkConfig
     from routes.predicate.nodes import Node

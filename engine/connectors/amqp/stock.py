@@ -27,9 +27,9 @@ from engine.connectors.amqp.performatives import (
 )
 from engine.connectors.amqp.performatives import Outcome as State
 from engine.connectors.amqp.session import serial
+from engine.connectors.amqp.stock_readers import Backlog, Held, QueueReader, SelectorTime, number_of
 from engine.connectors.base import Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes, has_expired
-from routes.predicate import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -45,109 +45,13 @@ __all__ = ["Held", "Stock"]
 
 _DRAIN_SECONDS = 0.025
 """Evaluations for a receiver that wants its credit back if there is nothing for it."""
-_REST = 10
-"""How many times longer a receiver pauses than one evaluation took beyond its time."""
-
-
-class Held:
-    """A message that has no outcome yet."""
-
-    __slots__ = ("destination", "failed", "outgoing", "readers", "size")
-
-    def __init__(self, outgoing: Outgoing, destination: str) -> None:
-        self.outgoing = outgoing
-        self.destination = destination
-        self.failed = 0
-        """How often a client had it in vain."""
-        self.readers = 0
-        """Of a topic: who has not answered yet."""
-        self.size = 0
-        """Bytes as it was encoded; 0: not yet."""
-
-    @property
-    def is_topics(self) -> bool:
-        """Whether it is for all receivers, not for one."""
-        return self.destination.startswith("topic:")
-
-
-class _Reader:
-    """A link by which a client receives."""
-
-    def __init__(self, link: Sender, selector: Predicate | None, limits: ListenerLimits) -> None:
-        self.link = link
-        self.selector = selector
-        self.waiting: deque[Held] = deque()
-        """Of a topic: what is for it."""
-        self.unseen: deque[Held] = deque()
-        """Of a topic: what its selector is still to be applied to."""
-        self.deliveries: dict[int, int] = {}
-        """Number of the message of each delivery that is not answered."""
-        self.seen = 0
-        """Of a queue: up to this number nothing that waits is for it, apart from what is in `again`."""
-        self.again: list[Held] = []
-        """Of a queue: messages up to `seen` that have come back, in order."""
-        self.rests_until = 0.0
-        """It has used more than its time for its selector."""
-        self._unread_bytes = limits.unread_bytes
-
-    @property
-    def room(self) -> int:
-        """How many messages it takes now."""
-        return self.link.room if len(self.session.peer.outgoing) < self._unread_bytes else 0
-
-    @property
-    def session(self) -> PeerSession:
-        return cast("PeerSession", self.link.session)
-
-    def wants(self, held: Held) -> bool:
-        if 0 < self.link.most < held.size:
-            return False
-        return self.selector is None or evaluate(self.selector, held.outgoing.message.lookup) is True
-
-    def came_back(self, held: Held) -> None:
-        """A message waits again."""
-        if held.outgoing.number > self.seen:
-            return
-        at = bisect_left(self.again, held.outgoing.number, key=_number)
-        if at == len(self.again) or self.again[at] is not held:
-            self.again.insert(at, held)
-
-
-class _Backlog:
-    """Messages of one destination that have no outcome yet."""
-
-    __slots__ = ("messages", "moved")
-
-    def __init__(self, now: float) -> None:
-        self.messages = 0
-        self.moved = now
-        """When the last one got its outcome."""
-
-
-class _Time:
-    """How long selectors may be evaluated now."""
-
-    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._end = clock() + seconds
-
-    @property
-    def is_over(self) -> bool:
-        return self._clock() >= self._end
-
-    def rest(self, reader: _Reader) -> None:
-        """One evaluation that took longer than the time for many is not followed by another one at once."""
-        now = self._clock()
-        if (over := now - self._end) > self._seconds:
-            reader.rests_until = now + _REST * over
 
 
 class _Answer(NamedTuple):
     """What a client says of a message that it has."""
 
     held: Held
-    reader: _Reader
+    reader: QueueReader
     state: int
     details: list[Any]
 
@@ -171,13 +75,13 @@ class Stock:
         """Destinations, the first ones in `_readers`, that a round of `serve` has not come to."""
         self._held: dict[int, Held] = {}
         """By `Outgoing.number`."""
-        self._backlogs: dict[str, _Backlog] = {}
+        self._backlogs: dict[str, Backlog] = {}
         self._relieved = -math.inf
         """When something was refused to make room."""
         self._waiting: dict[str, list[Held]] = {}
         """Of queues, by destination, in order."""
-        self._readers: dict[str, list[_Reader]] = {}
-        self._by_link: dict[Sender, _Reader] = {}
+        self._readers: dict[str, list[QueueReader]] = {}
+        self._by_link: dict[Sender, QueueReader] = {}
         self._expiry = ExpiryTimes()
         self._undecided = 0
         """Answers in transactions that are not committed."""
@@ -203,7 +107,7 @@ class Stock:
     def add(self, outgoing: Outgoing, destination: str) -> None:
         """A message to `queue:NAME` or `topic:NAME`."""
         held = self._held[outgoing.number] = Held(outgoing, destination)
-        self._backlogs.setdefault(destination, _Backlog(self._clock())).messages += 1
+        self._backlogs.setdefault(destination, Backlog(self._clock())).messages += 1
         self._expiry.add(outgoing)
         if not held.is_topics:
             self._waiting.setdefault(destination, []).append(held)
@@ -217,7 +121,7 @@ class Stock:
 
     def receive(self, link: Sender, selector: Predicate | None) -> None:
         """A client receives what the link's terminus says, as far as the selector wants it."""
-        reader = self._by_link[link] = _Reader(link, selector, self._limits)
+        reader = self._by_link[link] = QueueReader(link, selector, self._limits)
         self._readers.setdefault(link.terminus.destination, []).append(reader)
 
     def left(self, link: Sender) -> None:
@@ -292,27 +196,27 @@ class Stock:
     def _refuse_waiting(self, destinations: Collection[str], why: str) -> None:
         """Refuses what waits at queues beyond the bound for stalled ones."""
         queues = [self._waiting[each] for each in destinations if each in self._waiting]
-        by_rank = sorted((rank, _number(held), held) for queue in queues for rank, held in enumerate(queue))
+        by_rank = sorted((rank, number_of(held), held) for queue in queues for rank, held in enumerate(queue))
         size = 0
         for count, (_, at, held) in enumerate(by_rank, 1):
             size += len(held.outgoing.message.body)
             if count > self._limits.stalled_messages or size > self._limits.stalled_bytes:
                 queue = self._waiting[held.destination]
-                del queue[bisect_left(queue, at, key=_number)]
+                del queue[bisect_left(queue, at, key=number_of)]
                 self._told(held, why)
                 self._relieved = self._clock()
 
-    def _serve_topic(self, reader: _Reader, seconds: float) -> None:
+    def _serve_topic(self, reader: QueueReader, seconds: float) -> None:
         if reader.unseen:
             self._select(reader, seconds)
         while reader.waiting and reader.room > 0:
             self._give(reader.waiting.popleft(), reader)
 
-    def _select(self, reader: _Reader, seconds: float) -> None:
+    def _select(self, reader: QueueReader, seconds: float) -> None:
         """Applies a selector to a topic's messages, also where the receiver has no room: the others are done."""
         if self._clock() < reader.rests_until:
             return
-        left = _Time(self._clock, seconds)
+        left = SelectorTime(self._clock, seconds)
         while reader.unseen:
             held = reader.unseen.popleft()
             if reader.wants(held):
@@ -382,7 +286,7 @@ class Stock:
             held.failed += state != State.RELEASED
             self._back(held, reader)
 
-    def _share(self, destination: str, readers: list[_Reader], seconds: float, end: float) -> None:
+    def _share(self, destination: str, readers: list[QueueReader], seconds: float, end: float) -> None:
         """A queue's messages, each to the receiver whose turn it is; each has so many seconds for its selector."""
         waiting = self._waiting[destination]
         ready = deque(reader for reader in readers if reader.room > 0)
@@ -394,7 +298,7 @@ class Stock:
             held = self._next(reader, waiting, seconds)
             if held is None:
                 continue
-            del waiting[bisect_left(waiting, held.outgoing.number, key=_number)]
+            del waiting[bisect_left(waiting, held.outgoing.number, key=number_of)]
             self._give(held, reader)
             if len(readers) > 1:
                 readers.remove(reader)
@@ -404,20 +308,20 @@ class Stock:
         if not waiting:
             self._waiting.pop(destination, None)
 
-    def _next(self, reader: _Reader, waiting: list[Held], seconds: float) -> Held | None:
+    def _next(self, reader: QueueReader, waiting: list[Held], seconds: float) -> Held | None:
         """The first message of a queue that a receiver wants, as far as it is found in that time."""
         if self._clock() < reader.rests_until:
             return None
-        left = _Time(self._clock, seconds)
+        left = SelectorTime(self._clock, seconds)
         while True:
             if reader.again:
                 held = reader.again.pop(0)
-                at = bisect_left(waiting, held.outgoing.number, key=_number)
+                at = bisect_left(waiting, held.outgoing.number, key=number_of)
                 if at == len(waiting) or waiting[at] is not held:
                     # Another receiver has it.
                     continue
             else:
-                at = bisect_right(waiting, reader.seen, key=_number)
+                at = bisect_right(waiting, reader.seen, key=number_of)
                 if at == len(waiting):
                     return None
                 held = waiting[at]
@@ -429,7 +333,7 @@ class Stock:
                 self._is_postponed = True
                 return None
 
-    def _give(self, held: Held, reader: _Reader) -> None:
+    def _give(self, held: Held, reader: QueueReader) -> None:
         try:
             encoded, form = self._encoded(held)
         except RefusedError as error:
@@ -441,16 +345,16 @@ class Stock:
         else:
             reader.link.add(held.outgoing.number, encoded, form)
 
-    def _push(self, reader: _Reader) -> None:
+    def _push(self, reader: QueueReader) -> None:
         if frames := reader.link.frames(reader.deliveries):
             reader.session.peer.write(b"".join(frames))
 
-    def _back(self, held: Held, reader: _Reader | None) -> None:
+    def _back(self, held: Held, reader: QueueReader | None) -> None:
         """A message is there to be given again: one of a topic to the same receiver, or to nobody."""
         if has_expired(held.outgoing):
             self._drop(held)
         elif not held.is_topics:
-            insort(self._waiting.setdefault(held.destination, []), held, key=_number)
+            insort(self._waiting.setdefault(held.destination, []), held, key=number_of)
             for each in self._readers.get(held.destination, ()):
                 each.came_back(held)
         elif reader is not None and reader.link in self._by_link:
@@ -501,13 +405,9 @@ class Stock:
         self.known.append(Outcome(held.outgoing.number, refusal, expired))
 
 
-def _answered_of(reader: _Reader, first: int, length: int) -> list[int]:
+def _answered_of(reader: QueueReader, first: int, length: int) -> list[int]:
     """The deliveries of a receiver among `length` + 1 from `first` on, by the shorter way of looking."""
     if length < len(reader.deliveries):
         wanted = (serial(first + each) for each in range(length + 1))
         return [each for each in wanted if each in reader.deliveries]
     return [each for each in reader.deliveries if serial(each - first) <= length]
-
-
-def _number(held: Held) -> int:
-    return held.outgoing.number
