@@ -66,7 +66,7 @@ class Client:
         return (found[0].body, found[0].headers) if found else None
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_nobody_destroys_a_queue_through_the_bridge(tmp_path: Path) -> None:
     bridge = Bridge(configuration(tmp_path, MORE))
     try:
@@ -84,10 +84,10 @@ def test_nobody_destroys_a_queue_through_the_bridge(tmp_path: Path) -> None:
             for to in (MANAGEMENT, f"jms.queue.{MANAGEMENT}", f"x,queue://{MANAGEMENT}"):
                 client.send("orders", order, way=way, to=to, **ORDER)
         failed = "jmsbridge_failed_messages_total"
-        wait(lambda: bridge.metric(failed, reason="destination-unresolved") == 6, lambda: bridge.output)
+        wait(lambda: bridge.metric(failed, reason="destination-unresolved") == 6, lambda: bridge.output, 300)
 
         client.send("orders", order, **{"way": "request", "reply-to": MANAGEMENT}, **ORDER)
-        found = client.first("service", 30)
+        found = client.first("service", 60)
         assert found is not None
         assert "reply-to" not in found[1]
         assert not ORDER.keys() & found[1].keys()
@@ -96,7 +96,7 @@ def test_nobody_destroys_a_queue_through_the_bridge(tmp_path: Path) -> None:
         token = ReturnAddress("stomp", f"queue:{MANAGEMENT}", None, deadline).encode()
         client.send("bridge.replies", order, **{"correlation-id": token}, **ORDER)
         client.send("orders", "after", way="properties", _AMQ_LVQ_NAME="x", kept="yes")
-        found = client.first("plain", 30)
+        found = client.first("plain", 60)
         assert found is not None
         assert found[1]["kept"] == "yes"
         assert "_AMQ_LVQ_NAME" not in found[1]

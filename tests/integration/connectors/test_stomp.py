@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -244,32 +243,3 @@ def test_acknowledging_all_up_to_a_message_takes_every_queue_and_nothing_that_is
     last.stop()
     assert [stomp.waiting(name) for name in queues] == [0, 0]
     assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == sorted(2 * list(range(3000)))
-
-
-@pytest.mark.parametrize("way", ["groups", "exclusive"])
-def test_what_a_frozen_reader_holds_comes_first_where_the_broker_keeps_the_order(
-    stomp: StompHarness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka, way: str
-) -> None:
-    if way == "exclusive":
-        asked = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "createQueue", "receipt": "r"}
-        made = {"name": queue, "address": queue, "routing-type": "ANYCAST", "durable": True, "exclusive": True}
-        with stomp.peer() as peer:
-            body = json.dumps([json.dumps(made)]).encode()
-            peer.write(peer.frame("SEND", {"destination": "activemq.management", **asked}, body))
-            peer.expect("RECEIPT")
-    field = "JMSXGroupID" if way == "groups" else "JMSCorrelationID"
-    messages = [Outgoing(str(n).encode(), fields={field: f"key-{n % 3}"}) for n in range(60)]
-    config = configured(stomp.settings(queue))
-    # As a leader that is stopped: it has messages, says nothing, and does not leave.
-    with stomp.peer(**{"heart-beat": "1000,1000"}) as frozen:
-        frozen.subscribe(queue, "client-individual")
-        stomp.send(queue, messages[:30])
-        frozen.expect("MESSAGE")
-        source = start(config)
-        until(lambda: source.connected)
-        stomp.send(queue, messages[30:])
-        source.acknowledges(60)
-
-    found = numbers(kafka.bootstrap, config.journal.topic)
-    for key in range(3):
-        assert [n for n in found if n % 3 == key] == list(range(key, 60, 3))
