@@ -1,4 +1,4 @@
-"""Puts into wheels what an installed bridge needs outside its repository: the JVM jars, and files to begin with."""
+"""Adds the JVM jars to wheels, for an installed bridge to run outside its repository."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _MODULES = ("spark", "kafka", "artemis")
-_TEMPLATES = ("jms-bridge.properties", "routes.test.yaml")
 
 
 class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves its configuration untyped
@@ -24,5 +23,3 @@ class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves
                 msg = f"{jars / name} is missing: run `make setup` first"
                 raise FileNotFoundError(msg)
             build_data["force_include"][str(jars / name)] = f"engine/_jars/{name}"
-        for name in _TEMPLATES:
-            build_data["force_include"][str(Path(self.root, name))] = f"engine/_templates/{name}"

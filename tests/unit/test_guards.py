@@ -342,7 +342,7 @@ def test_every_test_and_benchmark_says_what_it_is_for() -> None:
 
 
 def test_the_shipped_configuration_has_no_fault_and_no_warning() -> None:
-    assert [str(fault) for fault in lint(ROOT / "jms-bridge.properties").faults] == []
+    assert [str(fault) for fault in lint(ROOT / "engine/cli/templates/jms-bridge.properties").faults] == []
 
 
 @pytest.mark.parametrize(
