@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from engine.cli.options import DEFAULT_CONFIG, Json, examples
 from engine.cli.output import note
 from engine.errors import SetupError, UsageError
 from engine.private import create_file
+from engine.printable import json_text
 
 __all__ = ["init", "register"]
 
@@ -43,7 +43,7 @@ def init(
         _write(path, (_TEMPLATES / name).read_text(encoding="utf-8"))
     if json_output:
         for path in written:
-            typer.echo(json.dumps({"file": str(path)}))
+            typer.echo(json_text({"file": str(path)}))
         return
     beside = f"and {tests} are there" if tests in written else f"is there; {tests} was, and stays as it is"
     option = "" if file == DEFAULT_CONFIG else f" -c {file}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from itertools import combinations
 from pathlib import Path
@@ -30,7 +31,8 @@ def keys(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ["jms-bridge.properties", "routes.test.yaml"])
 def test_a_fresh_clone_has_the_templates_that_init_writes(name: str) -> None:
-    done = subprocess.run(["git", "show", f":{name}"], cwd=ROOT, capture_output=True, check=False)
+    git = shutil.which("git") or pytest.skip("no git: the test compares what git has")
+    done = subprocess.run([git, "show", f":{name}"], cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
         pytest.skip("this is no clone: the test compares what git has")
     assert done.stdout == (TEMPLATES / name).read_bytes(), f"cp engine/cli/templates/{name} {name}"
