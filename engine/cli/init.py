@@ -10,8 +10,8 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, Json, examples
 from engine.cli.output import note
 from engine.errors import SetupError, UsageError
-from engine.private import create_file
 from engine.printable import json_text
+from engine.private import create_file
 
 __all__ = ["init", "register"]
 

@@ -142,11 +142,8 @@ def _faults(board: Dashboard) -> None:
     ).with_panel(
         draw(
             "Restarts",
-            "Processes per second that died and were started again.",
+            "How often each process died and was started again since its bridge started.",
             "short",
-            (
-                f"sum by (component) (rate(jmsbridge_component_restarts_total{{{BRIDGE}}}[$__rate_interval]))",
-                "{{component}}",
-            ),
+            (f"sum by (component) (jmsbridge_component_restarts_total{{{BRIDGE}}})", "{{component}}"),
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import shutil
@@ -70,13 +71,19 @@ def test_java_home_goes_before_path(programs: Path, tmp_path: Path, monkeypatch:
     assert machine.faults(maven=False) == []
 
 
-def test_an_old_python_is_told_before_all_else(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(programs / "java", JAVA_17)
-    monkeypatch.setattr(sys, "version_info", (3, 10, 4, "final", 0))
+@pytest.mark.parametrize("module", ["tools.setup", "tools.run", "tools.pin"])
+def test_an_old_python_is_told_in_one_line(module: str) -> None:
+    ast.parse((ROOT / "tools/__init__.py").read_text(), feature_version=(3, 4))
+    program = (
+        "import sys, runpy; sys.version_info = (3, 8, 10, 'final', 0); "
+        f"runpy.run_module('{module}', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert machine.faults(maven=False) == [
-        f"{sys.executable} is Python 3.10.4: install Python 3.11 or newer, or name one with `make PYTHON=...`"
-    ]
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"{sys.executable} is Python 3.8.10: install Python 3.11 or newer, or name one with `make PYTHON=...`\n"
+    )
 
 
 def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from engine.doctor.folders import (
     check_folder,
     check_hard_links,
     check_privacy,
+    check_secrets,
     existing,
 )
 from engine.doctor.ports import check_embedded_ports, check_port, listening
@@ -281,3 +282,12 @@ def test_a_nats_server_that_refuses_its_configuration_or_does_not_run_is_told(
     program.write_text("#!/none\n")
     (broken,) = check_nats_server()
     assert broken.found.startswith(f"{program} does not run: ")
+
+
+@pytest.mark.parametrize(("secret", "found"), [("x", 1), ("seven-7", 1), ("eight-88", 0), ("", 0)])
+def test_a_secret_too_short_to_be_masked_everywhere_is_warned_of(secret: str, found: int, tmp_path: Path) -> None:
+    file = tmp_path / "b.properties"
+    file.write_text(f"{PLAIN}source.s.username=u\nsource.s.password={secret}\n")
+    told = list(check_secrets(Snapshot.take(file)))
+    assert [(each.name, each.state) for each in told] == [("secrets", State.WARNING)] * found
+    assert all(each.found.startswith("source.s.password: fewer than 8 characters") for each in told)
