@@ -1,7 +1,8 @@
-"""Adds the JVM jars to wheels, for an installed bridge to run outside its repository."""
+"""Adds the JVM jars and a bill of materials to wheels, which run outside the repository."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,3 +24,10 @@ class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves
                 msg = f"{jars / name} is missing: run `make setup` first"
                 raise FileNotFoundError(msg)
             build_data["force_include"][str(jars / name)] = f"engine/_jars/{name}"
+        sys.path.insert(0, self.root)
+        from tools.sbom import NAME, bill
+
+        file = Path(self.root, "build", NAME)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(bill(), encoding="utf-8")
+        build_data["sbom_files"] = [str(file)]

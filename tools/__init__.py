@@ -6,6 +6,6 @@ import sys
 if sys.version_info < (3, 11):
     sys.stderr.write(
         "%s is Python %d.%d.%d: install Python 3.11 or newer, or name one with `make PYTHON=...`\n"
-        % ((sys.executable,) + tuple(sys.version_info[:3]))
+        % (sys.executable, sys.version_info[0], sys.version_info[1], sys.version_info[2])
     )
     sys.exit(3)

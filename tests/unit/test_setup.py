@@ -90,7 +90,7 @@ def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp
     clone = tmp_path / "clone"
     shutil.copytree(ROOT / "tools", clone / "tools")
     shutil.copytree(ROOT / "jvm", clone / "jvm", ignore=shutil.ignore_patterns("target"))
-    for file in ("pom.xml", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
+    for file in ("jars.lock", "pom.xml", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
         shutil.copy(ROOT / file, clone)
     before = sorted(clone.iterdir())
 
@@ -109,6 +109,7 @@ def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp
         ("requirements.txt", "python"),
         ("pyproject.toml", "python"),
         ("pom.xml", "jars"),
+        ("jars.lock", "jars"),
         ("jvm/kafka/pom.xml", "jars"),
         ("jvm/spark/src/main/java/Some.java", "jars"),
         ("tools/nats/go.mod", "nats"),
@@ -119,7 +120,7 @@ def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp
 def test_only_what_its_pins_ask_for_is_done_again(
     changed: str, again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pins = ["requirements.txt", "requirements-build.txt", "pyproject.toml", "pom.xml", "jvm/kafka/pom.xml"]
+    pins = ["requirements.txt", "requirements-build.txt", "pyproject.toml", "pom.xml", "jvm/kafka/pom.xml", "jars.lock"]
     for name in [*pins, *NATS_PINS, "jvm/spark/src/main/java/Some.java", "README.md"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("before")
