@@ -58,10 +58,10 @@ def _licence_of(package: str) -> dict[str, Any]:
         told = metadata.metadata(package)
     except metadata.PackageNotFoundError:
         return {}
-    if expression := told.get("License-Expression"):
-        return {"licenses": [{"expression": expression}]}
+    if expressions := told.get_all("License-Expression"):
+        return {"licenses": [{"expression": expressions[0]}]}
     classified = [each.rpartition(" :: ")[2] for each in told.get_all("Classifier") or () if each.startswith("License")]
-    name = next((each for each in (*classified, told.get("License")) if each and len(each) < 100), None)
+    name = next((each for each in (*classified, *(told.get_all("License") or ())) if each and len(each) < 100), None)
     return {"licenses": [{"license": {"name": name}}]} if name else {}
 
 
