@@ -153,6 +153,7 @@ HOSTS = {
     "maven.apache.org",
     "opentelemetry.io",
     "stomp.github.io",
+    "www.apache.org",
     "www.w3.org",
 }
 """Hosts that files may name: loopback, XML namespaces, and where a specification is."""
