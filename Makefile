@@ -1,7 +1,7 @@
 # `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup setup-dev nats test chaos soak check bench fuzz wheel docs requirements clean
+.PHONY: help run setup setup-dev nats test chaos soak check bench fuzz wheel docs requirements jars-lock clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -63,6 +63,10 @@ docs: setup-dev ## make the pages and dashboards that come from code again
 
 requirements: setup-dev ## pin the newest Python packages that pyproject.toml allows
 	$(PY) -m tools.pin
+
+jars-lock: ## write the checksums and licences of the jars that pom.xml asks for
+	JMS_BRIDGE_NEW_JARS=1 $(MAKE) --no-print-directory setup
+	$(PY) -m tools.lock
 
 clean: ## remove what set-up and tests made; var/, with messages and logs, stays
 	rm -rf .venv .jars .jars.* .nats .*_cache .hypothesis build jvm/*/target spark-warehouse

@@ -1,14 +1,14 @@
-"""Puts into wheels what an installed bridge needs outside its repository: the JVM jars, and files to begin with."""
+"""Adds the JVM jars and a bill of materials to wheels, which run outside the repository."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _MODULES = ("spark", "kafka", "artemis")
-_TEMPLATES = ("jms-bridge.properties", "routes.test.yaml")
 
 
 class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves its configuration untyped
@@ -24,5 +24,10 @@ class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves
                 msg = f"{jars / name} is missing: run `make setup` first"
                 raise FileNotFoundError(msg)
             build_data["force_include"][str(jars / name)] = f"engine/_jars/{name}"
-        for name in _TEMPLATES:
-            build_data["force_include"][str(Path(self.root, name))] = f"engine/_templates/{name}"
+        sys.path.insert(0, self.root)
+        from tools.sbom import NAME, bill
+
+        file = Path(self.root, "build", NAME)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(bill(), encoding="utf-8")
+        build_data["sbom_files"] = [str(file)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import SILENT, librdkafka
+from engine.kafka import QUIET, SILENT, librdkafka
 from engine.message import LARGE_BYTES, SIZE
 from engine.trace_context import published
 
@@ -246,7 +246,7 @@ def _settings(config: Config) -> dict[str, str | int | bool]:
         "partitioner": "murmur2_random",
         "message.max.bytes": largest,
         "allow.auto.create.topics": False,
-        "log_level": 0,
+        **QUIET,
     }
     settings = preferred | librdkafka(config, "producer") | required
     # A record larger than the buffer would wait for room for ever.

@@ -8,9 +8,10 @@ the other way.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, libversion
 
@@ -20,13 +21,14 @@ from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_
 from routes.config.secrets import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from confluent_kafka import Producer
 
     from routes.model import Config
 
 __all__ = [
+    "QUIET",
     "SILENT",
     "Role",
     "is_fatal",
@@ -41,6 +43,9 @@ SILENT = logging.getLogger(f"{__name__}.librdkafka")
 """Takes what librdkafka would write to stderr: whoever uses it tells its errors, in one line."""
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
+
+QUIET: Mapping[str, Any] = {"log_level": 0, "logger": SILENT}
+"""Settings of every client: librdkafka writes fatal errors to stderr at any `log_level` unless it has a logger."""
 
 Role = Literal["producer", "consumer", "admin"]
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from engine.connectors.group import sink_group
 from engine.errors import UnreachableError
-from engine.kafka import librdkafka
+from engine.kafka import QUIET, librdkafka
 from engine.telemetry.metrics import LAG_RECORDS, LAG_SECONDS, SINK_LAG
 from engine.telemetry.report import read
 
@@ -104,7 +104,7 @@ def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:
 
 
 def _committed(config: Config, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
-    settings: dict[str, Any] = {**librdkafka(config, "consumer"), "group.id": group, "log_level": 0}
+    settings: dict[str, Any] = {**librdkafka(config, "consumer"), "group.id": group, **QUIET}
     with closing(Consumer(settings)) as consumer:
         places = consumer.committed([TopicPartition(topic, partition) for partition in partitions], timeout=_SECONDS)
     return {place.partition: place.offset for place in places if place.offset >= 0}

@@ -1,10 +1,12 @@
 """Writes the alert rules for Prometheus in `grafana/rules/`: `python grafana/alerts.py`; a test keeps them current.
 
-Change alerts here, never in the YAML. Each has a run-book under its name in `docs/runbooks.md`.
+Change alerts here, never in the YAML. Each has a run-book under its name in `docs/runbooks.md`; `--runbooks URL` writes
+links to a copy of that page elsewhere.
 """
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,9 +37,9 @@ class Alert:
     """One line with `{{ $labels.… }}` and `{{ $value }}`."""
 
     @property
-    def runbook(self) -> str:
-        """Where the run-book is: a heading of GitHub's kind."""
-        return f"{_RUNBOOKS}#{self.name.lower()}"
+    def heading(self) -> str:
+        """Its run-book's anchor on the page of run-books, as GitHub makes it."""
+        return self.name.lower()
 
 
 ALERTS: tuple[Alert, ...] = (
@@ -176,15 +178,15 @@ ALERTS: tuple[Alert, ...] = (
 """By importance."""
 
 
-def render() -> str:
-    """The file for `rule_files` of Prometheus."""
+def render(runbooks: str = _RUNBOOKS) -> str:
+    """The file for `rule_files` of Prometheus; `runbooks` is the address of the page of run-books."""
     rules = [
         {
             "alert": alert.name,
             "expr": alert.expression,
             "for": alert.lasts,
             "labels": {"severity": alert.severity},
-            "annotations": {"summary": alert.summary, "runbook": alert.runbook},
+            "annotations": {"summary": alert.summary, "runbook_url": f"{runbooks}#{alert.heading}"},
         }
         for alert in ALERTS
     ]
@@ -193,4 +195,6 @@ def render() -> str:
 
 
 if __name__ == "__main__":
-    RULES.write_text(render(), encoding="utf-8")
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--runbooks", default=_RUNBOOKS, metavar="URL", help="the page of run-books (%(default)s)")
+    RULES.write_text(render(parser.parse_args().runbooks), encoding="utf-8")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 __all__ = ["faults", "go"]
 
-_OLDEST_PYTHON = (3, 11)
 _OLDEST_JAVA = 17
 _OLDEST_MAVEN = (3, 6, 3)
 """What the Maven plugins in pom.xml ask for."""
@@ -42,9 +41,6 @@ def go() -> str | None:
 
 
 def _python() -> str | None:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < _OLDEST_PYTHON:
-        return f"{sys.executable} is Python {version}: install Python 3.11 or newer, or name one with `make PYTHON=...`"
     # Debian packages them apart from Python itself.
     if not all(importlib.util.find_spec(module) for module in ("venv", "ensurepip")):
         return f"{sys.executable} cannot make virtual environments: install python3-venv"

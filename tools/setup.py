@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools import machine
+from tools.lock import LOCK, differences
 from tools.readers import go_cause, go_reader, last_line, maven_cause, maven_reader, pip_cause, pip_reader
 from tools.step import Step, StepError
 
@@ -57,6 +58,9 @@ SYSTEM_PROGRAMS = "/usr/sbin"
 _NATS_PROGRAM = "nats-server"
 _NATS_PACKAGE = "github.com/nats-io/nats-server/v2"
 
+LOCKED = "JMS_BRIDGE_NEW_JARS"
+"""Environment variable with which jars are taken that are not in the lock, for `make jars-lock`."""
+
 _EXIT_SETUP = 3
 """As the bridge's own SetupError."""
 _EXIT_INTERRUPTED = 130
@@ -86,7 +90,12 @@ def python_fingerprint(*, dev: bool) -> str:
 
 def jars_fingerprint() -> str:
     """Changes with the pinned versions and with the project's own Java classes."""
-    files = [ROOT / "pom.xml", *(ROOT / "jvm").glob("*/pom.xml"), *(ROOT / "jvm").glob("*/src/main/**/*.java")]
+    files = [
+        ROOT / "pom.xml",
+        ROOT / LOCK.name,
+        *(ROOT / "jvm").glob("*/pom.xml"),
+        *(ROOT / "jvm").glob("*/src/main/**/*.java"),
+    ]
     return _fingerprint(files, "")
 
 
@@ -163,6 +172,11 @@ def _fetch_jars(fingerprint: str) -> None:
     # A jar that its repository's checksum does not fit, or that has none, is not taken; Maven would only warn.
     command: list[str | Path] = ["mvn", *quiet, "--strict-checksums", f"-Djars={fresh}", "package"]
     Step("JVM jars", LOG, maven_reader(), maven_cause).run(command, ROOT)
+    if wrong := differences(fresh):
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        msg = f"JVM jars: {wrong[0]}{more}; after a change of versions: make jars-lock"
+        if LOCKED not in os.environ:
+            raise StepError(msg)
     (fresh / ".ready").write_text(fingerprint)
     if JARS.exists():
         JARS.rename(former)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import typer
 from rich.table import Table
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples
-from engine.cli.output import console, printable
+from engine.cli.output import console
+from engine.printable import json_text, printable
 
 __all__ = ["app", "docs", "show"]
 
@@ -32,7 +32,7 @@ def show(config: ConfigFile = DEFAULT_CONFIG, json_output: Json = False) -> None
     rows = configuration.show(config)
     if json_output:
         for row in rows:
-            typer.echo(json.dumps(dataclasses.asdict(row), ensure_ascii=False))
+            typer.echo(json_text(dataclasses.asdict(row)))
         return
     table = Table("key", "value", "from", box=None, pad_edge=False, header_style="bold")
     for row in rows:

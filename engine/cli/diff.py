@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.options import Json, examples
-from engine.cli.output import note, printable
+from engine.cli.output import note
+from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def diff(
     changes = configuration.diff(old, new)
     if json_output:
         for change in changes:
-            typer.echo(json.dumps(dataclasses.asdict(change), ensure_ascii=False))
+            typer.echo(json_text(dataclasses.asdict(change)))
     else:
         for line in _lines(changes):
             typer.echo(printable(line))

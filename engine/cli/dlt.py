@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,9 +33,10 @@ from engine.cli.dlt_output import (
     replayed_text,
 )
 from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, load
-from engine.cli.output import BodyFormat, console, note, printable
+from engine.cli.output import BodyFormat, console, note
 from engine.cli.records import Item, as_text, record_json
 from engine.errors import UsageError
+from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ def list_letters(
         letters = _newest(reader, filters, count)
     if json_output:
         for letter in letters:
-            typer.echo(json.dumps(letter_json(letter), ensure_ascii=False))
+            typer.echo(json_text(letter_json(letter)))
     elif letters:
         console().print(letter_table(letters))
     else:
@@ -142,7 +142,7 @@ def show(
     with Reader(settings, at.topic) as reader:
         letter = DeadLetter(reader.at(at.partition, at.offset))
     if json_output:
-        typer.echo(json.dumps({**letter_json(letter), **record_json(letter.located.record)}, ensure_ascii=False))
+        typer.echo(json_text({**letter_json(letter), **record_json(letter.located.record)}))
         return
     route = f" in route '{letter.route}'" if letter.route else ""
     typer.echo(printable(f"{letter.reason}{route}: {letter.detail}"))

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from engine.cli.output import printable, show_bytes, show_time
+from engine.cli.output import show_bytes, show_time
+from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,7 +84,7 @@ def replayed_text(replayed: Replayed) -> str:
 def replayed_json(replayed: Replayed) -> str:
     """The same for programs."""
     row = {"position": str(replayed.position), "outcome": replayed.outcome, "detail": replayed.detail}
-    return json.dumps(row, ensure_ascii=False)
+    return json_text(row)
 
 
 def histogram_table(histogram: Histogram) -> Table:
@@ -103,7 +104,7 @@ def histogram_table(histogram: Histogram) -> Table:
 def histogram_json(histogram: Histogram) -> Iterator[str]:
     """The same for programs, a line for each row."""
     for group, row in histogram.rows:
-        yield json.dumps(
+        yield json_text(
             {
                 "reason": group.reason,
                 "route": group.route or None,
@@ -111,8 +112,7 @@ def histogram_json(histogram: Histogram) -> Iterator[str]:
                 "count": row.count,
                 "oldest": show_time(row.oldest_ms),
                 "newest": show_time(row.newest_ms),
-            },
-            ensure_ascii=False,
+            }
         )
 
 
@@ -133,7 +133,7 @@ def audit_table(entries: Sequence[Entry]) -> Table:
 
 def entry_json(entry: Entry) -> str:
     """An entry for programs: as it stands in the topic, with its position."""
-    return json.dumps({"position": str(entry.position), **json.loads(entry.to_json())}, ensure_ascii=False)
+    return json_text({"position": str(entry.position), **json.loads(entry.to_json())})
 
 
 def counting() -> AbstractContextManager[object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 from collections import Counter
 from contextlib import contextmanager
@@ -15,7 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, read_seconds
-from engine.cli.output import console, printable
+from engine.cli.output import console
+from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +66,7 @@ def doctor(
         findings = examine(config, timeout, waiting)
     if json_output:
         for finding in findings:
-            typer.echo(json.dumps(dataclasses.asdict(finding), ensure_ascii=False))
+            typer.echo(json_text(dataclasses.asdict(finding)))
     else:
         _show(findings)
     if code := exit_code(findings):

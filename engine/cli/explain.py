@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,9 +21,9 @@ from engine.cli.options import (
     read_headers,
     read_properties,
 )
-from engine.cli.output import printable
 from engine.errors import UsageError
 from engine.message import BodyType, Message
+from engine.printable import json_text, printable
 from engine.trace_context import traced
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def command(
         record = traced(_as_sent(message), settings)
     explanation = explain(record, settings, position=position)
     if json_output:
-        typer.echo(json.dumps(as_json(explanation), ensure_ascii=False))
+        typer.echo(json_text(as_json(explanation)))
     else:
         typer.echo(printable("\n".join(as_text(explanation))))
 

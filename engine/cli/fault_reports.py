@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from engine.cli.output import version
+from engine.printable import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,10 +35,10 @@ class FaultFormat(StrEnum):
 def report(faults: Sequence[Fault], form: FaultFormat) -> Iterator[str]:
     """The lines for programs; `TEXT` is none of them."""
     if form is FaultFormat.SARIF:
-        yield json.dumps(_sarif(faults), ensure_ascii=False, indent=2)
+        yield json_text(_sarif(faults), indent=2)
     for fault in faults:
         if form is FaultFormat.JSON:
-            yield json.dumps(dataclasses.asdict(fault), ensure_ascii=False)
+            yield json_text(dataclasses.asdict(fault))
         elif form is FaultFormat.GITHUB:
             yield _annotation(fault)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +10,13 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, Json, examples
 from engine.cli.output import note
 from engine.errors import SetupError, UsageError
+from engine.printable import json_text
 from engine.private import create_file
 
 __all__ = ["init", "register"]
 
 _TESTS = "routes.test.yaml"
-_IN_A_WHEEL = Path(__file__).parents[1] / "_templates"
-_IN_A_CLONE = Path(__file__).parents[2]
+_TEMPLATES = Path(__file__).with_name("templates")
 
 
 def register(app: typer.Typer) -> None:
@@ -41,19 +40,14 @@ def init(
     tests = file.with_name(_TESTS)
     written = {file: DEFAULT_CONFIG.name} | ({} if tests.exists() else {tests: _TESTS})
     for path, name in written.items():
-        _write(path, _template(name))
+        _write(path, (_TEMPLATES / name).read_text(encoding="utf-8"))
     if json_output:
         for path in written:
-            typer.echo(json.dumps({"file": str(path)}))
+            typer.echo(json_text({"file": str(path)}))
         return
     beside = f"and {tests} are there" if tests in written else f"is there; {tests} was, and stays as it is"
     option = "" if file == DEFAULT_CONFIG else f" -c {file}"
     note(f"{file} {beside}. Next: jms-bridge doctor{option}, jms-bridge run{option}")
-
-
-def _template(name: str) -> str:
-    folder = _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else _IN_A_CLONE
-    return (folder / name).read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
-from engine.cli.output import console, note, printable
+from engine.cli.output import console, note
 from engine.errors import UnreachableError
+from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def lag(
     found = _from_kafka(settings) if from_kafka else _found(settings)
     if json_output:
         for each in found:
-            typer.echo(json.dumps(asdict(each), ensure_ascii=False))
+            typer.echo(json_text(asdict(each)))
     else:
         _print(found)
 

@@ -11,19 +11,19 @@ from importlib import metadata
 
 from rich.console import Console
 
+from engine.printable import has_controls, printable
+
 __all__ = [
     "BodyFormat",
     "complain",
     "console",
     "json_bytes",
     "note",
-    "printable",
     "show_bytes",
     "show_time",
     "version",
 ]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 _WIDE = 200
 
 
@@ -49,11 +49,6 @@ def complain(text: str) -> None:
 def note(text: str) -> None:
     """A remark for people on stderr, so that it does not end up among the data."""
     sys.stderr.write(printable(f"{text}\n"))
-
-
-def printable(text: str) -> str:
-    r"""The text with control characters written as `\x1b`: a message must not steer the terminal."""
-    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def show_bytes(value: bytes | None, form: BodyFormat = BodyFormat.HEX, limit: int | None = None) -> str:
@@ -102,7 +97,7 @@ def _text(value: bytes) -> str | None:
         text = value.decode()
     except UnicodeDecodeError:
         return None
-    return None if _CONTROL.search(text.replace("\r\n", "\n")) else text
+    return None if has_controls(text.replace("\r\n", "\n")) else text
 
 
 def _starts_with_place(text: str) -> bool:

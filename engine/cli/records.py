@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.output import BodyFormat, json_bytes, printable, show_bytes, show_time
+from engine.cli.output import BodyFormat, json_bytes, show_bytes, show_time
+from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ def record_lines(record: Record, form: BodyFormat = BodyFormat.HEX) -> list[str]
 
 def as_json(item: Item) -> str:
     """One line of JSON; `body_base64` and `value_base64` stand where bytes are not UTF-8."""
-    return json.dumps({**item.place, **record_json(item.record)}, ensure_ascii=False)
+    return json_text({**item.place, **record_json(item.record)})
 
 
 def record_json(record: Record) -> dict[str, Any]:

@@ -31,10 +31,11 @@ from engine.cli.options import (
     read_message,
     read_seconds,
 )
-from engine.cli.output import BodyFormat, note, printable, show_bytes
+from engine.cli.output import BodyFormat, note, show_bytes
 from engine.cli.records import Item, as_json, as_text
 from engine.cli.send import Format, outgoing, sink_of
 from engine.errors import UsageError
+from engine.printable import printable
 from routes.errors import BridgeError
 from routes.model import WireFormat
 from routes.targets import JMS, System

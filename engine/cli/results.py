@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from engine.cli.explanation import as_text as explained
-from engine.cli.output import json_bytes, printable, show_bytes
+from engine.cli.output import json_bytes, show_bytes
+from engine.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +29,7 @@ from engine.cli.options import (
 )
 from engine.cli.output import note
 from engine.errors import UsageError
+from engine.printable import json_text
 from routes.model import WireFormat
 from routes.targets import System
 
@@ -182,7 +182,7 @@ def _to_kafka(config: Config, topic: str, message: Message, count: int) -> str:
 
 def _tell(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
     if as_json:
-        typer.echo(json.dumps({"destination": destination, "messages": count, "where": where}, ensure_ascii=False))
+        typer.echo(json_text({"destination": destination, "messages": count, "where": where}))
     else:
         note(text)
 

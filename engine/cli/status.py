@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import asdict
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
-from engine.cli.output import console, printable
+from engine.cli.output import console
 from engine.errors import UnreachableError
+from engine.printable import json_text, printable
 from engine.telemetry.amounts import duration, number, rate, size
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ NOT_READY = 1
 """Exit code of a single look at a bridge that is not ready."""
 
 _RATE_SECONDS = 1.0
+_DETAILED = 120
+"""Columns of a terminal from which on the table has what each part says."""
 _COLOURS = {"ready": "green", "starting": "yellow", "degraded": "yellow", "stopping": "yellow", "down": "red"}
 
 
@@ -65,9 +67,10 @@ def status(
         time.sleep(_RATE_SECONDS)
         report, _ = look(settings, before)
         if json_output:
-            typer.echo(json.dumps(asdict(report), ensure_ascii=False))
+            typer.echo(json_text(asdict(report)))
         else:
-            console().print(_table(report))
+            screen = console()
+            screen.print(_shown(report, screen.width))
         raise typer.Exit(0 if report.ready or report.stands_by else NOT_READY)
     _watch(settings, interval)
 
@@ -85,26 +88,43 @@ def _watch(config: Config, interval: float) -> None:
         while True:
             try:
                 report, before = look(config, before)
-                shown: RenderableType = _table(report)
+                shown: RenderableType = _shown(report, live.console.width)
             except UnreachableError as error:
                 shown = Text(printable(f"{error}\nasking again every {interval:g} s; Ctrl-C ends this"), style="red")
             live.update(shown, refresh=True)
             time.sleep(interval)
 
 
-def _table(report: Report) -> RenderableType:
+def _shown(report: Report, width: int) -> RenderableType:
+    """The report for a terminal of that many columns."""
     from rich.console import Group
+    from rich.text import Text
+
+    lines = [_flow(report), _waiting(report), printable(_configuration(report)), ""]
+    parts: list[RenderableType] = [_table(report, detailed=width >= _DETAILED)]
+    if width < _DETAILED:
+        parts += [
+            Text(printable(f"{part.component}: {part.detail}"), style=_COLOURS.get(part.state, ""))
+            for part in report.parts
+            if part.detail and part.state != "ready"
+        ]
+    return Group(_headline(report), *map(Text, lines), *parts)
+
+
+def _table(report: Report, *, detailed: bool) -> RenderableType:
+    """The parts; `detailed` with what each of them says, which needs a wide terminal."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("part", "state"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("part", overflow="fold")
+    table.add_column("state", no_wrap=True)
     for heading in ("messages", "waiting", "restarts", "cores", "memory"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("says", overflow="ellipsis", no_wrap=True)
+    if detailed:
+        table.add_column("says")
     for part in report.parts:
-        table.add_row(
+        row: list[RenderableType] = [
             printable(part.component),
             Text(part.state, style=_COLOURS.get(part.state, "")),
             rate(part.rate) if part.rate is not None else "",
@@ -112,10 +132,12 @@ def _table(report: Report) -> RenderableType:
             number(part.restarts) if part.restarts else "",
             f"{part.cpu:.2f}" if part.cpu is not None else "",
             size(part.memory) if part.memory is not None else "",
-            printable(part.detail),
-        )
-    lines = [_flow(report), _waiting(report), printable(_configuration(report)), ""]
-    return Group(_headline(report), *map(Text, lines), table)
+        ]
+        if detailed:
+            # A fault is shown in full.
+            row.append(Text(printable(part.detail), no_wrap=part.state == "ready", overflow="ellipsis"))
+        table.add_row(*row)
+    return table
 
 
 def _headline(report: Report) -> RenderableType:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
-from engine.cli.output import printable
+from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +70,7 @@ def command(
     results = [check(case, settings) for case in cases]
     for result in results:
         if json_output:
-            typer.echo(json.dumps(as_json(result), ensure_ascii=False))
+            typer.echo(json_text(as_json(result)))
         else:
             typer.echo(printable("\n".join(as_text(result, explain=explain))))
     if junit is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from engine.cli import sinks
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
 from engine.errors import UsageError
+from engine.printable import json_text
 
 __all__ = ["register", "topology"]
 
@@ -43,7 +43,7 @@ def topology(
     built = router.topology(settings)
     if json_output:
         for node in [*records(built.nodes), *sinks.records(settings)]:
-            typer.echo(json.dumps(node, ensure_ascii=False))
+            typer.echo(json_text(node))
         return
     shown = sinks.as_mermaid(settings, built.mermaid()) if as_mermaid else built.describe() + sinks.as_text(settings)
     typer.echo(shown, nl=False)

@@ -9,8 +9,8 @@ import typer
 
 from engine.cli.fault_reports import FaultFormat, report
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples
-from engine.cli.output import printable
 from engine.errors import UsageError
+from engine.printable import printable
 from routes.errors import ConfigurationError, Level
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
 
+from engine.kafka import QUIET
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -43,5 +45,5 @@ def member(group: str, on_error: Callable[[KafkaError], None], session_ms: int =
         # A record is on its way at once, also after a pause.
         "fetch.wait.max.ms": 100,
         "error_cb": on_error,
-        "log_level": 0,
+        **QUIET,
     }

@@ -165,7 +165,7 @@ class _Look:
         self._topic, self._audit, self._quarantine = config.letter_topics
         self._lock = Lock()
         """Around the backlogs, which pages ask from their threads."""
-        self._admin = AdminClient({**librdkafka(config, "admin"), "log_level": "0"})
+        self._admin = AdminClient({**librdkafka(config, "admin"), "log_level": "0"}, logger=SILENT)
         self._consumer: Consumer | None = None
         self._ids: dict[str, str] = {}
         """Kafka's ids of the topics that are there."""

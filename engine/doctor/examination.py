@@ -14,8 +14,9 @@ from engine.doctor.checks import Check, run
 from engine.doctor.clock import check_clock
 from engine.doctor.disk import check_disks
 from engine.doctor.findings import Finding, failed, ok, warning
-from engine.doctor.folders import check_files, check_folders, check_hard_links, folders_of
+from engine.doctor.folders import check_files, check_folders, check_hard_links, check_secrets, folders_of
 from engine.doctor.kafka import REMEDY, check_kafka
+from engine.doctor.limits import check_limits
 from engine.doctor.ports import check_embedded_ports
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
 from engine.errors import UnreachableError
@@ -93,6 +94,7 @@ def _left_out() -> Finding:
 def _programs(config: Config | None) -> Iterator[Check]:
     yield Check("versions", check_packages)
     yield Check("java", check_java)
+    yield Check("open files", check_limits)
     yield Check("jars", partial(check_jars, jars(), jars_of(config)))
     if config is not None and config.embedded_nats:
         yield Check("nats-server", check_nats_server)
@@ -105,6 +107,7 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("files", partial(check_files, config, snapshot))
     if any(broker.type is System.DROPBOX for broker in config.brokers):
         yield Check("hard links", lambda: [check_hard_links()])
+    yield Check("secrets", partial(check_secrets, snapshot))
     yield Check("certificates", partial(check_certificates, config))
     roots = {f"dropboxes of {broker.name}": broker.root for broker in config.brokers if broker.root is not None}
     logs = {"logs": config.embedded.data / "log"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.doctor.findings import Finding, failed, ok, warning
-from routes.config.secrets import has_reference, is_secret_key
+from routes.config.secrets import LONG_SECRET, Secret, has_reference, is_secret_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +27,7 @@ __all__ = [
     "existing",
     "folders_of",
 ]
+__all__ = ["check_file", "check_files", "check_folder", "check_folders", "check_secrets", "existing", "folders_of"]
 
 _ALL = os.R_OK | os.W_OK | os.X_OK
 _HARD_LINKS = Path("/proc/sys/fs/protected_hardlinks")
@@ -99,6 +100,20 @@ def check_file(path: Path, *, secret: bool) -> Iterator[Finding]:
     elif secret and path.stat().st_mode & stat.S_IROTH:
         what = f"{path} has a secret in it and can be read by every user of this machine"
         yield warning(name, what, f"chmod o-rwx {shlex.quote(str(path))}")
+
+
+def check_secrets(snapshot: Snapshot) -> Iterator[Finding]:
+    """A warning for secrets too short to be masked wherever they appear."""
+    short = [
+        setting.entry.key
+        for setting in snapshot.settings().by_key.values()
+        if (setting.row.masked or is_secret_key(setting.entry.key))
+        and isinstance(setting.value, Secret)
+        and 0 < len(setting.value) < LONG_SECRET
+    ]
+    if short:
+        what = f"{', '.join(short)}: fewer than {LONG_SECRET} characters, not masked within words of logs and pages"
+        yield warning("secrets", what, "choose longer ones")
 
 
 def existing(path: Path) -> Path:

@@ -18,10 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["EmbeddedArtemis"]
+__all__ = ["EmbeddedArtemis", "artemis_home"]
 
 _CONNECT = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0"
 _DISCONNECT = b"DISCONNECT\n\n\0"
+
+
+def artemis_home(jars: Path) -> Path:
+    """The folder of the unpacked Artemis distribution; SetupError if `jars` has none."""
+    folder = jars / "artemis"
+    if homes := sorted(folder.glob(HALLMARKS["artemis"])):
+        return homes[-1]
+    msg = f"no Artemis in {folder}: run `make setup`"
+    raise SetupError(msg)
 
 
 class EmbeddedArtemis(JvmServer):
@@ -48,7 +57,7 @@ class EmbeddedArtemis(JvmServer):
         }
         super().__init__(data / "artemis", ports, heap_megabytes, jvm)
         self._core_port, self._stomp_port, self._amqp_port = core_port, stomp_port, amqp_port
-        self._jars = jars.absolute() / "artemis"
+        self._jars = jars.absolute()
 
     @property
     def core_url(self) -> str:
@@ -66,16 +75,10 @@ class EmbeddedArtemis(JvmServer):
         return f"amqp://{LOOPBACK}:{self._amqp_port}"
 
     def _prepare(self, java: Path) -> None:
-        self._home()
-
-    def _home(self) -> Path:
-        if homes := sorted(self._jars.glob(HALLMARKS["artemis"])):
-            return homes[-1]
-        msg = f"no Artemis in {self._jars}: run `make setup`"
-        raise SetupError(msg)
+        artemis_home(self._jars)
 
     def _program(self) -> Sequence[str | Path]:
-        home = self._home()
+        home = artemis_home(self._jars)
         properties = {
             "artemis.home": home,
             "artemis.instance": self.folder,

@@ -14,6 +14,7 @@ from engine.embedded.jvm import QUICK_START, JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
 from engine.jars import HALLMARKS
+from engine.kafka import QUIET
 from engine.private import UMASK
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class EmbeddedKafka(JvmServer):
         if not accepts(self._port):
             return False
         # `log_level` 0: what librdkafka says of a broker that is still coming up helps nobody.
-        client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        client = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
         try:
             # A new client has to connect first, which takes more than a second on a busy machine.
             return bool(client.list_topics(timeout=5).brokers)

@@ -1,6 +1,6 @@
 """One NATS server with JetStream on loopback; no users, no monitoring port.
 
-What is the same everywhere is in `etc/nats.conf`; address, port and folders are arguments.
+Limits of messages and logs are in `etc/nats*.conf`; address, port and folders are arguments.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import socket
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,7 +19,7 @@ from engine.errors import SetupError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["REMEDY", "EmbeddedNats", "find_nats_server"]
+__all__ = ["REMEDY", "EmbeddedNats", "find_nats_server", "nats_configuration", "nats_version"]
 
 _NAME = "nats-server"
 BUILT = Path(__file__).parents[2] / ".nats" / _NAME
@@ -26,6 +27,10 @@ BUILT = Path(__file__).parents[2] / ".nats" / _NAME
 SYSTEM_PROGRAMS = "/usr/sbin"
 """Where Debian's package puts it, and only root's PATH leads."""
 REMEDY = f"run `make nats`, install the Debian package {_NAME}, or set the url of a server you have"
+
+_LIMITS_LOG_FILES = (2, 10)
+"""First version that knows `logfile_max_num`; an unknown key ends the server."""
+_ANSWER_SECONDS = 10
 
 # A request to JetStream; it is answered when the server has read its streams again.
 _ASK_JETSTREAM = b'CONNECT {"verbose":false}\r\nSUB answer 1\r\nPUB $JS.API.INFO answer 0\r\n\r\n'
@@ -40,6 +45,37 @@ def find_nats_server() -> Path:
         msg = f"no {_NAME}: {REMEDY}"
         raise SetupError(msg)
     return Path(found)
+
+
+def nats_version(program: Path) -> str:
+    """The version of a nats-server, such as `2.9.10`; SetupError if the program does not tell one."""
+    told = _output(program, "--version")
+    if match := re.search(r"\bv?(\d+\.\d+\S*)", told):
+        return match[1]
+    msg = f"{program} --version does not tell a version, it says {told.strip()!r}"
+    raise SetupError(msg)
+
+
+def nats_configuration(program: Path) -> Path:
+    """The configuration file for this version of nats-server; SetupError if the program refuses it."""
+    number = tuple(map(int, nats_version(program).split(".")[:2]))
+    file = ETC / ("nats.conf" if number >= _LIMITS_LOG_FILES else "nats-2.9.conf")
+    _output(program, "-t", "-c", str(file))
+    return file
+
+
+def _output(program: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        msg = f"{program} does not run: {error}"
+        raise SetupError(msg) from error
+    if done.returncode:
+        msg = f"{program} {arguments[0]} failed: {(done.stderr or done.stdout).strip()}"
+        raise SetupError(msg)
+    return done.stdout
 
 
 class EmbeddedNats(EmbeddedServer):
@@ -69,7 +105,8 @@ class EmbeddedNats(EmbeddedServer):
         """Folders are relative to ours; JetStream makes one of its own name in what it is given."""
         listen = ("--addr", LOOPBACK, "--port", str(self._port))
         log = str(self.log.relative_to(self.folder))
-        return [program, "--config", ETC / "nats.conf", *listen, "--jetstream", "--store_dir", ".", "--log", log]
+        file = nats_configuration(program)
+        return [program, "--config", file, *listen, "--jetstream", "--store_dir", ".", "--log", log]
 
     def _answers(self) -> bool:
         """It greets each client first; an answer of JetStream says that streams are there as well."""

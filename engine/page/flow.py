@@ -78,11 +78,11 @@ def flow(view: View) -> Flow:
     """The topology in force with the figures of this moment."""
     config, traffic = view.config(), view.samples.traffic
     statuses = {status.component: status for status in view.board.all()}
-    sources = _sources(config, traffic, statuses.values())
-    journal = _journal(traffic, statuses.get(ROUTER))
+    sources = _sources(config, view, traffic, statuses.values())
+    journal = _journal(view, traffic, statuses.get(ROUTER))
     routes = _routes(config, view, traffic)
     rates = {node.key: node.rate for node in routes}
-    destinations = _destinations(config, traffic, statuses.values(), rates)
+    destinations = _destinations(config, view, traffic, statuses.values(), rates)
     destinations = (*destinations, _dead_letters(config, view))
     edges = [Edge(node.key, JOURNAL, _calm(node), node.rate) for node in sources]
     failed = traffic.rates(FAILED, "route")
@@ -108,12 +108,12 @@ def _calm(node: Node) -> Tone:
     return node.tone if node.rate or node.tone in (Tone.BAD, Tone.WARN) else Tone.IDLE
 
 
-def _sources(config: Config, traffic: Traffic, statuses: Iterable[Status]) -> tuple[Node, ...]:
+def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[Status]) -> tuple[Node, ...]:
     rates = traffic.rates(JOURNALED, "source")
     said = tuple(statuses)
     nodes = []
     for source in config.sources:
-        tone, told, detail = _told(f"source:{source.name}", said)
+        tone, told, detail = _told(view, f"source:{source.name}", said)
         rate = rates.get(source.name)
         key = f"source:{source.name}"
         nodes.append(Node(key, source.name, tone, told, str(source.type), rate, None, detail, f"#{anchor(key)}"))
@@ -122,9 +122,9 @@ def _sources(config: Config, traffic: Traffic, statuses: Iterable[Status]) -> tu
     return tuple(nodes)
 
 
-def _journal(traffic: Traffic, router: Status | None) -> Node:
+def _journal(view: View, traffic: Traffic, router: Status | None) -> Node:
     seconds, records = traffic.now.total(LAG_SECONDS), traffic.now.total(LAG_RECORDS)
-    tone, told = (Tone.IDLE, "elsewhere") if router is None else (Tone.of(router.state), str(router.state))
+    tone, told = (Tone.IDLE, "elsewhere") if router is None else view.state_of(router)
     if router and router.state is State.READY:
         if seconds is not None and seconds > _SLOW_SECONDS:
             tone, told = (Tone.BAD, "stuck") if seconds > _STUCK_SECONDS else (Tone.WARN, "behind")
@@ -166,7 +166,7 @@ def _routes(config: Config, view: View, traffic: Traffic) -> tuple[Node, ...]:
 
 
 def _destinations(
-    config: Config, traffic: Traffic, statuses: Iterable[Status], rates: dict[str, float | None]
+    config: Config, view: View, traffic: Traffic, statuses: Iterable[Status], rates: dict[str, float | None]
 ) -> tuple[Node, ...]:
     said = tuple(statuses)
     shown = _shown(config, traffic)
@@ -183,7 +183,7 @@ def _destinations(
             nodes[key] = Node(key, str(route.target.address), tone, told, "Kafka topic", rate)
     for sink in config.sinks:
         key = f"sink:{sink.name}"
-        tone, told, detail = _told(key, said)
+        tone, told, detail = _told(view, key, said)
         lags = [value for name, value in waiting.items() if name.partition("/")[0] == key]
         lag = sum(lags) if lags else None
         nodes[key] = Node(
@@ -210,12 +210,12 @@ def _dead_letters(config: Config, view: View) -> Node:
     return Node(DEAD_LETTERS, title, tone, told, topic, detail=census.trouble, href="/dead-letters")
 
 
-def _told(component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:
+def _told(view: View, component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:
     """How the workers of a source or sink are: the one that is worst off speaks for them."""
     found = worst(status for status in statuses if re.fullmatch(re.escape(component) + "(/[0-9]+)?", status.component))
     if found is None:
         return Tone.IDLE, "elsewhere", "it runs apart from this bridge"
-    return Tone.of(found.state), str(found.state), found.error or found.detail
+    return *view.state_of(found), found.error or found.detail
 
 
 def anchor(name: str) -> str:

@@ -11,13 +11,13 @@ from engine.dead_letters.audit import last, settled
 from engine.dead_letters.filters import NO_ROUTE, Filters
 from engine.dead_letters.letter import DeadLetter, milliseconds
 from engine.dead_letters.replay import source_topic
-from engine.dead_letters.search import search
+from engine.dead_letters.search import Found, search
 from engine.errors import UsageError
 from engine.message import Message
 from engine.page.render import rendered
 from engine.peek import Position, Reader
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
-from engine.topics import identity
+from engine.topics import exists, identity
 from routes.config.values import BadValueError, duration
 from routes.errors import BridgeError, PredicateError
 from routes.predicate import parse
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from engine.dead_letters.audit import Entry
-    from engine.dead_letters.search import Found
     from engine.page.kafka import Threads
     from engine.page.view import View
 
@@ -55,9 +54,14 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         try:
             topic = source_topic(config, quarantine=asked.quarantine)
             count = asked.number * _ON_A_PAGE + 1
-            found = await threads.ask(
-                config.bootstrap_servers, lambda: search(config, topic, asked.filters(), count, _ANSWER_SECONDS)
-            )
+
+            def look() -> Found:
+                # It is created with its first message.
+                if asked.quarantine and not exists(config, topic, _ANSWER_SECONDS):
+                    return Found((), 0, is_complete=True)
+                return search(config, topic, asked.filters(), count, _ANSWER_SECONDS)
+
+            found = await threads.ask(config.bootstrap_servers, look)
         except BridgeError as error:
             fault, status = str(error), _status(error)
         shown = found.letters[(asked.number - 1) * _ON_A_PAGE : asked.number * _ON_A_PAGE] if found else ()

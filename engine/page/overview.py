@@ -84,12 +84,13 @@ def _parts(view: View) -> list[dict[str, Any]]:
         {
             "name": status.component,
             "anchor": anchor(status.component),
-            "tone": Tone.of(status.state),
-            "state": str(status.state),
+            "tone": tone,
+            "state": told,
             "detail": status.error or status.detail,
             "restarts": restarts.get(status.component, 0.0),
         }
         for status in view.board.all()
+        for tone, told in [view.state_of(status)]
     ]
 
 

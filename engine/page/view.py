@@ -72,6 +72,12 @@ class View:
     seal: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """What forms are signed with, see `engine.page.forms`."""
 
+    def state_of(self, status: Status) -> tuple[Tone, str]:
+        """A component's colour and state in a word; the parts of a standby wait on purpose."""
+        if status.state is State.STARTING and self.standing and self.standing.stands_by:
+            return Tone.IDLE, "standing by"
+        return Tone.of(status.state), str(status.state)
+
 
 def worst(statuses: Iterable[Status]) -> Status | None:
     """Of several components the one that is worst off; None of none."""

@@ -17,6 +17,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.errors import HardFailureError
+from engine.kafka import QUIET
 from engine.spark.positions import KafkaUnavailableError
 
 if TYPE_CHECKING:
@@ -109,7 +110,6 @@ class LagSampler:
             "group.id": "unused",
             "enable.partition.eof": "true",
             "isolation.level": "read_committed",
-            "log_level": "0",
         }
         self._journal = journal
         self._outputs = outputs
@@ -212,7 +212,7 @@ class LagSampler:
 
     def _end_of_nothing(self, number: int, position: int) -> int | None:
         """Where the partition ends, if there is no record from `position` on, else -1; None if Kafka is too slow."""
-        consumer = Consumer(self._settings)
+        consumer = Consumer({**self._settings, **QUIET})
         try:
             consumer.assign([TopicPartition(self._journal, number, position)])
             message = consumer.poll(_TAIL_SECONDS)

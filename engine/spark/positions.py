@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
+from engine.kafka import QUIET
 from engine.message import ORIGIN, POSITION
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class KafkaOffsets:
     def __init__(self, settings: Mapping[str, str]) -> None:
         """`settings` are librdkafka's, of an admin client."""
         # What it would log is in the errors it raises.
-        self._admin = AdminClient({**settings, "log_level": "0"})
+        self._admin = AdminClient({**settings, **QUIET})
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """The number of partitions of those topics that exist."""

@@ -80,7 +80,7 @@ class Progress:
             return
         self._why = why
         if why:
-            self._print(f"  [yellow]-[/] standby: {escape(why)}")
+            self._stands_by(why)
 
     def stopping(self) -> None:
         """The user asked to stop."""
@@ -91,6 +91,9 @@ class Progress:
         """Nothing is waited for any more."""
         if self._waiting:
             self._waiting.stop()
+
+    def _stands_by(self, why: str) -> None:
+        self._print(f"  [yellow]-[/] standby: {escape(why)}")
 
     def _line(self, status: Status) -> None:
         what = status.detail if status.state is State.READY else f"{status.state}: {status.detail}".rstrip(": ")

@@ -23,6 +23,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from engine.embedded.java import find_java
+from engine.limits import require_files
 from engine.supervision.child import Child, command
 from engine.supervision.crew import Crew
 from engine.supervision.locks import hold
@@ -70,6 +71,7 @@ def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: 
     snapshot = Snapshot.take(config_path)
     config = snapshot.load()
     logging.setup(config)
+    require_files()
     first = Revision(1, snapshot, config, parts(config, only))
     if any(part.name in (KAFKA, ARTEMIS, ROUTER) for part in first.parts):
         find_java()
@@ -175,6 +177,7 @@ def _supervise(first: Revision, only: str | None) -> int:
     from engine.page.samples import Samples
     from engine.page.view import View
     from engine.supervision.election import Election
+    from engine.supervision.logged_progress import LoggedProgress
     from engine.supervision.progress import Progress
     from engine.supervision.reload import Reload
     from engine.telemetry.http import HttpServer, application, metrics_only
@@ -227,7 +230,8 @@ def _supervise(first: Revision, only: str | None) -> int:
             stack.enter_context(HttpServer(figures, served, patient=patient, setting="http.metrics-address"))
         if watch:
             stack.enter_context(watch)
-        supervisor = Supervisor(crew, board, metrics, Progress(config, first.parts, server.url), election, reload)
+        progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
+        supervisor = Supervisor(crew, board, metrics, progress, election, reload)
         with _signals(supervisor):
             return supervisor.run()
 

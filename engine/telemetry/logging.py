@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import UsageError
+from engine.printable import json_text, printable
 from engine.telemetry.log_limit import Limiter
-from routes.config.secrets import MASK, Secret, is_secret_key
+from routes.config.jaas import read_jaas
+from routes.config.secrets import MASK, Secret, is_secret_key, java_secrets, mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["Redactor", "secrets_of", "setup"]
+__all__ = ["Redactor", "is_json", "secrets_of", "setup"]
 
 _LEVELS = ("debug", "info", "warning", "error")
 _LIMITER = Limiter()
@@ -39,14 +41,11 @@ class Redactor:
     """Masks known secrets wherever they stand in a text, and the value of any field that is named like one."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # Longest first, so that a secret which contains another leaves no rest.
-        self._secrets = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+        self._secrets = frozenset(secrets)
 
     def __call__(self, text: str) -> str:
-        """The text without the secrets."""
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return text
+        """The text without the secrets, see `mask`."""
+        return mask(text, self._secrets)
 
     def processor(self, _logger: object, _method: str, event: EventDict) -> EventDict:
         """The same for a whole log event; the last step before it becomes text."""
@@ -77,6 +76,7 @@ def setup(config: Config | None = None, component: str = "") -> None:
         structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S" if sys.stderr.isatty() else "iso", utc=False),
         structlog.processors.format_exc_info,
         redactor.processor,
+        *([] if is_json() else [_safe]),
     ]
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[structlog.stdlib.add_logger_name, add_component, *shared],
@@ -118,18 +118,32 @@ def _secrets(config: Config) -> Iterator[str]:
     )
     for table in tables:
         yield from (value for key, value in table.items() if is_secret_key(key) or isinstance(value, Secret))
+        for key, value in table.items():
+            yield from java_secrets(value)
+            if key == "sasl.jaas.config":
+                yield read_jaas(value).password
     for broker in config.brokers:
         yield from (secret for secret in (broker.password, broker.token) if secret)
     yield from (secret for secret in (config.http.password, config.http.token) if secret)
 
 
+def is_json() -> bool:
+    """Whether the log is for programs: `JMS_BRIDGE_LOG=json`."""
+    return os.environ.get("JMS_BRIDGE_LOG") == "json"
+
+
 def _renderer() -> Processor:
-    if os.environ.get("JMS_BRIDGE_LOG") == "json":
-        return structlog.processors.JSONRenderer(ensure_ascii=False)
+    if is_json():
+        return structlog.processors.JSONRenderer(lambda event, **_: json_text(event))
     return structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(),
         exception_formatter=structlog.dev.plain_traceback,
     )
+
+
+def _safe(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Control characters in texts of an event are escaped, for terminals that show the log."""
+    return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
 def _level() -> int:

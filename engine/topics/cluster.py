@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import librdkafka
+from engine.kafka import QUIET, librdkafka
 from engine.topics.problems import Problem, is_missing, problem_of_error, refused
 from routes.errors import ConfigurationError, Fault
 
@@ -50,7 +50,7 @@ class Cluster:
         self._deadline = time.monotonic() + timeout_seconds
         self._errors: list[KafkaError] = []
         # What it would log is in the errors.
-        settings: dict[str, Any] = {**librdkafka(config, "admin"), "error_cb": self._errors.append, "log_level": 0}
+        settings: dict[str, Any] = {**librdkafka(config, "admin"), "error_cb": self._errors.append, **QUIET}
         try:
             self._client = AdminClient(settings)
         except KafkaException as error:

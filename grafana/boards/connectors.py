@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from boards.frame import choice, frame
+from boards.frame import BRIDGE, choice, frame
 from boards.panels import draw, number, on_off
 
 __all__ = ["connectors"]
 
-_BRIDGE = 'instance=~"$instance"'
-_SOURCE = f'{_BRIDGE}, source=~"$source"'
-_SINK = f'{_BRIDGE}, sink=~"$sink"'
+_SOURCE = f'{BRIDGE}, source=~"$source"'
+_SINK = f'{BRIDGE}, sink=~"$sink"'
 
 
 def connectors() -> Dashboard:
@@ -19,8 +18,8 @@ def connectors() -> Dashboard:
     board = frame(
         "connectors", "JMS bridge: sources and sinks", "From brokers into the journal, and from topics to brokers."
     )
-    board.with_variable(choice("source", "Source", f"jmsbridge_source_received_messages_total{{{_BRIDGE}}}"))
-    board.with_variable(choice("sink", "Sink", f"jmsbridge_sink_delivered_messages_total{{{_BRIDGE}}}"))
+    board.with_variable(choice("source", "Source", f"jmsbridge_source_received_messages_total{{{BRIDGE}}}"))
+    board.with_variable(choice("sink", "Sink", f"jmsbridge_sink_delivered_messages_total{{{BRIDGE}}}"))
     _glance(board)
     _sources(board)
     _sinks(board)
@@ -53,7 +52,7 @@ def _glance(board: Dashboard) -> None:
             "Waiting for sinks",
             "Routed messages that the systems behind sinks have not confirmed yet.",
             "short",
-            f"sum(jmsbridge_sink_lag_records{{{_BRIDGE}}})",
+            f"sum(jmsbridge_sink_lag_records{{{BRIDGE}}})",
             limits=[(10_000, "orange"), (1_000_000, "red")],
         )
     ).with_panel(
@@ -61,14 +60,14 @@ def _glance(board: Dashboard) -> None:
             "Connections down",
             "Connections to brokers and Kafka that are down now.",
             "none",
-            f"sum(1 - jmsbridge_connection_up{{{_BRIDGE}}})",
+            f"sum(1 - jmsbridge_connection_up{{{BRIDGE}}})",
             limits=[(1, "red")],
         )
     ).with_panel(
         on_off(
             "Connections",
             "Whether each source and sink is connected to its broker, and the router to Kafka.",
-            f"max by (component) (jmsbridge_connection_up{{{_BRIDGE}}})",
+            f"max by (component) (jmsbridge_connection_up{{{BRIDGE}}})",
             "{{component}}",
             span=24,
         )
@@ -119,7 +118,7 @@ def _sinks(board: Dashboard) -> None:
             "Routed messages that the system behind a sink has not confirmed yet. Growth means that it is slow or "
             "gone.",
             "short",
-            (f"max by (component) (jmsbridge_sink_lag_records{{{_BRIDGE}}})", "{{component}}"),
+            (f"max by (component) (jmsbridge_sink_lag_records{{{BRIDGE}}})", "{{component}}"),
         )
     ).with_panel(
         draw(

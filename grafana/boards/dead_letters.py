@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from boards.frame import frame
+from boards.frame import BRIDGE, frame
 from boards.panels import draw, number
 
 __all__ = ["dead_letters"]
-
-_BRIDGE = 'instance=~"$instance"'
 
 
 def dead_letters() -> Dashboard:
@@ -20,7 +18,7 @@ def dead_letters() -> Dashboard:
             "Open",
             "Dead letters that are neither replayed nor discarded: `jms-bridge dlt list`.",
             "short",
-            f"sum(jmsbridge_dead_letters{{{_BRIDGE}}})",
+            f"sum(jmsbridge_dead_letters{{{BRIDGE}}})",
             limits=[(1, "orange")],
             span=8,
         )
@@ -29,7 +27,7 @@ def dead_letters() -> Dashboard:
             "Oldest",
             "Age of the oldest open dead letter. The topic's retention removes it in the end, replayed or not.",
             "s",
-            f"max(jmsbridge_dead_letters_oldest_seconds{{{_BRIDGE}}})",
+            f"max(jmsbridge_dead_letters_oldest_seconds{{{BRIDGE}}})",
             limits=[(86_400, "orange")],
             span=8,
         )
@@ -38,7 +36,7 @@ def dead_letters() -> Dashboard:
             "In quarantine",
             "Messages that failed again after `routing.max-replays` replays: `jms-bridge dlt list --quarantine`.",
             "short",
-            f"sum(jmsbridge_dead_letters_quarantined{{{_BRIDGE}}})",
+            f"sum(jmsbridge_dead_letters_quarantined{{{BRIDGE}}})",
             limits=[(1, "orange")],
             span=8,
         )
@@ -54,7 +52,7 @@ def _course(board: Dashboard) -> None:
             "They go down when somebody replays or discards: `jms-bridge dlt replay --all --dry-run` shows what a "
             "replay would do.",
             "short",
-            (f"max by (reason) (jmsbridge_dead_letters{{{_BRIDGE}}})", "{{reason}}"),
+            (f"max by (reason) (jmsbridge_dead_letters{{{BRIDGE}}})", "{{reason}}"),
             stacked=True,
         )
     ).with_panel(
@@ -62,7 +60,7 @@ def _course(board: Dashboard) -> None:
             "Age of the oldest",
             "Growth means that nobody looks after them.",
             "s",
-            (f"max by (instance) (jmsbridge_dead_letters_oldest_seconds{{{_BRIDGE}}})", "{{instance}}"),
+            (f"max by (instance) (jmsbridge_dead_letters_oldest_seconds{{{BRIDGE}}})", "{{instance}}"),
         )
     ).with_panel(
         draw(
@@ -72,7 +70,7 @@ def _course(board: Dashboard) -> None:
             "mps",
             (
                 "sum by (route, reason) (rate(jmsbridge_failed_messages_total"
-                f'{{{_BRIDGE}, policy="dead-letter"}}[$__rate_interval]))',
+                f'{{{BRIDGE}, policy="dead-letter"}}[$__rate_interval]))',
                 "{{route}}: {{reason}}",
             ),
         )
@@ -82,13 +80,13 @@ def _course(board: Dashboard) -> None:
             "Messages per second that could not enter the journal, or that the system behind a sink refused for good.",
             "mps",
             (
-                f"sum by (source, reason) (rate(jmsbridge_source_rejected_messages_total{{{_BRIDGE}}}"
+                f"sum by (source, reason) (rate(jmsbridge_source_rejected_messages_total{{{BRIDGE}}}"
                 "[$__rate_interval]))",
                 "from {{source}}: {{reason}}",
             ),
             (
                 "sum by (sink, reason) (rate(jmsbridge_sink_rejected_messages_total"
-                f'{{{_BRIDGE}, policy="dead-letter"}}[$__rate_interval]))',
+                f'{{{BRIDGE}, policy="dead-letter"}}[$__rate_interval]))',
                 "for {{sink}}: {{reason}}",
             ),
         )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models import dashboard as model
 
-__all__ = ["choice", "frame"]
+__all__ = ["BRIDGE", "choice", "frame"]
+
+BRIDGE = 'bridge=~"$bridge", instance=~"$instance"'
+"""Label matchers for the bridges that are chosen; series without a label `bridge` match while all are chosen."""
 
 _TAG = "jms-bridge"
 _SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -25,7 +28,8 @@ def frame(name: str, title: str, description: str) -> dashboard.Dashboard:
         .timezone("browser")
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
         .with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
-        .with_variable(choice("instance", "Bridge", "jmsbridge_build_info"))
+        .with_variable(choice("bridge", "Bridge", "jmsbridge_build_info"))
+        .with_variable(choice("instance", "Instance", 'jmsbridge_build_info{bridge=~"$bridge"}'))
     )
 
 

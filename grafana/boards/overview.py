@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from boards.frame import frame
+from boards.frame import BRIDGE, frame
 from boards.panels import draw, number, on_off
 
 __all__ = ["overview"]
-
-_BRIDGE = 'instance=~"$instance"'
 
 
 def overview() -> Dashboard:
@@ -29,17 +27,17 @@ def _health(board: Dashboard) -> None:
     board.with_row(Row("Healthy?")).with_panel(
         number(
             "Components not ready",
-            "Processes of the bridge that are not ready now. /ready names each and says why.",
+            "Processes that are not ready now, those of a standby left out. /ready names each and says why.",
             "none",
-            f"sum(1 - jmsbridge_component_up{{{_BRIDGE}}})",
+            _not_up("component"),
             limits=bad_from_one,
         )
     ).with_panel(
         number(
             "Connections down",
-            "Connections to JMS brokers and Kafka that are down now.",
+            "Connections to JMS brokers and Kafka that are down now, those of a standby left out.",
             "none",
-            f"sum(1 - jmsbridge_connection_up{{{_BRIDGE}}})",
+            _not_up("connection"),
             limits=bad_from_one,
         )
     ).with_panel(
@@ -47,7 +45,7 @@ def _health(board: Dashboard) -> None:
             "Open dead letters",
             "Messages that wait for a person: `jms-bridge dlt list`.",
             "short",
-            f"sum(jmsbridge_dead_letters{{{_BRIDGE}}})",
+            f"sum(jmsbridge_dead_letters{{{BRIDGE}}})",
             limits=[(1, "orange")],
         )
     ).with_panel(
@@ -55,18 +53,25 @@ def _health(board: Dashboard) -> None:
             "Oldest unrouted",
             "Age of the oldest journal record that is not routed yet.",
             "s",
-            f"max(jmsbridge_journal_lag_seconds{{{_BRIDGE}}})",
+            f"max(jmsbridge_journal_lag_seconds{{{BRIDGE}}})",
             limits=[(60, "orange"), (300, "red")],
         )
     ).with_panel(
         on_off(
             "Components",
             "Whether each process of the bridge runs and is ready.",
-            f"max by (component) (jmsbridge_component_up{{{_BRIDGE}}})",
+            f"max by (component) (jmsbridge_component_up{{{BRIDGE}}})",
             "{{component}}",
             span=24,
         )
     )
+
+
+def _not_up(what: str) -> str:
+    """How many are down, without those of bridges that stand by; no value without a bridge."""
+    up = f"jmsbridge_{what}_up{{{BRIDGE}}}"
+    standby = f"sum(1 - {up} and on (instance) jmsbridge_leader{{{BRIDGE}}} == 0)"
+    return f"sum(1 - {up}) - ({standby} or 0 * sum({up}))"
 
 
 def _traffic(board: Dashboard) -> None:
@@ -81,21 +86,21 @@ def _traffic(board: Dashboard) -> None:
             "Per second: delivered by the brokers, sent to destination topics (once for each route), and confirmed by "
             "the systems behind sinks.",
             "mps",
-            *((f"sum(rate(jmsbridge_{name}{{{_BRIDGE}}}[$__rate_interval]))", step) for step, name in steps.items()),
+            *((f"sum(rate(jmsbridge_{name}{{{BRIDGE}}}[$__rate_interval]))", step) for step, name in steps.items()),
         )
     ).with_panel(
         draw(
             "Routed by topic",
             "Messages per second that each destination topic gets from the bridge.",
             "mps",
-            (f"sum by (topic) (rate(jmsbridge_routed_messages_total{{{_BRIDGE}}}[$__rate_interval]))", "{{topic}}"),
+            (f"sum by (topic) (rate(jmsbridge_routed_messages_total{{{BRIDGE}}}[$__rate_interval]))", "{{topic}}"),
             stacked=True,
         )
     )
 
 
 def _delay(board: Dashboard) -> None:
-    bucket = f"jmsbridge_routing_latency_seconds_bucket{{{_BRIDGE}}}"
+    bucket = f"jmsbridge_routing_latency_seconds_bucket{{{BRIDGE}}}"
     quantiles = [
         (f"histogram_quantile({share}, sum by (le) (rate({bucket}[$__rate_interval])))", name)
         for share, name in ((0.5, "median"), (0.99, "p99"))
@@ -107,7 +112,7 @@ def _delay(board: Dashboard) -> None:
             "Journal lag",
             "Journal records not routed yet. Growth means that more comes in than the router takes, or that it stands.",
             "short",
-            (f"sum by (partition) (jmsbridge_journal_lag_records{{{_BRIDGE}}})", "partition {{partition}}"),
+            (f"sum by (partition) (jmsbridge_journal_lag_records{{{BRIDGE}}})", "partition {{partition}}"),
             stacked=True,
             span=8,
         )
@@ -117,7 +122,7 @@ def _delay(board: Dashboard) -> None:
             "Routed messages that the system behind a sink has not confirmed yet. Growth means that it is slow or "
             "gone.",
             "short",
-            (f"max by (component) (jmsbridge_sink_lag_records{{{_BRIDGE}}})", "{{component}}"),
+            (f"max by (component) (jmsbridge_sink_lag_records{{{BRIDGE}}})", "{{component}}"),
             span=8,
         )
     )
@@ -130,18 +135,15 @@ def _faults(board: Dashboard) -> None:
             "Per second, by route and reason. A route `-` stands for messages that none wanted.",
             "mps",
             (
-                f"sum by (route, reason) (rate(jmsbridge_failed_messages_total{{{_BRIDGE}}}[$__rate_interval]))",
+                f"sum by (route, reason) (rate(jmsbridge_failed_messages_total{{{BRIDGE}}}[$__rate_interval]))",
                 "{{route}}: {{reason}}",
             ),
         )
     ).with_panel(
         draw(
             "Restarts",
-            "Processes per second that died and were started again.",
+            "How often each process died and was started again since its bridge started.",
             "short",
-            (
-                f"sum by (component) (rate(jmsbridge_component_restarts_total{{{_BRIDGE}}}[$__rate_interval]))",
-                "{{component}}",
-            ),
+            (f"sum by (component) (jmsbridge_component_restarts_total{{{BRIDGE}}})", "{{component}}"),
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
+from boards.frame import BRIDGE
 from boards.panels import draw, on_off, versions
 
 __all__ = ["processes"]
@@ -16,7 +17,7 @@ def processes(board: dashboard.Dashboard) -> None:
         on_off(
             "Leader",
             "Which bridge of those with one id is at work; the others stand by.",
-            'max by (instance) (jmsbridge_leader{instance=~"$instance"})',
+            f"max by (instance) (jmsbridge_leader{{{BRIDGE}}})",
             "{{instance}}",
             span=6,
         )
@@ -24,29 +25,23 @@ def processes(board: dashboard.Dashboard) -> None:
         on_off(
             "A leader is known",
             "Down: this bridge knows of no bridge of its id that leads, or Kafka does not answer it.",
-            'min by (instance) (jmsbridge_has_leader{instance=~"$instance"})',
+            'min by (instance) (jmsbridge_has_leader{bridge=~"$bridge", instance=~"$instance"})',
             "{{instance}}",
             span=6,
         )
     ).with_panel(
         draw(
             "Restarts",
-            "Processes that died and were started again.",
+            "How often each process died and was started again since its bridge started.",
             "short",
-            (
-                'sum by (component) (increase(jmsbridge_component_restarts_total{instance=~"$instance"}'
-                "[$__rate_interval]))",
-                "{{component}}",
-            ),
+            (f"sum by (component) (jmsbridge_component_restarts_total{{{BRIDGE}}})", "{{component}}"),
             span=6,
         )
-    ).with_panel(
-        versions("Versions", "What runs where.", 'jmsbridge_build_info{instance=~"$instance"}', span=6)
-    ).with_panel(
+    ).with_panel(versions("Versions", "What runs where.", f"jmsbridge_build_info{{{BRIDGE}}}", span=6)).with_panel(
         on_off(
             "Last reload of the configuration",
             "Down: a changed configuration was refused or given up, the one before it is in force; the log says why.",
-            'max by (instance) (jmsbridge_config_last_reload_success{instance=~"$instance"})',
+            f"max by (instance) (jmsbridge_config_last_reload_success{{{BRIDGE}}})",
             "{{instance}}",
             span=6,
         )
@@ -56,11 +51,9 @@ def processes(board: dashboard.Dashboard) -> None:
             "Since the configuration was last read, at the start or because somebody changed it.",
             "s",
             (
-                'time() - max by (instance) (jmsbridge_config_last_reload_timestamp_seconds{instance=~"$instance"})',
+                f"time() - max by (instance) (jmsbridge_config_last_reload_timestamp_seconds{{{BRIDGE}}})",
                 "{{instance}}",
             ),
             span=6,
         )
-    ).with_panel(
-        versions("Configuration", "Which file is in force where.", 'jmsbridge_config_info{instance=~"$instance"}')
-    )
+    ).with_panel(versions("Configuration", "Which file is in force where.", f"jmsbridge_config_info{{{BRIDGE}}}"))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from boards.frame import choice, frame
+from boards.frame import BRIDGE, choice, frame
 from boards.panels import draw, heat, number
 
 __all__ = ["routes"]
 
-_BRIDGE = 'instance=~"$instance"'
-_PICKED = f'{_BRIDGE}, route=~"$route"'
-_BUCKET = f"jmsbridge_routing_latency_seconds_bucket{{{_BRIDGE}}}"
+_PICKED = f'{BRIDGE}, route=~"$route"'
+_BUCKET = f"jmsbridge_routing_latency_seconds_bucket{{{BRIDGE}}}"
 
 
 def routes() -> Dashboard:
     """One route or all of them."""
     board = frame("routes", "JMS bridge: routes", "What each route takes, how long it takes, and what fails.")
-    board.with_variable(choice("route", "Route", f"jmsbridge_routed_messages_total{{{_BRIDGE}}}"))
+    board.with_variable(choice("route", "Route", f"jmsbridge_routed_messages_total{{{BRIDGE}}}"))
     _sums(board)
     _traffic(board)
     _failures(board)
@@ -36,7 +35,7 @@ def _sums(board: Dashboard) -> None:
             "Failed",
             "Messages that failed softly, those that no route wanted among them.",
             "short",
-            total("failed", f'{_BRIDGE}, route=~"$route|-"'),
+            total("failed", f'{BRIDGE}, route=~"$route|-"'),
             limits=[(1, "orange")],
             span=8,
         )
@@ -45,7 +44,7 @@ def _sums(board: Dashboard) -> None:
             "Passed over",
             "Messages that were no failure, but routed nowhere.",
             "short",
-            total("unrouted", _BRIDGE),
+            total("unrouted", BRIDGE),
             span=8,
         )
     )
@@ -81,7 +80,7 @@ def _failures(board: Dashboard) -> None:
             "mps",
             (
                 "sum by (route, reason, policy) "
-                f'(rate(jmsbridge_failed_messages_total{{{_BRIDGE}, route=~"$route|-"}}[$__rate_interval]))',
+                f'(rate(jmsbridge_failed_messages_total{{{BRIDGE}, route=~"$route|-"}}[$__rate_interval]))',
                 "{{route}}: {{reason}} ({{policy}})",
             ),
         )
@@ -92,7 +91,7 @@ def _failures(board: Dashboard) -> None:
             "durable.",
             "mps",
             (
-                f"sum by (reason) (rate(jmsbridge_unrouted_messages_total{{{_BRIDGE}}}[$__rate_interval]))",
+                f"sum by (reason) (rate(jmsbridge_unrouted_messages_total{{{BRIDGE}}}[$__rate_interval]))",
                 "{{reason}}",
             ),
         )
@@ -104,7 +103,7 @@ def _latency(board: Dashboard) -> None:
         (f"histogram_quantile({share}, sum by (le) (rate({_BUCKET}[$__rate_interval])))", name)
         for share, name in ((0.5, "median"), (0.95, "p95"), (0.99, "p99"))
     ]
-    average = f"max(jmsbridge_routing_latency_average_seconds{{{_BRIDGE}}})", "average of the last minute"
+    average = f"max(jmsbridge_routing_latency_average_seconds{{{BRIDGE}}})", "average of the last minute"
     board.with_row(Row("Latency, of all routes")).with_panel(
         draw(
             "Routing latency",

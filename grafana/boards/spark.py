@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from boards.frame import frame
+from boards.frame import BRIDGE, frame
 from boards.panels import draw, number
 from boards.processes import processes
 
 __all__ = ["spark"]
-
-_BRIDGE = 'instance=~"$instance"'
 
 
 def spark() -> Dashboard:
@@ -33,28 +31,28 @@ def _glance(board: Dashboard) -> None:
             "Journal records per second that Spark has read in completed batches. In real-time mode a batch is an "
             "interval of minutes, and so is the step of this figure.",
             "rps",
-            f"sum(rate(jmsbridge_spark_processed_rows_total{{{_BRIDGE}}}[$__rate_interval]))",
+            f"sum(rate(jmsbridge_spark_processed_rows_total{{{BRIDGE}}}[$__rate_interval]))",
         )
     ).with_panel(
         number(
             "Last batch",
             "How long it took; in real-time mode as long as `router.interval`.",
             "s",
-            f'max(jmsbridge_spark_batch_duration_seconds{{{_BRIDGE}, phase="triggerExecution"}})',
+            f'max(jmsbridge_spark_batch_duration_seconds{{{BRIDGE}, phase="triggerExecution"}})',
         )
     ).with_panel(
         number(
             "Age of the checkpoint",
             "Since Spark has committed. What was published since is what a recovery would have to read.",
             "s",
-            f"max(jmsbridge_spark_checkpoint_age_seconds{{{_BRIDGE}}})",
+            f"max(jmsbridge_spark_checkpoint_age_seconds{{{BRIDGE}}})",
         )
     ).with_panel(
         number(
             "Last recovery",
             "How long the router took, at its last start, to find out what had been published before.",
             "s",
-            f"max(jmsbridge_recovery_duration_seconds{{{_BRIDGE}}})",
+            f"max(jmsbridge_recovery_duration_seconds{{{BRIDGE}}})",
             limits=[(60, "orange"), (120, "red")],
         )
     ).with_panel(
@@ -62,7 +60,7 @@ def _glance(board: Dashboard) -> None:
             "Last start",
             "From the start of the router's process until its query read the journal, and so routed.",
             "s",
-            f'max(jmsbridge_router_start_seconds{{{_BRIDGE}, until="ready"}})',
+            f'max(jmsbridge_router_start_seconds{{{BRIDGE}, until="ready"}})',
         )
     )
 
@@ -73,22 +71,22 @@ def _batches(board: Dashboard) -> None:
             "Phases of a batch",
             "How long each phase of the last batch took, by Spark's name of it; triggerExecution is the whole.",
             "s",
-            (f"max by (phase) (jmsbridge_spark_batch_duration_seconds{{{_BRIDGE}}})", "{{phase}}"),
+            (f"max by (phase) (jmsbridge_spark_batch_duration_seconds{{{BRIDGE}}})", "{{phase}}"),
         )
     ).with_panel(
         draw(
             "Age of the checkpoint, over time",
             "A saw: it falls with each commit. If it only rises, Spark does not commit any more.",
             "s",
-            (f"max by (instance) (jmsbridge_spark_checkpoint_age_seconds{{{_BRIDGE}}})", "{{instance}}"),
+            (f"max by (instance) (jmsbridge_spark_checkpoint_age_seconds{{{BRIDGE}}})", "{{instance}}"),
         )
     ).with_panel(
         draw(
             "Batches",
             "Completed per second, and rows read in them.",
             "short",
-            (f"sum(rate(jmsbridge_spark_batches_total{{{_BRIDGE}}}[$__rate_interval]))", "batches"),
-            (f"sum(rate(jmsbridge_spark_processed_rows_total{{{_BRIDGE}}}[$__rate_interval]))", "rows"),
+            (f"sum(rate(jmsbridge_spark_batches_total{{{BRIDGE}}}[$__rate_interval]))", "batches"),
+            (f"sum(rate(jmsbridge_spark_processed_rows_total{{{BRIDGE}}}[$__rate_interval]))", "rows"),
         )
     ).with_panel(
         draw(
@@ -96,8 +94,8 @@ def _batches(board: Dashboard) -> None:
             "Per second: records that a recovery has read, and messages that it has published because the run before "
             "had left them out. Nothing here means that nothing crashed.",
             "short",
-            (f"sum(rate(jmsbridge_recovery_scanned_records_total{{{_BRIDGE}}}[$__rate_interval]))", "read"),
-            (f"sum(rate(jmsbridge_recovery_published_messages_total{{{_BRIDGE}}}[$__rate_interval]))", "published"),
+            (f"sum(rate(jmsbridge_recovery_scanned_records_total{{{BRIDGE}}}[$__rate_interval]))", "read"),
+            (f"sum(rate(jmsbridge_recovery_published_messages_total{{{BRIDGE}}}[$__rate_interval]))", "published"),
         )
     )
 
@@ -108,8 +106,8 @@ def _memory(board: Dashboard) -> None:
             "Heap",
             "What the objects in Spark's JVM take, and what they may take: `spark.driver.memory`.",
             "bytes",
-            (f"max by (instance) (jmsbridge_spark_heap_used_bytes{{{_BRIDGE}}})", "{{instance}} used"),
-            (f"max by (instance) (jmsbridge_spark_heap_max_bytes{{{_BRIDGE}}})", "{{instance}} at most"),
+            (f"max by (instance) (jmsbridge_spark_heap_used_bytes{{{BRIDGE}}})", "{{instance}} used"),
+            (f"max by (instance) (jmsbridge_spark_heap_max_bytes{{{BRIDGE}}})", "{{instance}} at most"),
         )
     ).with_panel(
         draw(
@@ -117,7 +115,7 @@ def _memory(board: Dashboard) -> None:
             "Share of the time that Spark's JVM spends on it. More than a tenth for long: raise `spark.driver.memory`.",
             "percentunit",
             (
-                f"max by (instance) (rate(jmsbridge_spark_gc_seconds_total{{{_BRIDGE}}}[$__rate_interval]))",
+                f"max by (instance) (rate(jmsbridge_spark_gc_seconds_total{{{BRIDGE}}}[$__rate_interval]))",
                 "{{instance}}",
             ),
         )
@@ -126,7 +124,7 @@ def _memory(board: Dashboard) -> None:
 
 def _machine(board: Dashboard) -> None:
     def gauge(name: str) -> tuple[str, str]:
-        return f"sum by (component) (jmsbridge_process_{name}{{{_BRIDGE}}})", "{{component}}"
+        return f"sum by (component) (jmsbridge_process_{name}{{{BRIDGE}}})", "{{component}}"
 
     board.with_row(Row("What each process takes")).with_panel(
         draw(
@@ -134,7 +132,7 @@ def _machine(board: Dashboard) -> None:
             "Cores in use, JVMs and servers included.",
             "short",
             (
-                f"sum by (component) (rate(jmsbridge_process_cpu_seconds_total{{{_BRIDGE}}}[$__rate_interval]))",
+                f"sum by (component) (rate(jmsbridge_process_cpu_seconds_total{{{BRIDGE}}}[$__rate_interval]))",
                 "{{component}}",
             ),
             stacked=True,
@@ -147,7 +145,7 @@ def _machine(board: Dashboard) -> None:
             "How long each process has been running.",
             "s",
             (
-                f"time() - max by (component) (jmsbridge_process_start_time_seconds{{{_BRIDGE}}})",
+                f"time() - max by (component) (jmsbridge_process_start_time_seconds{{{BRIDGE}}})",
                 "{{component}}",
             ),
             span=24,

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from routes.config.fields import FIELDS
-from routes.config.secrets import MASK, Secret, UnresolvedError, has_reference, resolve
+from routes.config.secrets import MASK, Secret, UnresolvedError, has_reference, mask, resolve
 from routes.config.table import Field, Match
 from routes.config.values import BadValueError
 from routes.errors import Fault, Level, PredicateError
@@ -111,7 +111,6 @@ class Settings:
         self.faults.append(entry.fault(message, hint) if entry else Fault(message, hint, self.file, key=key))
 
 
-_LONG_ENOUGH = 4
 _MOST_SUGGESTIONS = 100
 """Of what was meant by unknown keys: each takes milliseconds, and a file that is none may have any number."""
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -192,9 +191,10 @@ def _kept(value: Any, entry: Entry, resolved: Resolved) -> Any:
 
 
 def _masked(fault: Fault, secrets: list[tuple[str, str]]) -> Fault:
-    """The fault without the secrets; a very short one is only looked for at its own key, it would hit other words."""
+    """The fault without the secrets, one of its own key masked at any length."""
+    message, hint = fault.message, fault.hint
     for key, secret in secrets:
-        if key == fault.key or len(secret) >= _LONG_ENOUGH:
-            message, hint = fault.message.replace(secret, MASK), fault.hint.replace(secret, MASK)
-            fault = replace(fault, message=message, hint=hint)
-    return fault
+        if key == fault.key:
+            message, hint = message.replace(secret, MASK), hint.replace(secret, MASK)
+    every = [secret for _, secret in secrets]
+    return replace(fault, message=mask(message, every), hint=mask(hint, every))

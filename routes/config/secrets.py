@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
+    "LONG_SECRET",
     "MASK",
     "Resolved",
     "Secret",
@@ -23,18 +26,31 @@ __all__ = [
     "hide_credentials",
     "is_reference",
     "is_secret_key",
+    "java_secrets",
+    "mask",
     "resolve",
     "variables",
 ]
 
 MASK = "******"
 """What stands in place of a secret."""
+LONG_SECRET = 8
+"""Characters from which on a secret is masked wherever it stands in a text; see `mask`."""
+
+_LEAST = 4
 
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)|secret|jaas|token(?!\.endpoint)|credential|private|access[._-]?key|api[._-]?key"
     r"|ssl\.(keystore\.key|key\.pem)$",
     re.IGNORECASE,
 )
+_SECRET_WORDS = ("password", "passphrase", "secret", "token", "credential", "credentials", "private")
+_CORRECT_WORDS = (*_SECRET_WORDS, "secure")
+"""Words that are spelt correctly: whether they tell of a secret, `_SECRET_KEY` says."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ALIKE = 0.8
+"""Similarity (difflib's ratio) above which a word counts as one of the secret words, mistyped."""
+_JAVA_PROPERTY = re.compile(r"-D(?P<name>[\w.-]+)=(?P<value>\"[^\"]*\"|'[^']*'|\S*)")
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<scheme>env|file):(?P<name>[^}]*)\}|\$\{")
 _MOST_BYTES = 1024 * 1024
 """Of a file that a value comes from."""
@@ -69,9 +85,35 @@ class UnresolvedError(Exception):
         self.offset = offset
 
 
+@lru_cache(4096)
 def is_secret_key(key: str) -> bool:
-    """Whether the name alone says that the value is a secret."""
-    return _SECRET_KEY.search(key) is not None
+    """Whether the name alone says that the value is a secret; a mistyped name (`pasword`) does so, too."""
+    return _SECRET_KEY.search(key) is not None or any(_is_mistyped(word.lower()) for word in _WORD.findall(key))
+
+
+def _is_mistyped(word: str) -> bool:
+    return word not in _CORRECT_WORDS and bool(get_close_matches(word, _SECRET_WORDS, n=1, cutoff=_ALIKE + 0.01))
+
+
+def java_secrets(text: str) -> Iterator[str]:
+    """The values of those Java options `-DNAME=VALUE` whose NAME says that they are secrets."""
+    for match in _JAVA_PROPERTY.finditer(text):
+        if is_secret_key(match["name"]):
+            yield match["value"].strip("\"'")
+
+
+def mask(text: str, secrets: Iterable[str]) -> str:
+    """The text without the secrets, the longest first, so that one which contains another leaves no rest.
+
+    A secret of four to seven characters is masked where it stands as a word, a shorter one is not: it would make other
+    words unreadable, and tell by the gaps what it is.
+    """
+    for secret in sorted({each for each in secrets if len(each) >= _LEAST}, key=len, reverse=True):
+        if len(secret) >= LONG_SECRET:
+            text = text.replace(secret, MASK)
+        elif secret in text:
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
+    return text
 
 
 def has_reference(value: str) -> bool:
@@ -93,8 +135,11 @@ def is_reference(value: str) -> bool:
 
 
 def hide_credentials(text: str) -> str:
-    """The text with what stands before the `@` of a URL masked."""
-    return _CREDENTIALS.sub(MASK, text)
+    """The text with the logins of URLs (what is before the `@`) and the secrets among Java options masked."""
+    hidden = _JAVA_PROPERTY.sub(
+        lambda match: f"-D{match['name']}={MASK}" if is_secret_key(match["name"]) else match[0], text
+    )
+    return _CREDENTIALS.sub(MASK, hidden)
 
 
 def contents(values: Iterable[str], base: Path) -> dict[str, str]:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from routes.errors import Level
-from routes.transformers import CLASSES, Transformers, TransformerSettings
+from routes.name_translators import custom_translator
+from routes.transformers import CLASSES, NAME_TRANSLATORS, Transformers, TransformerSettings
 
 if TYPE_CHECKING:
     from routes.config.binding import Settings
@@ -68,6 +69,20 @@ def destinations(settings: Settings) -> None:
                 settings.fault("transformer.NAME.destinations", name, f"'{each}' is no queue and no topic", hint)
 
 
+def name_translators(settings: Settings) -> None:
+    """A name translator is one of the bridge's own, or can be loaded."""
+    key = "transformer.NAME.name-translator"
+    for name in settings.names("transformer"):
+        translator = settings.get(key, name)
+        if translator is None or translator in NAME_TRANSLATORS:
+            continue
+        try:
+            custom_translator(translator)
+        except LookupError as error:
+            message, _, hint = str(error).partition("; ")
+            settings.fault(key, name, message, hint)
+
+
 def used_transformers(settings: Settings) -> None:
     """Those that a source or sink names are there, and each message has one."""
     declared = settings.names("transformer")
@@ -114,4 +129,4 @@ def _canonical(destination: str) -> str:
     return _DESTINATION.sub(r"\1:\2", destination)
 
 
-TRANSFORMER_CHECKS = (names, destinations, used_transformers)
+TRANSFORMER_CHECKS = (names, destinations, name_translators, used_transformers)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from engine.embedded import EmbeddedNats, free_ports
+from engine.embedded.nats import SYSTEM_PROGRAMS
 from engine.embedded.ports import accepts
 from engine.errors import SetupError
 from tests.processes import gone
@@ -22,7 +25,6 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
 MIB = 1024 * 1024
 
@@ -41,6 +43,18 @@ def test_it_answers_with_jetstream_and_room_for_what_the_journal_takes(nats: Emb
     assert nats.url == f"nats://127.0.0.1:{greeting['port']}"
     assert greeting["jetstream"]
     assert greeting["max_payload"] > 8 * MIB
+
+
+def test_the_server_of_the_system_takes_its_configuration_and_answers(tmp_path: Path) -> None:
+    found = shutil.which("nats-server") or shutil.which("nats-server", path=SYSTEM_PROGRAMS)
+    if found is None:
+        pytest.skip("no nats-server of the system: switch this test on with `apt-get install nats-server`")
+    server = EmbeddedNats(tmp_path, *free_ports(1), Path(found))
+    try:
+        server.start()
+        assert information(server)["jetstream"]
+    finally:
+        server.stop()
 
 
 def test_streams_keep_messages_of_8_mib_with_headers(nats: EmbeddedNats) -> None:

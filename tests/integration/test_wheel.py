@@ -70,7 +70,8 @@ def test_a_message_goes_in_and_comes_out(bridge: Path, bin_folder: Path) -> None
 
 def test_it_brings_a_properties_file_to_begin_with(bin_folder: Path, tmp_path: Path) -> None:
     subprocess.run([bin_folder / "jms-bridge", "init"], cwd=tmp_path, check=True, timeout=60)
-    assert (tmp_path / "jms-bridge.properties").read_text() == (ROOT / "jms-bridge.properties").read_text()
+    template = ROOT / "engine/cli/templates/jms-bridge.properties"
+    assert (tmp_path / "jms-bridge.properties").read_text() == template.read_text()
 
 
 def test_it_is_the_installed_one(bin_folder: Path, tmp_path: Path) -> None:

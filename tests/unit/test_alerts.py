@@ -142,10 +142,17 @@ def test_every_metric_and_label_exists() -> None:
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_every_alert_has_a_run_book(name: str) -> None:
-    page, _, heading = ALERTS[name]["annotations"]["runbook"].partition("#")
+    page, _, heading = ALERTS[name]["annotations"]["runbook_url"].partition("#")
     text = (ROOT / page).read_text()
     assert heading == name.lower()
     assert f"\n## {name}\n" in text
+
+
+def test_run_books_can_be_elsewhere() -> None:
+    program = "import sys; sys.path.insert(0, 'grafana'); import alerts; print(alerts.render('https://wiki.example/r'))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    urls = [rule["annotations"]["runbook_url"] for rule in yaml.safe_load(done.stdout)["groups"][0]["rules"]]
+    assert urls == [f"https://wiki.example/r#{name.lower()}" for name in ALERTS]
 
 
 def test_no_run_book_takes_or_sends_messages_to_see_whether_a_broker_answers() -> None:

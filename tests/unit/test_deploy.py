@@ -54,13 +54,25 @@ def installed(tmp_path: Path, steps: str) -> configuration.Config:
     assert "cat deploy/folders.properties >> /etc/jms-bridge/jms-bridge.properties\n" in steps
     assert "cat jms-bridge.properties deploy/folders.properties > docker.properties\n" in steps
     file = tmp_path / "jms-bridge.properties"
-    file.write_text("".join((ROOT / each).read_text() for each in (file.name, "deploy/folders.properties")))
+    template = ROOT / "engine/cli/templates" / file.name
+    file.write_text(template.read_text() + (ROOT / "deploy/folders.properties").read_text())
     return configuration.load(file)
 
 
 def container(name: str) -> dict[str, Any]:
     (found,) = MANIFESTS[name]["spec"]["template"]["spec"]["containers"]
     return dict(found)
+
+
+def test_an_image_is_built_from_what_a_wheel_needs_and_nothing_else() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    wanted = {pattern.removeprefix("!") for pattern in patterns if pattern.startswith("!")}
+    assert patterns[0] == "*"
+    assert not {name for name in wanted if "properties" in name or name in ("var", "deploy", "dist", ".git", "tests")}
+    pinned = ["requirements-build.txt", "requirements.txt", "pyproject.toml", "pom.xml", "Makefile", "hatch_build.py"]
+    assert {*pinned, "engine", "routes", "jvm", "tools", "README.md"} <= wanted
+    assert not [name for name in wanted if not (ROOT / name).exists()]
 
 
 def dockerfile() -> DockerfileParser:

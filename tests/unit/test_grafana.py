@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def names() -> dict[str, set[str]]:
     series = {}
     for metric in METRICS:
         suffixes = ("_bucket", "_sum", "_count") if metric.kind is Kind.HISTOGRAM else ("",)
-        labels = {*metric.labels, "instance", "job"} | ({"le"} if metric.kind is Kind.HISTOGRAM else set())
+        labels = {*metric.labels, "bridge", "instance", "job"} | ({"le"} if metric.kind is Kind.HISTOGRAM else set())
         series |= {metric.name + suffix: labels for suffix in suffixes}
     return series
 
@@ -81,3 +82,62 @@ def test_panels_do_not_overlap(file: Path) -> None:
 def test_every_metric_is_on_a_dashboard() -> None:
     shown = " ".join(file.read_text() for file in FILES)
     assert [metric.name for metric in METRICS if metric.name not in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("panel", "metric"),
+    [("Components not ready", "jmsbridge_component_up"), ("Connections down", "jmsbridge_connection_up")],
+)
+def test_a_standby_has_no_part_that_is_not_ready(panel: str, metric: str, tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("no promtool: switch this test on with `apt-get install prometheus`")
+    (shown,) = [each for each in panels(ROOT / "grafana/dashboards/overview.json") if each["title"] == panel]
+    expression = shown["targets"][0]["expr"].replace("$bridge", ".*").replace("$instance", ".*")
+
+    def series(leads: int, first: int, instance: str) -> dict[str, str]:
+        return {f'jmsbridge_leader{{instance="{instance}"}}': f"{leads}x2"} | {
+            f'{metric}{{instance="{instance}", component="{name}"}}': f"{up}x2"
+            for name, up in (("router", first), ("source:s", 1))
+        }
+
+    cases: list[tuple[dict[str, str], int | None]] = [
+        (series(1, 1, "a") | series(0, 0, "b"), 0),
+        (series(1, 0, "a") | series(0, 0, "b"), 1),
+        (series(1, 0, "a"), 1),
+        ({name: value for name, value in series(0, 0, "a").items() if "leader" not in name}, 1),
+        ({}, None),
+    ]
+    tests = [
+        {
+            "input_series": [{"series": name, "values": values} for name, values in given.items()],
+            "promql_expr_test": [
+                {
+                    "expr": expression,
+                    "eval_time": "1m",
+                    "exp_samples": [] if value is None else [{"labels": "{}", "value": value}],
+                }
+            ],
+        }
+        for given, value in cases
+    ]
+    file = tmp_path / "test.yml"
+    file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "1m", "tests": tests}))
+    done = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_restarts_are_a_count() -> None:
+    shown = [each for file in FILES for each in panels(file) if each["title"] == "Restarts"]
+    assert shown
+    assert not [each for each in shown if re.search(r"rate\(|increase\(", each["targets"][0]["expr"])]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_query_is_of_the_bridges_that_are_chosen(file: Path) -> None:
+    variables = [each["name"] for each in json.loads(file.read_text())["templating"]["list"]]
+    assert variables[:3] == ["datasource", "bridge", "instance"]
+    for panel in panels(file):
+        for target in panel["targets"]:
+            for chosen in re.findall(r"jmsbridge_\w+(\{[^}]*\})?", target["expr"]):
+                assert 'bridge=~"$bridge", instance=~"$instance"' in chosen, panel["title"]

@@ -128,7 +128,7 @@ LIBRARIES = {
     "stomp": ("engine.connectors.stomp",),
     "nats": ("engine.cli.jetstream", "engine.connectors.nats"),
     "typer": ("engine.cli",),
-    "rich": ("engine.cli", "engine.supervision.progress"),
+    "rich": ("engine.cli", "engine.supervision.logged_progress", "engine.supervision.progress"),
     "lark": ("routes.predicate",),
     "javaproperties": ("routes.config",),
     "yaml": ("engine.route_tests",),
@@ -153,6 +153,7 @@ HOSTS = {
     "maven.apache.org",
     "opentelemetry.io",
     "stomp.github.io",
+    "www.apache.org",
     "www.w3.org",
 }
 """Hosts that files may name: loopback, XML namespaces, and where a specification is."""
@@ -337,7 +338,7 @@ def test_every_test_and_benchmark_says_what_it_is_for() -> None:
 
 
 def test_the_shipped_configuration_has_no_fault_and_no_warning() -> None:
-    assert [str(fault) for fault in lint(ROOT / "jms-bridge.properties").faults] == []
+    assert [str(fault) for fault in lint(ROOT / "engine/cli/templates/jms-bridge.properties").faults] == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER
 from routes.config.values import BadValueError
 from routes.model import Config
 
+ROOT = Path(__file__).parents[2]
 JAAS = 'org.apache.kafka.common.security.{} required username="al\\"ice" password="it\'s; \\\\ secret=1";'
 
 
@@ -206,3 +211,30 @@ def test_the_sink_takes_the_largest_message_of_the_journal_whatever_its_buffer()
         config("journal.max-message-bytes=40MiB", "kafka.producer.buffer.memory=1000000"), "producer"
     )
     assert options["kafka.max.request.size"] == options["kafka.buffer.memory"] == str(41 << 20)
+
+
+def test_no_client_of_kafka_writes_to_stderr_itself() -> None:
+    # Fatal errors are logged at any log_level; here everything is logged, for want of a fatal error.
+    program = (
+        "from confluent_kafka import Consumer; from engine.kafka import QUIET\n"
+        "loud = {'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'debug': 'all', 'log_level': 7}\n"
+        "client = Consumer({**QUIET, **loud}); client.poll(1); client.close()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_every_client_of_kafka_is_quiet() -> None:
+    clients = {"Producer", "Consumer", "AdminClient"}
+    files = [path for path in (ROOT / "engine").rglob("*.py") if "confluent_kafka import" in path.read_text()]
+    makers = [
+        path
+        for path in files
+        if any(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in clients
+            for node in ast.walk(ast.parse(path.read_text()))
+        )
+    ]
+    quiet = re.compile(r"\*\*QUIET|logger=SILENT|\bmember\(")
+    assert makers
+    assert [str(path.relative_to(ROOT)) for path in makers if not quiet.search(path.read_text())] == []

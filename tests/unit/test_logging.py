@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from engine.printable import printable
 from engine.telemetry.logging import Redactor, secrets_of
 from routes.config import loads
 
@@ -33,6 +36,7 @@ PROGRAM = """
 import logging, sys
 import structlog
 import engine.telemetry.logging
+from engine.printable import printable
 from engine.telemetry.logging import Redactor
 engine.telemetry.logging.secrets_of = lambda config: frozenset([sys.argv[1]])
 engine.telemetry.logging.setup(object())
@@ -105,4 +109,32 @@ def test_every_password_of_a_configuration_is_a_secret() -> None:
 
 
 def test_a_secret_within_a_longer_one_leaves_no_rest() -> None:
-    assert Redactor(["abc", "abcdef", ""])("x abcdef abc") == "x ****** ******"
+    assert Redactor(["abcd", "abcdefgh", ""])("x abcdefgh abcd") == "x ****** ******"
+
+
+def test_secrets_within_other_values_are_secrets_of_their_own() -> None:
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="jaas-secret";'
+    config = loads(
+        f"{CONFIG}kafka.sasl.jaas.config={login}\nkafka.security.protocol=SASL_PLAINTEXT\nkafka.sasl.mechanism=PLAIN\n"
+        "spark.driver.extraJavaOptions=-Djavax.net.ssl.trustStorePassword=java-secret -Xmx1g\n"
+    )
+    assert {"jaas-secret", "java-secret"} <= secrets_of(config)
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_no_line_steers_a_terminal(form: str) -> None:
+    program = (
+        "import structlog; from engine.telemetry.logging import setup; setup();"
+        "log = structlog.get_logger('engine.x'); log.warning('a\\x9b2J', why='\\x1b]0;b', rate=float('nan'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "JMS_BRIDGE_LOG": form},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "2J" in done.stderr
+    assert done.stderr == printable(done.stderr)
+    if form == "json":
+        assert (json.loads(done.stderr)["event"], json.loads(done.stderr)["rate"]) == ("a\x9b2J", None)

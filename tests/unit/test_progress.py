@@ -4,9 +4,11 @@ import io
 import re
 
 import pytest
+import structlog.testing
 from rich.console import Console
 
 from engine.supervision.example import try_out
+from engine.supervision.logged_progress import LoggedProgress
 from engine.supervision.parts import parts
 from engine.supervision.progress import Progress
 from engine.telemetry.status import State, Status
@@ -111,3 +113,26 @@ def test_what_to_try_with_sinks_begins_with_receiving_where_nobody_keeps_message
     config = loads(f"{SINKS}routes.r.in.include={include}\nroutes.r.out.topic={target}\n")
     flag = f" -c {config.path}" * (config.path.name != "jms-bridge.properties")
     assert try_out(config) == [f"jms-bridge {command}{flag}" for command in commands]
+
+
+def test_with_a_log_for_programs_all_of_it_is_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    config = loads(CONFIG)
+    with structlog.testing.capture_logs() as logged:
+        progress = LoggedProgress(config, parts(config), "http://127.0.0.1:8480")
+        progress.begin()
+        progress.standing("another leads")
+        progress.show([Status("router", State.DEGRADED, "Kafka is gone")])
+        progress.show([Status(part.name, State.READY, "well") for part in parts(config)])
+        progress.stopping()
+        progress.end()
+    assert [(each["log_level"], each["event"]) for each in logged] == [
+        ("info", "bridge starts"),
+        ("info", "bridge stands by"),
+        ("warning", "part is degraded"),
+        *[("info", "part is ready")] * len(parts(config)),
+        ("info", "bridge is ready"),
+        ("info", "bridge stops"),
+    ]
+    degraded = {"component": "router", "state": "degraded", "detail": "Kafka is gone"}
+    assert degraded.items() <= logged[2].items()
+    assert capsys.readouterr().out == ""

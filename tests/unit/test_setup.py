@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import shutil
@@ -70,20 +71,26 @@ def test_java_home_goes_before_path(programs: Path, tmp_path: Path, monkeypatch:
     assert machine.faults(maven=False) == []
 
 
-def test_an_old_python_is_told_before_all_else(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(programs / "java", JAVA_17)
-    monkeypatch.setattr(sys, "version_info", (3, 10, 4, "final", 0))
+@pytest.mark.parametrize("module", ["tools.setup", "tools.run", "tools.pin"])
+def test_an_old_python_is_told_in_one_line(module: str) -> None:
+    ast.parse((ROOT / "tools/__init__.py").read_text(), feature_version=(3, 4))
+    program = (
+        "import sys, runpy; sys.version_info = (3, 8, 10, 'final', 0); "
+        f"runpy.run_module('{module}', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert machine.faults(maven=False) == [
-        f"{sys.executable} is Python 3.10.4: install Python 3.11 or newer, or name one with `make PYTHON=...`"
-    ]
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"{sys.executable} is Python 3.8.10: install Python 3.11 or newer, or name one with `make PYTHON=...`\n"
+    )
 
 
 def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     shutil.copytree(ROOT / "tools", clone / "tools")
     shutil.copytree(ROOT / "jvm", clone / "jvm", ignore=shutil.ignore_patterns("target"))
-    for file in ("pom.xml", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
+    for file in ("jars.lock", "pom.xml", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
         shutil.copy(ROOT / file, clone)
     before = sorted(clone.iterdir())
 
@@ -102,6 +109,7 @@ def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp
         ("requirements.txt", "python"),
         ("pyproject.toml", "python"),
         ("pom.xml", "jars"),
+        ("jars.lock", "jars"),
         ("jvm/kafka/pom.xml", "jars"),
         ("jvm/spark/src/main/java/Some.java", "jars"),
         ("tools/nats/go.mod", "nats"),
@@ -112,7 +120,7 @@ def test_nothing_is_made_or_fetched_on_a_machine_with_faults(programs: Path, tmp
 def test_only_what_its_pins_ask_for_is_done_again(
     changed: str, again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pins = ["requirements.txt", "requirements-build.txt", "pyproject.toml", "pom.xml", "jvm/kafka/pom.xml"]
+    pins = ["requirements.txt", "requirements-build.txt", "pyproject.toml", "pom.xml", "jvm/kafka/pom.xml", "jars.lock"]
     for name in [*pins, *NATS_PINS, "jvm/spark/src/main/java/Some.java", "README.md"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("before")

@@ -8,19 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib import import_module
-from importlib.metadata import entry_points
 from unicodedata import category
 
 from routes.errors import BridgeError
+from routes.name_translators import custom_translator
 from routes.transformers import NAME_TRANSLATORS
 
-__all__ = ["GROUP", "Translator", "translator"]
+__all__ = ["Translator", "translator"]
 
 Translator = Callable[[str], str]
-
-GROUP = "jms_bridge.name_translators"
-"""Entry points of Python packages that have translators of their own."""
 
 _START = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"))
 _PART = _START | {"Nd", "Mc", "Mn", "Cf"}
@@ -46,20 +42,10 @@ def _cached(translate: Translator) -> Translator:
 
 
 def _custom(name: str) -> Translator:
-    found = entry_points(group=GROUP, name=name)
     try:
-        if found:
-            translate = next(iter(found)).load()
-        else:
-            module, _, function = name.partition(":")
-            translate = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        known = ", ".join(NAME_TRANSLATORS[each] for each in _TRANSLATORS)
-        message = f"there is no name translator '{name}': {error}; write {known}, module:function, or the name of an "
-        raise BridgeError(f"{message}entry point of group {GROUP}") from error
-    if not callable(translate):
-        raise BridgeError(f"name translator '{name}' is a {type(translate).__name__}, not a function of a name")
-    return _checked(name, translate)
+        return _checked(name, custom_translator(name))
+    except LookupError as error:
+        raise BridgeError(str(error)) from error
 
 
 def _checked(name: str, translate: Callable[[str], object]) -> Translator:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
+from engine.embedded.artemis import artemis_home
 from engine.embedded.java import find_java
 from tests.conftest import JARS
 
@@ -21,7 +22,7 @@ class QpidClient:
     """`QpidClient.java`, compiled and run by `java` itself; Artemis brings the library."""
 
     def __init__(self, url: str, log: Path) -> None:
-        classes = JARS / "artemis" / "apache-artemis-2.40.0" / "lib" / "*"
+        classes = artemis_home(JARS) / "lib" / "*"
         command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", str(classes), str(_PROGRAM), url]
         self._log = log
         with log.open("wb") as errors:

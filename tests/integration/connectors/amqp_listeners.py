@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from engine.embedded.artemis import artemis_home
 from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
 from tests.conftest import JARS
@@ -56,7 +57,7 @@ class Sending:
     """`JmsSender.java`: sends numbered messages until all are accepted."""
 
     def __init__(self, url: str, queue: str, count: int, size: int, log: Path) -> None:
-        classes = JARS / "artemis" / "apache-artemis-2.40.0" / "lib" / "*"
+        classes = artemis_home(JARS) / "lib" / "*"
         program = _ROOT / "bench" / "peer" / "jms" / "JmsSender.java"
         self._log = log
         with log.open("wb") as output:

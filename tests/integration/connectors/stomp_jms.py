@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from engine.embedded import EmbeddedArtemis
+from engine.embedded.artemis import artemis_home
 from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
 from engine.embedded.server import ETC
@@ -40,7 +41,7 @@ class JmsClient:
     """`JmsClient.java`, compiled and run by `java` itself, with Artemis' JMS client."""
 
     def __init__(self, url: str, log: Path) -> None:
-        classes = JARS / "artemis" / "apache-artemis-2.40.0" / "lib" / "*"
+        classes = artemis_home(JARS) / "lib" / "*"
         command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", str(classes), str(_PROGRAM), url]
         self._log = log
         with log.open("wb") as errors:

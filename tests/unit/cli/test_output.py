@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import json
+from math import inf, nan
+from pathlib import Path
+
 import pytest
 
-from engine.cli.output import BodyFormat, complain, json_bytes, printable, show_bytes, show_time
+import engine.cli
+from engine.cli.output import BodyFormat, complain, json_bytes, show_bytes, show_time
+from engine.printable import json_text, printable
 
 
 def test_text_keeps_lines_and_tabs_but_no_character_that_steers_a_terminal() -> None:
@@ -51,3 +58,24 @@ def test_an_error_names_the_program_unless_it_names_a_file(capsys: pytest.Captur
     assert capsys.readouterr().err == (
         "jms-bridge: topic 'orders' does not exist\njms-bridge.properties:3:7: error: unknown key 'rotes'\n"
     )
+
+
+@pytest.mark.parametrize("text", ["\x9b2J", "\x85", "\x7f", "\x1b]0;", "\u202e", "\ud800", "grüße \n"])
+def test_json_keeps_text_and_has_no_character_that_steers_a_terminal(text: str) -> None:
+    line = json_text({text: [text]})
+    assert line == printable(line)
+    assert json.loads(line) == {text: [text]}
+
+
+def test_json_has_null_for_numbers_that_json_has_not() -> None:
+    assert json_text({"a": nan, "b": [inf, 1.5], "c": (-inf,)}) == '{"a": null, "b": [null, 1.5], "c": [null]}'
+
+
+def test_all_json_of_commands_is_written_in_one_way() -> None:
+    others = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(str(engine.cli.__file__)).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "dumps"
+    ]
+    assert others == []

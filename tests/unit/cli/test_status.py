@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from engine.telemetry.metrics import (
     JOURNALED,
     LAG_RECORDS,
     LAG_SECONDS,
+    LATENCY_AVERAGE,
     PROCESS_MEMORY,
     RESTARTS,
     SINK_LAG,
@@ -127,6 +129,29 @@ def test_one_that_stands_by_is_well_only_while_another_one_leads(bridge: Bridge,
     assert (code, "not ready, waiting for router, a bridge that leads" in out) == (1, True)
 
 
+@pytest.mark.parametrize("width", [70, 80, 100, 119, 120, 175])
+def test_no_width_of_the_terminal_cuts_states_rates_and_faults(
+    width: int, bridge: Bridge, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "amqp://broker.example:5672 cannot be reached: [Errno 111] Connection refused; trying again in 8 s " * 2
+    bridge.figures.set(JOURNALED, 5, "jms")
+    bridge.figures.set(SINK_LAG, 1234567, "sink:nats")
+    bridge.figures.set(PROCESS_MEMORY, 3.5 * 1024**3, "router")
+    bridge.board.put(Status("sink:nats", State.DEGRADED, why.strip()))
+    bridge.board.put(Status("router", State.READY, "4 routes, realtime " * 20))
+    monkeypatch.setattr("engine.cli.output._WIDE", width)
+    _, out, _ = call("status", "--once", "-c", str(bridge.file))
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= width
+    rows = {line.split()[0]: line.split() for line in lines if line.strip()}
+    assert rows["part"][1:7] == ["state", "messages", "waiting", "restarts", "cores", "memory"]
+    assert rows["source:jms"][1:3] == ["ready", "0/s"]
+    assert rows["router"][1:4] == ["ready", "3.5", "GiB"]
+    assert "degraded" in out
+    assert "1,234,567" in out
+    assert set(why.split()) <= set(out.split())
+
+
 def test_a_reload_that_was_refused_is_told(bridge: Bridge, call: Call) -> None:
     bridge.told["reload"] = {"success": False, "time": "2026-11-22T07:00:00+00:00", "why": "3 errors"}
     assert "the last reload was refused: 3 errors" in call("status", "--once", "-c", str(bridge.file))[1]
@@ -134,8 +159,11 @@ def test_a_reload_that_was_refused_is_told(bridge: Bridge, call: Call) -> None:
 
 def test_json_is_one_value_with_all_of_it(bridge: Bridge, call: Call) -> None:
     bridge.figures.set(LAG_RECORDS, 3, "0")
+    bridge.figures.set(LATENCY_AVERAGE, nan)
     code, out, _ = call("status", "--json", "-c", str(bridge.file))
     found = json.loads(out)
+    assert "NaN" not in out
+    assert found["latency_seconds"] is None
     assert (code, found["ready"], found["bridge"], found["journal_lag"]) == (0, True, "payments", 3)
     assert [part["component"] for part in found["parts"]] == list(PARTS)
 

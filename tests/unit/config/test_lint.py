@@ -333,7 +333,7 @@ def test_certificates_that_only_one_client_can_read_are_refused(
     assert found.message == message
 
 
-_SHIPPED = (Path(__file__).parents[3] / "jms-bridge.properties").read_text(encoding="utf-8")
+_SHIPPED = (Path(__file__).parents[3] / "engine/cli/templates/jms-bridge.properties").read_text(encoding="utf-8")
 _EDITS = st.sampled_from(
     [
         "",

@@ -12,7 +12,7 @@ from routes.config.secrets import variables
 from routes.errors import Level
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = (ROOT / "jms-bridge.properties", ROOT / "deploy" / "kubernetes" / "jms-bridge.properties")
+SHIPPED = (ROOT / "engine/cli/templates/jms-bridge.properties", ROOT / "deploy/kubernetes/jms-bridge.properties")
 START = "bridge.id=b\nsource.s.type=stomp\nsource.s.destinations=queue:q\n"
 
 

@@ -121,7 +121,7 @@ def test_routes_keep_the_order_of_their_first_lines() -> None:
 
 @pytest.fixture(scope="module")
 def shipped() -> Config:
-    return load(ROOT / "jms-bridge.properties")
+    return load(ROOT / "engine/cli/templates/jms-bridge.properties")
 
 
 def test_the_shipped_configuration_needs_no_server_of_the_users(shipped: Config) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from routes.config import diff, lint_text, load, loads, show
-from routes.config.secrets import MASK, Secret, is_secret_key
+from routes.config import diff, lint, lint_text, load, loads, show
+from routes.config.secrets import MASK, Secret, is_secret_key, mask
 from routes.predicate import trace
 from routes.properties import Property
 
@@ -204,3 +204,35 @@ def test_the_variables_that_secrets_come_from_are_known() -> None:
         env=dict.fromkeys(("PW", "MORE", "HOST", "KAFKA"), "x"),
     )
     assert config.secret_variables == {"PW", "MORE", "KAFKA"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["source.s.pasword", "kafka.sasl.pasword", "spark.ssl.keyPasword", "http.tokn", "a.secert", "a.credentails"],
+)
+def test_a_mistyped_name_of_a_secret_tells_of_a_secret(key: str) -> None:
+    assert is_secret_key(key)
+
+
+@pytest.mark.parametrize("key", ["ssl.secure.random.implementation", "source.s.port", "http.tls.certificate", "broken"])
+def test_other_names_do_not(key: str) -> None:
+    assert not is_secret_key(key)
+
+
+def test_nothing_shows_the_value_of_a_mistyped_key_or_of_a_secret_java_option(tmp_path: Path) -> None:
+    plain, secret = tmp_path / "a.properties", tmp_path / "b.properties"
+    plain.write_text("bridge.id=b\n")
+    options = '-Djavax.net.ssl.trustStorePassword=geheim-1 -Dx.secret="geheim-2 geheim-2" -Dx.name=shown -Xmx1g'
+    secret.write_text(
+        f"bridge.id=b\nspark.driver.extraJavaOptions={options}\nkafka.sasl.pasword=geheim-3\n"
+        "spark.ssl.keyPasword=geheim-4\nsource.s.pasword=geheim-5\nhttp.tokn=geheim-6\n"
+    )
+    told = [*map(str, show(secret)), *map(str, diff(plain, secret)), *map(str, lint(secret).faults)]
+    assert not [line for line in told if "geheim" in line]
+    assert any("-Dx.name=shown -Xmx1g" in line for line in told)
+
+
+def test_secrets_are_masked_by_their_length() -> None:
+    assert mask("a banana, abcd abcde-f xyabcd", ["a"]) == "a banana, abcd abcde-f xyabcd"
+    assert mask("a banana, abcd abcde-f xyabcd", ["abcd"]) == "a banana, ****** abcde-f xyabcd"
+    assert mask("x12345678y 12345678", ["12345678", "1234", ""]) == "x******y ******"

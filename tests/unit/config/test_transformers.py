@@ -130,6 +130,17 @@ def test_the_defaults_of_the_keys_are_those_of_the_settings() -> None:
             "write InvalidToUnderscore, UnderscoreToDash, Null or module:function",
         ),
         (
+            "transformer.a.class=JMSMapping\ntransformer.a.name-translator=no_such:f\nsource.plant.transformer=a",
+            "there is no name translator 'no_such:f': No module named 'no_such'",
+            "write InvalidToUnderscore, UnderscoreToDash, Null, module:function, or the name of an entry point of "
+            "group jms_bridge.name_translators",
+        ),
+        (
+            "transformer.a.class=JMSMapping\ntransformer.a.name-translator=string:digits\nsource.plant.transformer=a",
+            "name translator 'string:digits' is a str, not a function of a name",
+            "",
+        ),
+        (
             "transformer.a.class=JMSMapping\ntransformer.a.message-factory=Mine\nsource.plant.transformer=a",
             "'Mine' is not BodyTypeMessageFactory",
             "there is no other; the line can go",

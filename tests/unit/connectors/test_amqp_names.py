@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.codecs.amqp.values import ULong
-from engine.connectors.amqp import ids, names
+from engine.connectors.amqp import ids
 from engine.connectors.amqp.names import translator
 from engine.connectors.amqp.transformers import TransformerSettings, inbound, translated_selector
+from routes import name_translators
 from routes.errors import BridgeError
+from routes.name_translators import GROUP
 
 PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
 
@@ -73,8 +75,8 @@ def test_a_translator_may_be_a_function_of_some_module() -> None:
 
 
 def test_a_translator_may_be_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = EntryPoints([EntryPoint("Capitals", "string:capwords", names.GROUP)])
-    monkeypatch.setattr(names, "entry_points", lambda **wanted: found.select(**wanted))
+    found = EntryPoints([EntryPoint("Capitals", "string:capwords", GROUP)])
+    monkeypatch.setattr(name_translators, "entry_points", lambda **wanted: found.select(**wanted))
     assert translator("Capitals")("a b") == "A B"
 
 

@@ -81,7 +81,7 @@ class Page:
             lambda: self.census,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)
-        self.served = application(self.board, self.registry, pages=pages(view))
+        self.served = application(self.board, self.registry, standing, pages=pages(view))
         app = HttpLogin(self.served, access, frozenset())
         self.client = TestClient(app, "http://127.0.0.1")
 

@@ -35,6 +35,7 @@ class Kafka:
         self.asked: Any = None
         self.settled: list[tuple[str, tuple[Position, ...], bool, Options]] = []
         self.error: Exception | None = None
+        self.has_quarantine = True
 
     def search(self, _: Config, *asked: object) -> Found:
         self.asked = asked
@@ -73,6 +74,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
 
     monkeypatch.setattr(letters, "Reader", Reader)
     monkeypatch.setattr(letters, "search", made.search)
+    monkeypatch.setattr(letters, "exists", lambda *_: made.has_quarantine)
     monkeypatch.setattr(letters, "identity", lambda *_: "id")
     monkeypatch.setattr(letters, "settled", lambda *_: {Position("dead", 0, 7): made.entry} if made.entry else {})
     monkeypatch.setattr(settle, "_ACTIONS", {name: made.settle(name) for name in ("replay", "discard")})
@@ -102,6 +104,16 @@ def test_the_list_shows_what_was_found_and_escapes_it(page: Page, kafka: Kafka) 
     assert "<img" not in text
     assert 'value="0:7"' in text
     assert '<span class="badge">hex</span> ff' in text
+
+
+def test_a_quarantine_that_is_not_there_yet_is_empty(page: Page, kafka: Kafka) -> None:
+    kafka.found = Found((summary(7),), 1, is_complete=True)
+    kafka.has_quarantine = False
+    answer = page.client.get("/dead-letters?quarantine=1", headers=LOGIN)
+    assert answer.status_code == 200
+    assert "The quarantine is empty." in answer.text
+    kafka.has_quarantine = True
+    assert 'value="0:7"' in page.client.get("/dead-letters?quarantine=1", headers=LOGIN).text
 
 
 def test_filters_and_page_are_in_the_address(page: Page, kafka: Kafka) -> None:

@@ -77,6 +77,22 @@ def test_a_bridge_that_stands_by_is_told_from_one_that_no_bridge_leads(tmp_path:
     assert "No bridge is known" not in starts
 
 
+def test_a_healthy_standby_has_no_amber_part_and_a_faulty_one_has(tmp_path: Path) -> None:
+    election = Follower(True, "bridge b2 leads")
+    page = Page(tmp_path, standing=election)
+    for name in ("router", "source:jms", "sink:nats"):
+        page.board.put(Status(name, State.STARTING, "waiting"))
+    text = page.text("/")
+    legend = text.count("needs a look")
+    assert len(re.findall(r'class="[^"]*\bwarn\b', text)) == legend
+    assert text.count("standing by") >= 3
+    page.board.put(Status("sink:nats", State.DEGRADED, "gone"))
+    assert len(re.findall(r'class="[^"]*\bwarn\b', page.text("/"))) > legend
+    page.board.put(Status("sink:nats", State.STARTING, "waiting"))
+    election.stands_by = False
+    assert len(re.findall(r'class="[^"]*\bwarn\b', page.text("/"))) > legend
+
+
 def test_a_journal_that_falls_behind_is_seen(page: Page) -> None:
     for seconds, told in ((0.0, "routing"), (30.0, "behind"), (90.0, "stuck")):
         page.figures.set(LAG_SECONDS, seconds)

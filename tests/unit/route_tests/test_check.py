@@ -156,7 +156,7 @@ def test_faults_in_tests_or_configuration_are_exit_code_2(call: Call, tmp_path: 
 
 def test_the_tests_of_the_shipped_routes_pass_and_each_route_has_one(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["test", "-c", str(ROOT / "jms-bridge.properties")])
+        main(["test", "-c", str(ROOT / "engine/cli/templates/jms-bridge.properties")])
     out = capsys.readouterr().out
     assert ended.value.code == 0, out
     assert out.splitlines()[-1].endswith(" tests, 0 failed")

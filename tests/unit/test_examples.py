@@ -1,0 +1,65 @@
+"""The properties file to begin with: its template, each combination of its blocks, and the tour in README.md."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from engine.cli import main
+from routes.config import lint_text
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "engine/cli/templates"
+TEMPLATE = (TEMPLATES / "jms-bridge.properties").read_text(encoding="utf-8")
+_MARK = "# The blocks below are examples"
+BASE, _, REST = TEMPLATE.partition(_MARK)
+BLOCKS = [block for block in REST.split("\n\n") if re.search(r"^#\S+=", block, re.MULTILINE)]
+
+
+def settings(block: str) -> str:
+    return "".join(f"{line[1:]}\n" for line in block.splitlines() if re.match(r"#[\w.-]+=", line))
+
+
+def keys(text: str) -> list[str]:
+    return [line.partition("=")[0] for line in text.splitlines() if re.match(r"[\w.-]+=", line)]
+
+
+@pytest.mark.parametrize("name", ["jms-bridge.properties", "routes.test.yaml"])
+def test_a_fresh_clone_has_the_templates_that_init_writes(name: str) -> None:
+    git = shutil.which("git") or pytest.skip("no git: the test compares what git has")
+    done = subprocess.run([git, "show", f":{name}"], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no clone: the test compares what git has")
+    assert done.stdout == (TEMPLATES / name).read_bytes(), f"cp engine/cli/templates/{name} {name}"
+
+
+def test_the_template_has_the_blocks() -> None:
+    assert len(BLOCKS) == 7
+
+
+@pytest.mark.parametrize("size", range(len(BLOCKS) + 1))
+def test_every_combination_of_blocks_is_free_of_faults_and_overrides_nothing(size: int) -> None:
+    for chosen in combinations(BLOCKS, size):
+        text = BASE + "".join(map(settings, chosen))
+        assert [str(fault) for fault in lint_text(text, env={}).faults] == []
+        assert len(set(keys(text))) == len(keys(text))
+
+
+def test_the_tests_of_routes_pass_with_all_blocks_and_after_the_tour(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = re.search(r"Change `([\w.-]+)` to `(\w+)` in `jms-bridge.properties`", (ROOT / "README.md").read_text())
+    assert changed is not None
+    after, count = re.subn(rf"(?m)^{re.escape(changed[1])}=.*$", f"{changed[1]}={changed[2]}", BASE)
+    assert count == 1
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text(after + "".join(map(settings, BLOCKS)))
+    (tmp_path / "routes.test.yaml").write_bytes((TEMPLATES / "routes.test.yaml").read_bytes())
+    with pytest.raises(SystemExit) as ended:
+        main(["test", "-c", str(file)])
+    assert ended.value.code == 0, capsys.readouterr().out
