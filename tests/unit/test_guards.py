@@ -149,6 +149,7 @@ HOSTS = {
     "host",
     "activemq.apache.org",
     "json.schemastore.org",
+    "keepachangelog.com",
     "pre-commit.com",
     "maven.apache.org",
     "opentelemetry.io",
