@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from engine.connectors import sink_loop, source_loop
 from engine.connectors.back_off import BackOff
 from engine.connectors.base import NotConnectedError
+from engine.connectors.letters import SinkLetters
 from engine.connectors.listener import Listener
 from engine.connectors.replies import Requests
 from engine.connectors.sink_loop import SinkLoop
@@ -124,6 +125,8 @@ def test_a_sink_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.Mo
     stop, said, registry = Event(), Said(), CollectorRegistry()
     hours = Hours(stop)
     monkeypatch.setattr(sink_loop, "BackOff", lambda: hours)
+    # It would wait for a Kafka.
+    monkeypatch.setattr(SinkLetters, "open", lambda _: None)
     own, voice = CONFIG.sinks[0], Voices(said).voice()
     metrics = SinkMetrics(registry, "out", "sink:out")
     requests = Requests(CONFIG, own, 1, metrics)
