@@ -180,11 +180,11 @@ def test_headers_choose_among_the_kafka_topics_that_are_there(router: Router) ->
 def test_no_header_leads_to_an_address_by_which_a_server_is_managed(router: Router) -> None:
     text = (
         "routing.on-soft-failure=skip\nsink.s.type=stomp\nsink.n.type=nats\n"
-        "routes.a.in.include=way = 'stomp'\nroutes.a.out.topic=s:queue/${msg.header.to}\n"
-        "routes.b.in.include=TRUE\nroutes.b.out.topic=n:${msg.header.to}\n"
+        "routes.a.in.include=way = 'stomp'\nroutes.a.out.topic=s:queue/${msg.header.dest}\n"
+        "routes.b.in.include=TRUE\nroutes.b.out.topic=n:${msg.header.dest}\n"
     )
     addresses = ("activemq.management", "x,activemq.management", "$sys.x", "orders")
-    results = router(text, [message(way="stomp", to=to) for to in addresses])
+    results = router(text, [message(way="stomp", dest=each) for each in addresses])
     assert [result.outcome for result in results] == [*["skip.destination-unresolved"] * 3, "routed"]
-    results = router(text, [message(way="nats", to=to) for to in ("$JS.API.STREAM.DELETE.x", "_INBOX.x")])
+    results = router(text, [message(way="nats", dest=each) for each in ("$JS.API.STREAM.DELETE.x", "_INBOX.x")])
     assert [result.outcome for result in results] == ["skip.destination-unresolved", "routed"]
