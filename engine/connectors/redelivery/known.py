@@ -84,7 +84,7 @@ class Known:
 
 
 class _Generation:
-    """One of the two generations of known messages; when the newer one is full, the older one is dropped as a whole."""
+    """Generation of known messages, one of two; when the newer one is full, the older one is dropped as a whole."""
 
     def __init__(self) -> None:
         self.ids: set[str] = set()
