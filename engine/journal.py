@@ -1,9 +1,11 @@
-"""The journal's producing side: canonical messages into one Kafka topic, confirmed one by one.
+"""Kafka producer of the journal: writes canonical messages to the journal topic and confirms each of them.
 
-A source acknowledges a message to its broker only after `done(None)` was called for it here. The producer is
-idempotent, so retries inside it neither double nor reorder. Memory is bounded: `append` waits while the producer's
-buffer is full, which stops whoever appends from reading on. Who acknowledges what is the business of
-`engine.connectors.source_flow`; the topic itself is made by `engine.topics`.
+A source acknowledges a message to its broker only after this module has called the message's `done` with None. The
+producer is idempotent, so its internal retries neither duplicate nor reorder records. Memory is bounded: `append` waits
+while the producer's buffer is full, which stops the calling source from reading on.
+
+Not here: the order of acknowledgements (`engine.connectors.source_flow`) and the creation of the topic
+(`engine.topics`).
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "refusal"]
 
 Done = Callable[[Exception | None], None]
-"""Called once for each appended message: None when the journal has it, else why it never will."""
+"""Callback of one appended message, called once: with None when the journal has the message, otherwise with the reason
+why the journal never will have it."""
 
 FRAMING_BYTES = 4096
-"""What Kafka's framing may add to a record; the topic takes that much more than `journal.max-message-bytes`."""
+"""Bytes that Kafka's framing may add to a record; the topic's limit exceeds `journal.max-message-bytes` by this
+much."""
 
 _HEADER_FRAMING_BYTES = 6
 _BUFFER_BYTES = 64 * 1024 * 1024
@@ -57,7 +61,7 @@ _REFUSED = {
 
 
 class JournalError(Exception):
-    """A message did not get into the journal, for a reason that may pass. This journal is of no more use."""
+    """A message did not get into the journal, for a reason that may pass; this `Journal` cannot be used any more."""
 
 
 class JournalTooLargeError(Exception):
@@ -66,12 +70,15 @@ class JournalTooLargeError(Exception):
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"{size} bytes, the journal takes {limit}")
         self.size = size
-        """Bytes of key, value and headers."""
+        """Bytes of the message's key, value and headers."""
         self.limit = limit
 
 
 class Journal:
-    """Writes messages and confirms each. For one thread: callbacks run inside its calls, on the caller's thread."""
+    """Writes messages to the journal topic and confirms each of them.
+
+    For one thread: the `done` callbacks run inside its methods, on the caller's thread.
+    """
 
     def __init__(
         self,
@@ -80,9 +87,10 @@ class Journal:
         while_full: Callable[[], None] = lambda: None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`append` calls `while_full` now and then while it waits; `stop`, once set, ends the waiting.
+        """Makes the producer, which connects in the background; Kafka need not be reachable yet.
 
-        Kafka need not be there yet. `settings` are more of the producer's.
+        `append` calls `while_full` repeatedly while it waits for room; `stop`, once set, ends that wait. `settings` are
+        additional settings of the producer.
         """
         self._config = config
         self._topic = config.journal.topic
@@ -100,22 +108,25 @@ class Journal:
 
     @property
     def stalled_seconds(self) -> float:
-        """For how long Kafka has confirmed nothing although there is something to confirm."""
+        """Seconds since Kafka last confirmed a record, while records wait for confirmation; 0 if none waits."""
         return time.monotonic() - self._progress if self._open else 0.0
 
     def append(self, message: Message, done: Done, trace: Mapping[str, str] | None = None) -> bool:
-        """Takes a message, waiting for room; False if `stop` was set before there was any, and it is not taken.
+        """Queues a message for the journal topic and waits for room; False if `stop` is set before there is room.
 
-        `done` is called later, inside `append`, `poll` or `flush`, in the order of each partition. `trace` is the
-        context in which the message goes on; without it, that in which it came.
+        A message for which it returns False is not queued. `done` is called later, inside `append`, `poll` or `flush`,
+        in order within each partition. `trace` is the trace context that the record carries; None: the context in which
+        the message came, if the bridge propagates it.
 
         Raises:
-            JournalTooLargeError: this message never fits; others still do.
+            JournalTooLargeError: the message exceeds `journal.max-message-bytes`; later messages may still fit.
+            JournalError: the producer has failed.
             HardFailureError: Kafka refuses the bridge.
-            UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
+            UnreachableError: Kafka has not answered for longer than `router.outage-timeout`.
         """
         record = message.to_record(published(message, self._config) if trace is None else trace)
-        # Measuring costs as much as parsing. A record that is not marked as large is far below such a limit.
+        # Measuring costs as much as parsing. A record without the SIZE header has less than LARGE_BYTES, far below a
+        # limit of at least four times that.
         if record.headers[-1][0] == SIZE or self._limit < 4 * LARGE_BYTES:
             size, framing = record.size, _HEADER_FRAMING_BYTES * len(record.headers)
             if size > self._limit or size + framing > self._limit + FRAMING_BYTES // 2:
@@ -123,13 +134,16 @@ class Journal:
         return self._write(self._topic, record, done)
 
     def write(self, topic: str, record: Record, done: Done) -> bool:
-        """The same for a record to another topic, such as a dead letter; without the check of its size."""
+        """Queues a record for any topic, such as a dead letter; like `append`, but without the size check."""
         return self._write(topic, record, done)
 
     def poll(self, timeout_seconds: float = 0) -> None:
-        """Runs the callbacks that are due, waiting for the first one at most that long; raises as `append` does.
+        """Runs the callbacks that are due; waits at most `timeout_seconds` for the first.
 
-        Also JournalError, as `flush` does.
+        Raises:
+            JournalError: the producer has failed for good.
+            HardFailureError: Kafka refuses the bridge.
+            UnreachableError: Kafka has confirmed nothing for longer than `router.outage-timeout`.
         """
         self._call(self._producer.poll, timeout_seconds)
         if self._refusal:
@@ -139,16 +153,16 @@ class Journal:
             raise UnreachableError(msg)
 
     def hurry(self) -> None:
-        """Sends at once what waits for more to go with it, and waits a moment until it is there; for a pause.
+        """Sends the records that still wait to fill a batch, and waits briefly for their confirmation.
 
-        Raises as `append` does.
+        Called when a source has nothing more to read. Raises as `poll` does.
         """
         if self._open:
             self._call(self._producer.flush, _HURRY_SECONDS)
             self.poll()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Waits until everything is confirmed or has failed; False if there is still something open after that time.
+        """Waits until every record is confirmed or has failed; False if some are still open after `timeout_seconds`.
 
         Raises:
             JournalError: the producer has failed for good.
@@ -156,7 +170,10 @@ class Journal:
         return self._call(self._producer.flush, timeout_seconds) == 0
 
     def close(self) -> None:
-        """Drops what is not on its way yet; call `flush` first to keep it. `done` is called for all that is open."""
+        """Drops the records that are not sent yet and calls `done` for every unconfirmed record.
+
+        Call `flush` first to keep the queued records. Waits at most a few seconds.
+        """
         self._producer.purge(in_flight=False)
         if not self._settled():
             self._producer.purge()
@@ -166,11 +183,16 @@ class Journal:
         try:
             return self.flush(_CLOSE_SECONDS)
         except JournalError:
-            # It is told once, before all callbacks were called.
+            # librdkafka reports a fatal error once, before all callbacks have run: the next call runs the rest.
             return False
 
     def _call(self, what: Callable[..., int], *arguments: object) -> int:
-        """A call of the producer, which raises where it has failed for good, as when another one took its place."""
+        """Calls a method of the producer and translates its exception.
+
+        Raises:
+            JournalError: the producer has failed for good, for example because another one with its id has taken its
+                place.
+        """
         try:
             return what(*arguments)
         except KafkaException as error:
@@ -209,7 +231,7 @@ class Journal:
             done(self._translated(error, message.topic()))  # type: ignore[attr-defined]
 
     def _on_error(self, error: KafkaError) -> None:
-        # Everything else is either retried or comes back with the messages it concerns.
+        # librdkafka retries all other errors or reports them with the messages they concern.
         if error.code() == KafkaError._AUTHENTICATION:
             self._refusal = HardFailureError(f"Kafka at {self._servers} refuses the login: {error.str()}")
 
@@ -218,31 +240,34 @@ class Journal:
 
 
 def refusal(error: KafkaError, servers: str, topic: str | None) -> Exception:
-    """What to raise for an error about a topic: HardFailureError where no other try can help, else JournalError."""
+    """Exception for a Kafka error about a topic: HardFailureError if no retry can help, else JournalError."""
     if remedy := _REFUSED.get(error.code()):
         return HardFailureError(f"Kafka at {servers} refuses topic '{topic}': {remedy} ({error.name()})")
     return JournalError(f"topic '{topic}' at {servers}: {error.str()}")
 
 
 def _settings(config: Config) -> dict[str, str | int | bool]:
-    """What users may change, what they have changed, and what the guarantee needs."""
+    """Settings of the producer, in rising precedence: defaults, the user's own settings, and those the guarantee needs.
+
+    The buffer always has room for two records of the largest size.
+    """
     largest = config.journal.max_message_bytes + FRAMING_BYTES
     preferred: dict[str, str | int | bool] = {
-        # Only where one message follows another closely, see `hurry`.
+        # Delays only messages that follow each other closely; `hurry` ends the wait in a pause.
         "linger.ms": 5,
-        # A batch that is too large fails as a whole, so that only a single record may come near the limit.
+        # Kafka refuses a batch above the limit as a whole, so only a single record may come near it.
         "batch.size": min(_BATCH_BYTES, largest // 2),
         "queue.buffering.max.messages": _BUFFER_MESSAGES,
         "queue.buffering.max.kbytes": _BUFFER_BYTES // 1024,
-        # A topic that was there at the start and is not any more is told this soon.
+        # Sets how soon a topic that disappears after the start is reported.
         "topic.metadata.propagation.max.ms": 10_000,
-        # No message is given up while Kafka is away: that would only bring it in again, later and out of order.
+        # Never times out a message while Kafka is away: the broker would deliver it again, later and out of order.
         "message.timeout.ms": 0,
     }
     required: dict[str, str | int | bool] = {
         "enable.idempotence": True,
         "acks": "all",
-        # As the Java clients do, so that a key has one partition whoever writes it.
+        # The partitioner of the Java clients, so that a key has one partition whichever client writes it.
         "partitioner": "murmur2_random",
         "message.max.bytes": largest,
         "allow.auto.create.topics": False,

@@ -1,4 +1,7 @@
-"""What waits: in the journal for the router, in topics for sinks. The running bridge knows it, or Kafka says it."""
+"""Lag of the bridge: records in the journal that wait for the router, and records in sink topics that wait for sinks.
+
+The figures come from the running bridge (`from_bridge`) or, without one, from Kafka (`from_kafka`).
+"""
 
 from __future__ import annotations
 
@@ -28,22 +31,22 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Records that wait for a part of the bridge."""
+    """Number of records in one topic or partition that wait for one part of the bridge."""
 
     component: str
     place: str
-    """A topic, or a partition of the journal."""
+    """Topic of a sink, or `topic:partition` of the journal."""
     records: int
     oldest_seconds: float | None = None
-    """Age of the oldest of all partitions; None where it is not known."""
+    """Age in seconds of the oldest waiting record of all partitions; None if it is unknown."""
 
 
 def from_bridge(config: Config) -> Sequence[Waiting]:
-    """As the running bridge has it.
+    """Reads the lag from the metrics of the running bridge.
 
     Raises:
-        UnreachableError: none answers.
-        HardFailureError: it does not take the login.
+        UnreachableError: no bridge answers.
+        HardFailureError: the bridge refuses the login.
     """
     reading = read(config.http)
     oldest = reading.total(LAG_SECONDS)
@@ -58,13 +61,13 @@ def from_bridge(config: Config) -> Sequence[Waiting]:
 
 
 def from_kafka(config: Config) -> Sequence[Waiting]:
-    """As Kafka has it: behind what the router has noted there, and what the sinks have committed.
+    """Computes the lag from Kafka: the router's position in the state topic and the committed offsets of the sinks.
 
     Raises:
         UnreachableError: Kafka does not answer.
-        HardFailureError: it refuses the bridge.
+        HardFailureError: Kafka refuses the bridge.
     """
-    # Imported here: with them comes Spark, which nobody needs who asks a bridge.
+    # Imported here, since these modules import Spark, which `from_bridge` does not need.
     from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 
     kafka = KafkaOffsets(librdkafka(config, "admin"))

@@ -1,8 +1,8 @@
-"""The canonical message, and its form as a Kafka record: what the journal holds and what routes publish.
+"""The canonical message, and its form as a Kafka record, in the journal and on published topics.
 
-The record is the message: value = body, key = what keeps related messages in order, headers = text. Standard JMS
-fields and properties stand under `jms.<name>`, the bridge's own facts under `jmsbridge.<name>`. Connectors make
-messages, `journal` writes them, Spark reads the records; nothing here knows any of them.
+The record is the message: value = body, key = what keeps related messages in order, headers = text. Standard JMS fields
+and properties stand under `jms.<name>`, the bridge's own facts under `jmsbridge.<name>`. Connectors make messages,
+`engine.journal` writes them, Spark reads the records; this module depends on none of them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 ORIGIN = "jmsbridge.origin"
-"""`bridge.id` of a bridge that routed the message; one header for each bridge it came through."""
+"""`bridge.id` of a bridge that routed the message; one header for each bridge that the message passed through."""
 POSITION = "jmsbridge.position"
-"""`topic:partition:offset` of the journal record that an output record was made from."""
+"""Header of published records: `topic:partition:offset` of the journal record that the record was made from."""
 SOURCE = "jmsbridge.source"
 """Name of the source that took the message in."""
 BODY = "jmsbridge.body"
@@ -46,15 +46,15 @@ TYPES = "jmsbridge.types"
 BODY_TYPES = "jmsbridge.body-types"
 """The types of the values in a map, stream or object body, see `engine.codecs.structured`."""
 DESTINATION = "jmsbridge.destination"
-"""Where a sink sends the message; only on the records between the router and sinks."""
+"""Address to which a sink sends the message; only on records that the router writes for sinks."""
 ROUTE = "jmsbridge.route"
-"""Name of the route that chose it; on those records, and on dead letters."""
+"""Name of the route that chose the destination; only on records for sinks and on dead letters."""
 REPLAYS = "jmsbridge.replays"
-"""How often the message was replayed as a dead letter; only on those that were."""
+"""Number of times the message was replayed as a dead letter; absent before the first replay."""
 SIZE = "jmsbridge.size"
 """Bytes of key, value and headers; only on records of `LARGE_BYTES` and more, so that the router need not measure."""
 LARGE_BYTES = 256 * 1024
-"""From this size on a journal record carries `SIZE`."""
+"""Size in bytes from which a journal record carries the header `SIZE`."""
 
 _JMS = "jms."
 _BARE = slice(len(_JMS), None)
@@ -63,7 +63,7 @@ _MILLISECONDS = re.compile("[0-9]{1,18}")
 
 
 class BodyType(StrEnum):
-    """What kind of JMS message it is; only text and bytes can be routed as they are."""
+    """Kind of a JMS message by its body; the router can publish only text and bytes unchanged."""
 
     TEXT = "text"
     BYTES = "bytes"
@@ -73,7 +73,7 @@ class BodyType(StrEnum):
 
     @staticmethod
     def of(body: bytes) -> BodyType:
-        """Text where a body is UTF-8, else bytes: for a wire that does not say."""
+        """Guesses the kind of a body whose wire format does not declare one: text if it is UTF-8, else bytes."""
         try:
             body.decode()
         except UnicodeDecodeError:
@@ -86,14 +86,17 @@ _BODY_TYPES: Mapping[bytes, BodyType] = {kind.encode(): kind for kind in BodyTyp
 
 @immutable
 class Record:
-    """A Kafka record's content, without a place in a topic."""
+    """Content of a Kafka record, without topic, partition and offset."""
 
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
 
     def header(self, name: str) -> str | None:
-        """The first header of that name as text, U+FFFD for what is no UTF-8; None without one or its value."""
+        """Returns the first header called `name` as text; None if there is none, or if it has no value.
+
+        Bytes that are not UTF-8 become U+FFFD.
+        """
         for key, value in self.headers:
             if key == name:
                 return None if value is None else value.decode("utf-8", "replace")
@@ -108,24 +111,26 @@ class Record:
 
 @immutable
 class Message:
-    """One JMS message, whatever system it came from."""
+    """JMS message in a form that is the same for all systems."""
 
     body: bytes = b""
-    """Text as UTF-8, bytes as they came; map, stream and object as JSON where their source could read them."""
+    """Body as bytes: text in UTF-8, bytes unchanged; map, stream and object as JSON if the source could read them."""
     body_type: BodyType = BodyType.TEXT
     headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
-    """Standard fields by their JMS names (`routes.properties.HEADER_FIELDS`), values as text; absent ones left out."""
+    """Standard fields that the message has, by their JMS names (`routes.properties.HEADER_FIELDS`), with values as
+    text."""
     properties: Mapping[str, Property] = field(default_factory=dict)
     """JMS properties by name."""
     source: str = ""
-    """Name of the source that took it in; empty if none did."""
+    """Name of the source that took the message in; empty for a message that came through no source."""
     origins: tuple[str, ...] = ()
-    """Bridges that routed it already, oldest first."""
+    """`bridge.id` of each bridge that has routed the message, oldest first."""
     body_types: str = ""
-    """What the body of a map, stream or object message does not tell, see `engine.codecs.structured`; else empty."""
+    """Value types that the JSON body of a map, stream or object message cannot express, see `engine.codecs.structured`;
+    else empty."""
 
     def lookup(self, name: str) -> Property | None:
-        """The value a predicate sees under a JMS field or property name; None if the message has none."""
+        """Value that a predicate sees under the name of a JMS field or property; None if the message has none."""
         if name in HEADER_FIELDS:
             text = self.headers.get(name)
             return None if text is None else Property(text, HEADER_FIELDS[name])
@@ -133,23 +138,23 @@ class Message:
 
     @property
     def key(self) -> str | None:
-        """What keeps related messages in one partition: group, else correlation id, else message id."""
+        """Record key, which keeps related messages in one partition: group id, else correlation id, else message id."""
         known = self.headers.get
         return known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID") or None
 
     @property
     def expiration_ms(self) -> int:
-        """JMSExpiration in milliseconds since 1970; 0 if it never expires, or the field is no such number."""
+        """JMSExpiration in milliseconds since 1970; 0 if the message never expires or the field is no such number."""
         text = self.headers.get("JMSExpiration", "0")
         return int(text) if text != "0" and _MILLISECONDS.fullmatch(text) else 0
 
     def to_record(self, trace: Mapping[str, str] = _EMPTY) -> Record:
-        """The Kafka record that the journal holds. Never fails: a header name or text may hold anything.
+        """Makes the Kafka record that the journal holds; never fails, whatever a header name or text contains.
 
-        `trace` is the context in which the message goes on, by the names of its headers (`engine.trace_context`).
+        `trace` is the trace context of the record, as headers by name (`engine.trace_context`).
         """
-        # `encode` with `replace`: a lone surrogate is the one thing UTF-8 cannot hold; a wire that allowed it must not
-        # stop the source.
+        # `encode` with `replace`: UTF-8 cannot hold a lone surrogate, and a wire format that allows one must not stop
+        # the source.
         headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in self.headers.items()]
         typed = []
         for name, value in self.properties.items():
@@ -168,7 +173,8 @@ class Message:
             headers += [(name, text.encode()) for name, text in trace.items()]
         key = self.key
         record = Record(None if key is None else key.encode("utf-8", "replace"), self.body, tuple(headers))
-        # Measuring costs as much as the rest; a character of a name has at most four bytes.
+        # Measuring costs as much as everything else here, so an upper bound comes first: a character has at most four
+        # bytes.
         most = len(self.body) + 4 * sum([len(name) + len(value) for name, value in headers])
         if most < LARGE_BYTES or record.size < LARGE_BYTES:
             return record
@@ -176,11 +182,11 @@ class Message:
 
     @staticmethod
     def from_record(record: Record) -> Message:
-        """The message in a journal or output record.
+        """Reads the message from a journal record or published record; never fails.
 
-        Never fails. The first of several headers of one name wins, as in Spark; headers of other systems are left
-        out; a header without a value is no property; bytes that are no UTF-8 become U+FFFD; a body type that is not
-        one reads as bytes, and a record without one as text where its value is UTF-8, else as bytes.
+        The first of several headers of one name wins, as in Spark. Headers of other systems are left out, and a header
+        without a value is no property. Bytes that are not UTF-8 become U+FFFD. An unknown body type reads as bytes; a
+        record without a body type reads as text if its value is UTF-8, else as bytes.
         """
         first = dict(record.headers)
         if repeated := len(first) < len(record.headers):

@@ -1,7 +1,7 @@
-"""Reading topics for people: from the beginning, from the end, the last few records, or one by its position.
+"""Reader of a topic for commands: from the beginning, from the end, the last records, or one record by its position.
 
-Reads as any consumer would (committed records only) but leaves nothing behind in Kafka: no group, no offsets. Memory
-stays bounded by what is asked for. The router does not read through this module.
+It reads committed records only, as any consumer would, but leaves nothing behind in Kafka: no group and no offsets. It
+holds no more in memory than the caller asks for. The router does not read through this module.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER_SECONDS", "Located", "Position", "Reader"]
 
 ANSWER_SECONDS = 10.0
-"""How long Kafka is waited for."""
+"""Longest wait for each answer of Kafka, in seconds."""
 
 _POLL_SECONDS = 0.2
 _SCATTERED = {"fetch.wait.max.ms": "5", "fetch.queue.backoff.ms": "5"}
-"""A reader that is sent elsewhere first waits for Kafka's answer about where it was, and then before it asks again."""
+"""Consumer settings for many reads at scattered positions: after a seek the client first waits for the answer to the
+fetch under way at the old position, and then pauses before the next fetch. Both waits are shortened, in
+milliseconds."""
 _BATCH = 500
 _NUMBER = re.compile("[0-9]{1,19}")
 _REFUSED = (
@@ -46,7 +48,7 @@ _REFUSED = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Where a record stands."""
+    """Position of a record: topic, partition and offset."""
 
     topic: str
     partition: int
@@ -57,7 +59,11 @@ class Position:
 
     @staticmethod
     def parse(text: str, topic: str) -> Position:
-        """`partition:offset` in `topic`, or `topic:partition:offset`; UsageError for anything else."""
+        """Parses `partition:offset`, which means a record of `topic`, or `topic:partition:offset`.
+
+        Raises:
+            UsageError: the text has another form.
+        """
         *names, partition, offset = ["", "", *text.rsplit(":", 2)][-3:]
         if not (_NUMBER.fullmatch(partition) and _NUMBER.fullmatch(offset)):
             msg = f"{text!r} is no position: expected PARTITION:OFFSET, as 0:17, or TOPIC:PARTITION:OFFSET"
@@ -67,7 +73,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A record with its place and time."""
+    """Record with its position and timestamp."""
 
     position: Position
     time_ms: int
@@ -76,7 +82,7 @@ class Located:
 
     @staticmethod
     def of(message: KafkaMessage) -> Located:
-        """A record as the client gives it."""
+        """Converts a record of the Kafka client."""
         given: list[tuple[str, str | bytes | None]] = message.headers() or []  # type: ignore[assignment] # never a dict
         headers = tuple((name, _bytes(value)) for name, value in given)
         record = Record(_bytes(message.key()), _bytes(message.value()), headers)
@@ -85,29 +91,33 @@ class Located:
 
 
 class Reader:
-    """One topic, open for reading; use it in a `with`.
+    """Reader of one topic; a context manager.
 
-    Raises:
+    Entering it raises:
         UsageError: the topic does not exist.
-        HardFailureError: Kafka does not let this user read it.
+        HardFailureError: Kafka does not let this user read the topic.
         UnreachableError: Kafka does not answer.
     """
 
     def __init__(
         self, config: Config, topic: str, answer_seconds: float = ANSWER_SECONDS, *, scattered: bool = False
     ) -> None:
-        """Kafka has `answer_seconds` for each answer; `scattered` is for reading many records by their positions."""
+        """Makes the consumer.
+
+        `answer_seconds` is the longest wait for each answer of Kafka; `scattered` suits reads of many records by their
+        positions.
+        """
         self.topic = topic
         self._answer_seconds = answer_seconds
         self._servers = config.bootstrap_servers
         self._trouble = ""
         self._consumer = Consumer(
             {
-                # Kafka holds back its answer at the end of a partition for so long, and what is asked next waits.
+                # At the end of a partition Kafka holds back its answer this long, and the next request waits behind it.
                 "fetch.wait.max.ms": "100",
                 **librdkafka(config, "consumer"),
                 **(_SCATTERED if scattered else {}),
-                "group.id": "jms-bridge-peek",  # librdkafka asks for one; without a subscription it is never used
+                "group.id": "jms-bridge-peek",  # librdkafka requires a group; without a subscription it is never used
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
                 "error_cb": self._remember,
@@ -129,7 +139,7 @@ class Reader:
         self._consumer.close()
 
     def bounds(self) -> dict[int, tuple[int, int]]:
-        """By partition: the first offset there is, and the one after the last."""
+        """First offset and the offset behind the last record, by partition."""
         return {partition: self._watermarks(partition) for partition in self._partitions}
 
     def read(
@@ -140,10 +150,16 @@ class Reader:
         follow: bool = False,
         idle_seconds: float | None = None,
     ) -> Iterator[Located]:
-        """Records as they come, each partition in its order, from `starts` (all from the beginning if None).
+        """Yields records from the offsets in `starts`, in order within each partition.
 
-        Ends at the end of all partitions, or of each at its offset in `ends`; with `follow` it waits there for more,
-        until nothing has come for `idle_seconds` (None: for ever). Who takes long over a record is waited for.
+        Without `starts` it reads all partitions from their first record. Ends at the end of every partition, or at each
+        partition's offset in `ends`. With `follow` it waits there for more records, until none has come for
+        `idle_seconds` (None: for ever). The time that the caller spends on a record does not count as idle.
+
+        Raises:
+            UsageError: the topic does not exist.
+            HardFailureError: Kafka does not let this user read the topic.
+            UnreachableError: Kafka does not answer.
         """
         if starts is None:
             starts = {partition: low for partition, (low, _) in self.bounds().items()}
@@ -173,12 +189,12 @@ class Reader:
                 raise self._unreachable()
 
     def present(self) -> Iterator[Located]:
-        """All records that are there now; not those that come while it is read, however slowly."""
+        """Yields the records that the topic holds at the time of the call, not those that arrive during the reading."""
         bounds = self.bounds().items()
         return self.read({partition: low for partition, (low, _) in bounds}, {p: high for p, (_, high) in bounds})
 
     def last(self, count: int) -> list[Located]:
-        """The newest `count` records of all partitions together, oldest first."""
+        """Returns the newest `count` records of all partitions together, oldest first."""
         newest: list[Located] = []
         for partition, (low, high) in self.bounds().items():
             newest += self._last_of(partition, low, high, count)
@@ -186,7 +202,11 @@ class Reader:
         return newest[-count:]
 
     def at(self, partition: int, offset: int) -> Located:
-        """The record at a position; UsageError if there is none."""
+        """Returns the record at a partition and offset.
+
+        Raises:
+            UsageError: the topic has no such partition, or no record at that offset.
+        """
         place = f"{self.topic}:{partition}:{offset}"
         if partition not in self._partitions:
             msg = f"{place}: topic '{self.topic}' has no partition {partition}, only 0 to {max(self._partitions)}"
@@ -203,7 +223,8 @@ class Reader:
         return found
 
     def _last_of(self, partition: int, low: int, high: int, count: int) -> deque[Located]:
-        # Markers of transactions and compaction leave gaps in the offsets, so go back further until there are enough.
+        # Transaction markers and compaction leave gaps in the offsets, so reading goes back further until there are
+        # enough records.
         span = count
         while True:
             start = max(low, high - span)
@@ -222,7 +243,8 @@ class Reader:
 
     def _poll(self) -> list[KafkaMessage]:
         try:
-            # `consume` waits until it has all it was asked for, or its time is over: so it only takes what is there.
+            # `consume` waits for all the messages asked for or until its time is over, so it takes only those already
+            # fetched.
             first = self._consumer.poll(_POLL_SECONDS)
             found = [] if first is None else [first, *self._consumer.consume(_BATCH - 1, 0)]
         except KafkaException as error:
@@ -266,7 +288,7 @@ class Reader:
 
 
 def _is_of_group(error: KafkaError | None) -> bool:
-    """Whether it is about the group, which is never used and for which no right is needed."""
+    """Returns True if the error concerns the consumer group, which is never used and for which no right is needed."""
     return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 

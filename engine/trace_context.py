@@ -1,8 +1,8 @@
-"""Which trace a message belongs to: W3C Trace Context as JMS properties, and as Kafka record headers of the same names.
+"""W3C Trace Context of messages: as JMS properties, and as Kafka record headers of the same names.
 
-Agents of JMS clients read and write the properties `traceparent` and `tracestate`; those of Kafka clients the last
-record headers of exactly these names. Both stand side by side in the journal: the property as the message came with it,
-the header as it goes on. Nothing here makes spans, see `engine.telemetry.tracing`.
+Tracing agents of JMS clients read and write the properties `traceparent` and `tracestate`; those of Kafka clients use
+the last record headers of exactly these names. The journal holds both: the property as it came with the message, and
+the header with the context in which the message goes on. This module makes no spans, see `engine.telemetry.tracing`.
 
 Specification: https://www.w3.org/TR/trace-context/, sections 3.2 and 3.3.
 """
@@ -38,17 +38,18 @@ __all__ = [
 ]
 
 TRACEPARENT = "traceparent"
-"""Version, trace, span and flags, such as `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`."""
+"""Property and header with version, trace id, span id and flags, such as
+`00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`."""
 TRACESTATE = "tracestate"
-"""What vendors of tracing systems add, such as `congo=t61rcWkgMzE,rojo=00f067aa0ba902b7`."""
+"""Property and header with additions of tracing vendors, such as `congo=t61rcWkgMzE,rojo=00f067aa0ba902b7`."""
 
 Context = Mapping[str, str]
-"""A valid `traceparent`, and its `tracestate` if that is valid, too; or nothing at all."""
+"""Trace context by header name: a valid `traceparent`, and its `tracestate` if that is valid too; or empty."""
 
 NO_CONTEXT: Context = MappingProxyType({})
 
 _PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[!-~]{0,450})?")
-"""Versions after 00 may have more behind the flags."""
+"""Pattern of a `traceparent`; versions after 00 may have more text behind the flags."""
 _LENGTH_OF_VERSION_00 = 55
 _MEMBER = re.compile(r"[a-z0-9][a-z0-9_\-*/@]{0,255}=[ !-+\--<>-~]{0,255}[!-+\--<>-~]")
 _MOST_MEMBERS = 32
@@ -57,7 +58,7 @@ _TEXT = (None, JmsType.STRING)
 
 
 def of_properties(properties: Mapping[str, Property]) -> Context:
-    """The context that a message came with; nothing where its `traceparent` is missing or invalid."""
+    """Context in a message's properties; empty if its `traceparent` is missing or invalid."""
     parent = properties.get(TRACEPARENT)
     if parent is None or parent.type not in _TEXT:
         return NO_CONTEXT
@@ -66,7 +67,7 @@ def of_properties(properties: Mapping[str, Property]) -> Context:
 
 
 def of_headers(headers: Sequence[tuple[str, bytes | None]]) -> Context:
-    """The context of a record; nothing where its last `traceparent` is missing or invalid."""
+    """Context in a record's headers; empty if its last `traceparent` is missing or invalid."""
     last = {name: value for name, value in headers if name in _NAMES}
     parent, state = (last.get(name) for name in _NAMES)
     if parent is None:
@@ -75,23 +76,23 @@ def of_headers(headers: Sequence[tuple[str, bytes | None]]) -> Context:
 
 
 def as_headers(context: Context) -> tuple[tuple[str, bytes], ...]:
-    """As headers of a record."""
+    """Record headers of a context."""
     return tuple([(name, text.encode()) for name, text in context.items()])
 
 
 def with_context(properties: Mapping[str, Property], context: Context) -> dict[str, Property]:
-    """The properties with that context in place of theirs, which stays if there is nothing else."""
+    """Copies the properties with their trace context replaced by `context`; an empty `context` changes nothing."""
     others = {name: value for name, value in properties.items() if not context or name not in _NAMES}
     return others | {name: Property(text, JmsType.STRING) for name, text in context.items()}
 
 
 def published(message: Message, config: Config) -> Context:
-    """What the journal has of a message's context beside its properties: `tracing.propagate`."""
+    """Context for the record headers of a message: that of its properties, or empty without `tracing.propagate`."""
     return of_properties(message.properties) if config.tracing.propagate else NO_CONTEXT
 
 
 def traced(record: Record, config: Config) -> Record:
-    """The record of a message as the journal would have it; one that has a context beside its properties stays."""
+    """Adds the trace headers that the journal would write; a record that already has one of them stays unchanged."""
     if any(name in _NAMES for name, _ in record.headers):
         return record
     context = published(Message.from_record(record), config)
@@ -107,6 +108,6 @@ def _context(parent: str, state: str | None) -> Context:
 
 
 def _is_state(text: str) -> bool:
-    """Whether it is a list of members, of which some may be empty, and not all."""
+    """Returns True if the text is a list of 1 to 32 valid `tracestate` members; empty members do not count."""
     members = [member for each in text.split(",") if (member := each.strip(" \t"))]
     return 0 < len(members) <= _MOST_MEMBERS and all(map(_MEMBER.fullmatch, members))

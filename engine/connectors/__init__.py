@@ -1,7 +1,7 @@
-"""The systems that messages are taken from and given to: a folder each, with a source and a sink.
+"""Connectors: one folder for each external system, with a source and a sink.
 
-All follow the contracts in `base`; `source_loop` and `sink_loop` run them. To add one: its folder, a line in `SOURCES`
-and in `SINKS`, a page in `docs/connectors`, and its harness in the conformance suite
+All implement the contracts in `base`; `source_loop` and `sink_loop` run them. To add a system: its folder, an entry in
+`SOURCES` and in `SINKS`, a page in `docs/connectors`, and a harness in the conformance suite
 (`tests/integration/connectors`).
 """
 
@@ -22,10 +22,10 @@ MakeSource = Callable[["Config", "SourceConfig", int], "Source"]
 """Makes the source for one worker of `source.NAME`, not yet connected; workers count from 1."""
 
 MakeSink = Callable[["Config", "SinkConfig", int], "Sink"]
-"""The same for `sink.NAME`."""
+"""Makes the sink for one worker of `sink.NAME`, not yet connected; workers count from 1."""
 
 
-# A system's client library is loaded only where a source or sink of its type runs.
+# Each function imports its connector itself, so that a system's client library is loaded only in processes that use it.
 
 
 def _stomp_source(config: Config, source: SourceConfig, worker: int) -> Source:
@@ -101,7 +101,7 @@ SOURCES: Mapping[System, MakeSource] = {
     System.KAFKA: _kafka_source,
     System.DROPBOX: _dropbox_source,
 }
-"""By `source.NAME.type`."""
+"""Makers of sources, by `source.NAME.type`."""
 
 REPLIES: Mapping[System, MakeSource] = {
     System.STOMP: _stomp_source,
@@ -109,7 +109,7 @@ REPLIES: Mapping[System, MakeSource] = {
     System.NATS: _nats_replies,
     System.DROPBOX: _dropbox_source,
 }
-"""What takes replies in beside a sink, by `sink.NAME.type`."""
+"""Makers of the sources that receive replies for a sink, by `sink.NAME.type`."""
 
 SINKS: Mapping[System, MakeSink] = {
     System.STOMP: _stomp_sink,
@@ -117,4 +117,4 @@ SINKS: Mapping[System, MakeSink] = {
     System.NATS: _nats_sink,
     System.DROPBOX: _dropbox_sink,
 }
-"""By `sink.NAME.type`."""
+"""Makers of sinks, by `sink.NAME.type`."""

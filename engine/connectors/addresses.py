@@ -1,4 +1,4 @@
-"""Addresses of queues and topics as routes write them, for all that speak to JMS."""
+"""Parser for addresses of JMS queues and topics as routes write them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ _ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
 
 
 def parsed(address: str) -> tuple[str, str] | None:
-    """Kind and name: `queue/orders`, `/queue/orders` and `queue:orders` are the same; None for what is no address."""
+    """Splits an address into kind (`queue` or `topic`) and name; None if the text is no such address.
+
+    `queue/orders`, `/queue/orders` and `queue:orders` are equal.
+    """
     found = _ADDRESS.fullmatch(address)
     return (found[1], found[2]) if found else None
 
 
 def kind_and_name(address: str) -> tuple[str, str]:
-    """The same; RefusedError for what is no address."""
+    """Splits an address into kind (`queue` or `topic`) and name.
+
+    Raises:
+        RefusedError: the text is no such address.
+    """
     found = parsed(address)
     if found is None:
         msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"

@@ -1,4 +1,4 @@
-"""How long to wait before the next try: longer and longer, and not many at the same time."""
+"""Waiting times between attempts to connect, which grow and are jittered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_BACK_OFF_SECONDS = 30.0
 
 
 class BackOff:
-    """Longer and longer waits, with jitter so that many do not come back at once."""
+    """Waiting times that double from 0.5 to 30 seconds, with jitter so that many clients do not reconnect at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -24,7 +24,11 @@ class BackOff:
         self._connected_since: float | None = None
 
     def next(self, at_least_seconds: float | None = None) -> float:
-        """How long to wait after another failure: between a half and the whole of twice the time before, or longer."""
+        """Returns the seconds to wait after another failure, no less than `at_least_seconds`.
+
+        The wait is between half the current step and the whole step. The step doubles with each call. It starts again
+        at 0.5 seconds if the last connection lasted longer than 30 seconds.
+        """
         now = self._clock()
         if self._connected_since is not None and now - self._connected_since > _LONGEST_BACK_OFF_SECONDS:
             self.reset()
@@ -34,9 +38,12 @@ class BackOff:
         return max(wait, at_least_seconds or 0.0)
 
     def connected(self) -> None:
-        """There is a connection; whether it is any good, only messages or time can tell."""
+        """Notes that a connection exists.
+
+        The next wait does not shrink yet: only messages or time can show that the connection works.
+        """
         self._connected_since = self._clock()
 
     def reset(self) -> None:
-        """It works again: the next wait is short."""
+        """Makes the next wait short, since the connection works."""
         self._next_seconds = _FIRST_BACK_OFF_SECONDS

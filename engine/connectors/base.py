@@ -1,8 +1,8 @@
-"""What sources and sinks are: the small contracts between one system's connector and the loops that run it.
+"""Contracts between a connector, which serves one system, and the loops that run connectors.
 
 A connector does the wire work of one system and nothing else. Reconnecting, back-off, the journal, acknowledgement,
-order, counting and stopping are written once, in `source_loop` and `sink_loop`. A connector is called from one thread
-only.
+order, counting and stopping are written once, in `source_loop` and `sink_loop`. The loop calls a connector from one
+thread only.
 """
 
 from __future__ import annotations
@@ -36,212 +36,232 @@ __all__ = [
 
 @immutable
 class Delivery:
-    """One message as a source hands it over."""
+    """Message as a source hands it to the loop, with the token to acknowledge it by."""
 
     message: Message
     token: object
-    """What `Source.acknowledge` takes back; it means something only to its source and its connection."""
+    """Token for `Source.acknowledge`; valid only for the source and the connection that made it."""
     size: int | None = None
-    """Bytes of the body as it was sent, where it was too large to keep and `message.body` is only its beginning."""
+    """Bytes of the body as sent, if it was too large to keep and `message.body` is only its beginning; else None."""
     fault: str | None = None
-    """Why it cannot be read as its source should; `message.body` then is what came, of type bytes. One line."""
+    """Reason, in one line, why the source cannot decode the message; `message.body` then holds the received bytes, of
+    type bytes. None if it can."""
     is_past: bool = False
-    """Whether it was acknowledged long ago, and its system has forgotten that: to be acknowledged, nothing else."""
+    """True if the message was acknowledged before and its system has forgotten that: the loop only acknowledges it
+    again."""
 
 
 @immutable
 class Outgoing:
-    """One message as a sink gets it."""
+    """Message as the loop hands it to a sink."""
 
     number: int
-    """What `Outcome` names it by; numbers go up, and a message keeps its own when it is sent again."""
+    """Number by which `Outcome` refers to the message. Numbers increase; a message keeps its number when it is sent
+    again."""
     message: Message
     address: str
-    """Where it goes, as `routes.targets.ADDRESSES` allows it."""
+    """Address to send to, in a form that `routes.targets.ADDRESSES` allows."""
     id: str
-    """The same whenever this message is sent to this destination, and no other's: for systems that know repetitions."""
+    """Unique id of this message at this destination, unchanged when it is sent again: for systems that drop
+    duplicates."""
     reply_to: str | None = None
-    """Where the other side is to send its reply, in the spelling of `address`; None: it is no request."""
+    """Address to which the receiver is to send its reply, in the spelling of `address`; None if the message is no
+    request."""
     timestamp_ms: int = 0
-    """When the router gave it to the sink, milliseconds since 1970; the same whenever it is sent again. It grows in the
-    order of messages of one key, as far as clocks do."""
+    """Time at which the router wrote the message for the sink, in milliseconds since 1970; unchanged when it is sent
+    again. It grows in the order of messages of one key, as far as clocks do."""
 
 
 @immutable
 class Outcome:
-    """What became of one message."""
+    """Result of sending one message."""
 
     number: int
     """`Outgoing.number`."""
     refusal: str | None = None
-    """Why the other side will never take this message, one line for users; None: it has it, or never was given it."""
+    """Reason, in one line for users, why the system will never accept this message; None if the system has accepted it
+    or has no receiver for it, or if it expired."""
     expired: bool = False
-    """Whether the message expired before the other side had it, so that it is dropped."""
+    """True if the message expired before the system accepted it, so that it is dropped."""
 
 
 @immutable
 class Redelivery:
-    """How a system gives messages again: for how long one side does not know what the other has."""
+    """Redelivery behaviour of a system: how long deliveries and acknowledgements of a lost connection stay in doubt."""
 
     returns_seconds: float
-    """For how long after connecting what an earlier connection left open may take to come again."""
+    """Seconds after connecting in which deliveries that an earlier connection left unacknowledged may still arrive."""
     doubt_seconds: float
-    """For how long an acknowledgement may be lost without anybody knowing: a dead connection is noticed by then.
+    """Seconds after sending in which an acknowledgement may be lost unnoticed; a dead connection is detected by then.
 
-    0: what was acknowledged never comes again.
+    0: an acknowledged message is never delivered again.
     """
     is_marked: bool = True
-    """Whether a message that was given to another consumer before says so, by JMSRedelivered."""
+    """True if the system marks a message that another consumer had before, by JMSRedelivered."""
 
 
 class NotConnectedError(Exception):
-    """There is no working connection; the loop closes the source, waits and connects again. One line for users."""
+    """No working connection exists; the loop closes the connector, waits and connects again.
+
+    The text is one line for users.
+    """
 
     def __init__(self, reason: str, back_off_seconds: float | None = None) -> None:
-        """`back_off_seconds` is given where asking again soon would be wrong, as after a refused login."""
+        """`back_off_seconds` is the shortest wait where an early retry would be wrong, as after a refused login."""
         super().__init__(reason)
         self.back_off_seconds = back_off_seconds
 
 
 class RefusedError(Exception):
-    """A message cannot be put in the form of this system, now or ever. One line for users."""
+    """A message can never be expressed in the form that this system needs. The text is one line for users."""
 
 
 class Source(Protocol):
-    """One connection to a system that messages are taken from.
+    """Connection to a system from which the bridge receives messages.
 
-    Every delivery is handed over again, by this or by another connection, unless it was acknowledged: a source never
-    acknowledges by itself.
+    A delivery that is not acknowledged is delivered again, on this or another connection: a source never acknowledges
+    by itself.
     """
 
     @property
     def address(self) -> str:
-        """Where it connects to and what it reads, for people; free of secrets."""
+        """Server that the source connects to, and what it reads, as text without secrets for logs and states."""
 
     @property
     def redelivery(self) -> Redelivery | None:
-        """Of the connection there is; None where nothing that the journal has comes again, or nobody can tell."""
+        """Redelivery behaviour of the current connection; None to read no tail of the journal.
+
+        None is right where the system never delivers again what the journal has, or where a redelivery cannot be
+        recognised.
+        """
 
     def connect(self) -> None:
-        """Connects and subscribes; returns when the other side has confirmed both. Also used after `close`.
+        """Connects and subscribes; returns when the broker has confirmed both. Also called after `close`.
 
         Raises:
-            NotConnectedError: it could not.
-            BridgeError: it never will, such as for a missing certificate file.
+            NotConnectedError: the attempt failed.
+            BridgeError: no attempt can succeed, for example because a certificate file is missing.
         """
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """The next delivery; None if none came in time. What is not asked for stays with the broker.
+        """Returns the next delivery; None if none arrives within `timeout_seconds`.
+
+        Messages that the loop has not asked for stay with the broker.
 
         Raises:
-            NotConnectedError: the connection is gone; its deliveries can no longer be acknowledged.
+            NotConnectedError: the connection is lost; its deliveries can no longer be acknowledged.
         """
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """The broker may forget these deliveries, given in the order in which they were received.
+        """Acknowledges deliveries by their tokens, given in the order in which they were received.
 
         Raises:
-            NotConnectedError: the connection is gone; any of them may come again.
+            NotConnectedError: the connection is lost; any of these deliveries may arrive again.
         """
 
     def tend(self) -> None:
-        """Shows the other side that everything is in order while nothing is asked for. Hands nothing over.
+        """Keeps the connection alive, for example with heart-beats, while the loop asks for no delivery.
 
-        Called several times a second while the journal takes nothing.
+        Hands over no delivery. Called several times a second while the journal accepts nothing.
 
         Raises:
-            NotConnectedError: the connection is gone.
+            NotConnectedError: the connection is lost.
         """
 
     def close(self) -> None:
-        """Ends the connection; deliveries not acknowledged go back. Never raises, may be called at any time.
+        """Ends the connection; unacknowledged deliveries return to the broker. Never raises, may be called at any time.
 
-        Where the connection still works it returns only when the broker has taken all acknowledgements.
+        If the connection still works, it returns only after the broker has received all acknowledgements.
         """
 
 
 @runtime_checkable
 class Placed(Protocol):
-    """A source whose system counts its messages and knows up to which all are acknowledged, but may forget that."""
+    """Source whose system numbers its messages and knows up to which all are acknowledged.
+
+    The system may lose that knowledge and then deliver acknowledged messages again.
+    """
 
     def place(self) -> str:
-        """That, as a text for `recall`; empty where there is no such thing.
+        """Returns the system's current acknowledgement position as text for `recall`; empty if there is none.
 
         Raises:
-            NotConnectedError: the connection is gone.
+            NotConnectedError: the connection is lost.
         """
 
     def recall(self, notes: Sequence[str]) -> None:
-        """What `place` said before, on this or other connections, the latest of each worker.
+        """Takes texts that `place` returned before, on this or other connections: the latest of each worker.
 
-        Deliveries from here on that were acknowledged by then are `Delivery.is_past`.
+        Later deliveries that were acknowledged by then have `Delivery.is_past`.
         """
 
 
 @runtime_checkable
 class Transactional(Protocol):
-    """A source that keeps its position in the journal's own Kafka, and moves it in one transaction with the journal."""
+    """Source with its position in the journal's Kafka cluster, committed in one transaction with the journal."""
 
     def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
-        """The journal of one connection, in place of an ordinary one; `acknowledge` ends its transactions.
+        """Makes the journal of one connection, in place of an ordinary one; `acknowledge` commits its transactions.
+
+        `stop` and `while_full` are those of `Journal`.
 
         Raises:
-            JournalError: Kafka has not answered.
+            JournalError: Kafka does not answer.
             HardFailureError: Kafka refuses the bridge.
         """
 
 
 @runtime_checkable
 class Committing(Protocol):
-    """A source that also brings transactions of its clients into the journal, by itself and beside its deliveries."""
+    """Source that journals its clients' transactions itself, besides the deliveries that it hands to the loop."""
 
     def committed(self) -> int:
-        """How many messages since it was last asked: for the figures."""
+        """Returns the number of messages committed to the journal since the last call, for the metrics."""
 
     @property
     def stalled_seconds(self) -> float:
-        """For how long Kafka has committed nothing although there is something to commit."""
+        """Seconds since Kafka last committed a transaction, while one waits; 0 if none waits."""
 
 
 class Sink(Protocol):
-    """One connection to a system that messages are given to.
+    """Connection to a system to which the bridge sends messages.
 
-    A message counts as given only when the other side has confirmed it. What was sent on a connection that ended
-    before is sent again on the next one, in the same order and with the same `Outgoing.id`.
+    A message counts as sent only when the system has confirmed it. Unconfirmed messages of a connection that ended are
+    sent again on the next one, in the same order and with the same `Outgoing.id`.
     """
 
     most_under_way: int
-    """Messages sent and not confirmed, at most."""
+    """Largest number of messages sent and not yet confirmed."""
     settle_seconds: float
-    """For how long the other side may still be taking in what came by a connection that was lost. Who sends that again
-    sooner, and others after it, may see these stand before it."""
+    """Seconds in which the system may still be accepting messages from a lost connection. If these messages are sent
+    again sooner, with others after them, the others may be placed before them."""
 
     @property
     def address(self) -> str:
-        """Where it connects to, for people; free of secrets."""
+        """Server that the sink connects to, as text without secrets for logs and states."""
 
     def connect(self) -> None:
-        """Connects; returns when the other side has confirmed that. Also used after `close`.
+        """Connects; returns when the system has confirmed the connection. Also called after `close`.
 
         Raises:
-            NotConnectedError: it could not.
-            BridgeError: it never will, such as for a missing certificate file.
+            NotConnectedError: the attempt failed.
+            BridgeError: no attempt can succeed, for example because a certificate file is missing.
         """
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """Sends messages in this order, without waiting for what the other side says of them.
+        """Sends messages in the given order, without waiting for confirmations.
 
-        What cannot be sent at all is an `Outcome` with a refusal, as what the other side refuses.
+        A message that cannot be sent at all gets an `Outcome` with a refusal, like one that the system refuses.
 
         Raises:
-            NotConnectedError: the connection is gone.
+            NotConnectedError: the connection is lost.
         """
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
-        """What is known of messages sent, each told once; waits so long for the first, 0: not at all.
+        """Returns new results of messages sent, each once; waits up to `timeout_seconds` for the first (0: not at all).
 
         Raises:
-            NotConnectedError: the connection is gone.
+            NotConnectedError: the connection is lost.
         """
 
     def close(self) -> None:
@@ -250,11 +270,11 @@ class Sink(Protocol):
 
 @runtime_checkable
 class Holding(Protocol):
-    """A sink that keeps messages for whom it may concern: nobody waits for those at the end."""
+    """Sink that holds messages until a client asks for them; a loop that stops does not wait for these."""
 
     @property
     def given(self) -> int:
-        """How many messages somebody has and has not answered."""
+        """Number of messages that clients have received and not answered yet."""
 
     def relieve(self) -> None:
-        """Makes room where no more can be held and more is there: messages that nobody takes give way to others."""
+        """Makes room when the sink is full and more waits: messages that no client takes give way to others."""

@@ -1,8 +1,8 @@
-"""The Kafka topic that a sink reads: records in, and how far the other side has confirmed them.
+"""Reader of a sink's topic: hands out its records and commits how far they are dealt with.
 
-Workers of a sink are a consumer group, so each partition has one reader, and a standby takes over by Kafka's own rules.
-An offset is committed only when everything before it has been dealt with, and with it what is done behind it
-(`offsets`).
+The workers of a sink form a consumer group, so each partition has one reader, and a standby takes over by Kafka's own
+rules. The committed offset is that of the first record that is not done; the text committed with it lists those done
+behind it (`offsets`).
 """
 
 from __future__ import annotations
@@ -45,28 +45,30 @@ _REFUSED = {
 
 @immutable
 class Taken:
-    """One record, and where it stands."""
+    """Record of a sink's topic, with its partition and offset."""
 
     partition: int
     offset: int
     record: Record
     timestamp_ms: int = 0
-    """When it was written, milliseconds since 1970."""
+    """Time at which the record was written, in milliseconds since 1970."""
 
 
 class Egress:
-    """A reader of one sink's topic. For one thread; `released` is called inside `take` and `rest`.
+    """Reader of one sink's topic, as a member of the sink's consumer group.
 
-    Every record that `take` gives is told to `done` in the end.
+    For one thread; `released` is called inside `take` and `rest`. The caller must report every record that `take`
+    returns to `done` in the end.
     """
 
     def __init__(
         self, config: Config, sink: SinkConfig, settle_seconds: float, released: Callable[[Collection[int]], None]
     ) -> None:
-        """`released` is told which partitions are about to go to another reader, while they can still be committed.
+        """Makes the consumer and subscribes to the topic.
 
-        Partitions of a reader that was killed rest for `settle_seconds`, but at least for as long as Kafka needs to
-        notice that it is gone.
+        `released` is called with the partitions that are about to go to another reader, while their offsets can still
+        be committed. Partitions of a killed reader stay unread for `settle_seconds`, but at least until Kafka has
+        noticed that the reader is gone.
         """
         self._topic = sink.topic
         self._servers = config.bootstrap_servers
@@ -76,17 +78,17 @@ class Egress:
         self._asked = 0.0
         self._refusal: str | None = None
         self._fatal: str | None = None
-        """Why Kafka's client can do nothing any more."""
+        """Reason why Kafka's client has failed for good; None while it works."""
         self._rests = False
         self._took_at = 0.0
         self._early: list[Taken] = []
         self._positions = Positions()
         self._committing_since: float | None = None
         self._texts = True
-        """Whether Kafka takes a text with each offset."""
+        """True while Kafka accepts a text with each offset."""
         self._revoked: set[int] = set()
-        """Partitions that went away during the last `take`."""
-        # Kafka counts from a reader's last heart-beat.
+        """Partitions revoked during the last `take`."""
+        # Kafka measures the session from a reader's last heart-beat, so one heart-beat interval is added.
         session_ms = max(SESSION_MS, int(settle_seconds * 1000) + HEARTBEAT_MS)
         settings = librdkafka(config, "consumer") | {
             "auto.offset.reset": "earliest",
@@ -98,16 +100,16 @@ class Egress:
 
     @property
     def down_seconds(self) -> float:
-        """For how long Kafka has not answered."""
+        """Seconds since Kafka stopped answering; 0 while it answers."""
         return 0.0 if self._down_since is None else time.monotonic() - self._down_since
 
     def take(self, most: int, timeout_seconds: float) -> list[Taken]:
-        """The next records, at most so many; waits so long for the first.
+        """Returns the next records, at most `most`; waits up to `timeout_seconds` for the first.
 
         Raises:
             HardFailureError: Kafka refuses the bridge.
-            ClientEndedError: a new reader has to be made.
-            UnreachableError: Kafka is gone for longer than `router.outage-timeout`.
+            ClientEndedError: Kafka's client has failed for good; a new reader has to be made.
+            UnreachableError: Kafka has not answered for longer than `router.outage-timeout`.
         """
         self._took_at = time.monotonic()
         if self._early:
@@ -118,10 +120,11 @@ class Egress:
         self._check()
         if first is None:
             return []
-        # Asked for one alone, it gives it at once; asked for many, it would wait for all of them.
+        # `poll` returns one record at once; `consume` would wait until it has all the records asked for.
         self._revoked.clear()
         others = self._consumer.consume(most - 1, 0) if most > 1 else []
-        # Its partition may go to another reader in that moment: Kafka's client drops only what it still has itself.
+        # The first record's partition may be revoked during `consume`; Kafka's client then drops only records that it
+        # has not handed out yet.
         messages = others if first.partition() in self._revoked else [first, *others]
         taken = [each for message in messages if (each := self._taken(message)) is not None]
         if taken:
@@ -129,32 +132,36 @@ class Egress:
         return taken
 
     def rest(self, timeout_seconds: float) -> None:
-        """Takes nothing, but stays a member of the group; raises as `take` does. Soon after a `take` it returns."""
+        """Reads no records but keeps the membership in the group. Raises as `take` does.
+
+        Within half a second after a `take` it returns at once.
+        """
         if time.monotonic() - self._took_at < _BRIEFLY_SECONDS:
-            # Kafka's client drops what it has read ahead of a partition that is paused, and reads it again.
+            # Kafka's client drops the records fetched ahead from a partition that is paused, and fetches them again.
             return
         self._rest(rests=True)
         message = self._consumer.poll(timeout_seconds)
         self._check()
         if message is not None and message.error() is None:
-            # From a partition that was assigned only now. It rests like the others, so that `take` resumes them all.
+            # The record comes from a partition that was assigned just now. All partitions are paused, so that `take`
+            # resumes them all.
             self._consumer.pause(self._consumer.assignment())
         if message is not None and (taken := self._taken(message)) is not None:
             self._early.append(taken)
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing should be taken before something is done, for what is done would be forgotten."""
+        """True if no more should be taken until older records are done: the text cannot list more done records."""
         return self._positions.is_full
 
     def done(self, taken: Taken) -> None:
-        """A record was dealt with."""
+        """Marks a record as dealt with."""
         self._positions.done(taken.partition, taken.offset)
 
     def commit(self, *, wait: bool = False) -> None:
-        """Tells Kafka where the next reader of each partition would begin. What does not get through is told again.
+        """Commits where the next reader of each partition would begin; a later call repeats what does not arrive.
 
-        With `wait` it returns when Kafka has it, or will not take it now.
+        With `wait` it returns when Kafka has accepted or refused the commit.
         """
         since = self._committing_since
         if since is not None and not wait and time.monotonic() - since < _COMMITTING_SECONDS:
@@ -175,13 +182,13 @@ class Egress:
 
     @property
     def is_committing(self) -> bool:
-        """Whether Kafka has not answered the last commit."""
+        """True if Kafka has not answered the last commit yet."""
         return self._committing_since is not None
 
     def commit_in(self, journal: TransactionalJournal) -> None:
-        """Commits what is done in the transaction that is open in a journal, and that transaction with it.
+        """Adds the offsets of done records to a journal's open transaction, and commits the transaction.
 
-        To be called only while no other commit is under way. Raises as `TransactionalJournal.commit`.
+        The caller calls it only while no other commit is under way. Raises as `TransactionalJournal.commit` does.
         """
         try:
             journal.move(self._moved(), self._consumer.consumer_group_metadata())
@@ -198,7 +205,7 @@ class Egress:
             raise
 
     def lag(self) -> dict[int, int]:
-        """Records behind the last one taken, by partition, as far as Kafka has told."""
+        """Number of records behind the last one taken, by partition, as far as Kafka has told."""
         found = {}
         for place in self._consumer.position(self._consumer.assignment()):
             _, end = self._consumer.get_watermark_offsets(place, cached=True)
@@ -207,7 +214,7 @@ class Egress:
         return found
 
     def has_more(self) -> bool:
-        """Whether Kafka says now that there are records behind the last one taken."""
+        """Asks Kafka and returns True if there are records behind the last one taken."""
         try:
             for place in self._consumer.position(self._consumer.assignment()):
                 _, end = self._consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS)
@@ -218,7 +225,7 @@ class Egress:
         return False
 
     def close(self) -> None:
-        """Leaves the group; `released` is called for what is still assigned."""
+        """Leaves the group; `released` is called for the partitions that are still assigned."""
         self._consumer.close()
 
     def _moved(self) -> list[TopicPartition]:
@@ -251,7 +258,7 @@ class Egress:
         )
 
     def _committed(self, partition: int) -> Position:
-        """What the last reader of a partition has committed; waits for Kafka for as long as it may be away."""
+        """Position that a partition's last reader has committed; waits for Kafka until `router.outage-timeout`."""
         place = TopicPartition(self._topic, partition)
         deadline = time.monotonic() + self._outage_seconds
         while time.monotonic() < deadline:
@@ -279,11 +286,11 @@ class Egress:
         self._early = [taken for taken in self._early if taken.partition not in partitions]
         self._released(partitions)
         self._positions.forget(partitions)
-        # What is assigned next is not paused.
+        # Partitions assigned next are not paused.
         self._rests = False
 
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
-        """How a commit has ended: as a whole, or for each partition."""
+        """Handles the result of a commit: for all partitions together, or for each."""
         self._committing_since = None
         errors = [found for found in (error, *(place.error for place in places)) if found is not None]
         if not errors:
@@ -309,7 +316,7 @@ class Egress:
             raise ClientEndedError(msg)
         if self._down_since is None or time.monotonic() - self._asked < _ASK_SECONDS:
             return
-        # Nobody tells that brokers are back when there is nothing to read.
+        # librdkafka does not report that brokers are back while there is nothing to read.
         self._asked = time.monotonic()
         try:
             self._consumer.list_topics(self._topic, timeout=_ANSWER_SECONDS)

@@ -1,4 +1,4 @@
-"""The times at which messages expire that wait to be sent (JMSExpiration)."""
+"""Expiry times (JMSExpiration) of messages that wait to be sent."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 __all__ = ["ExpiryTimes", "has_expired"]
 
 _SPARE = 1000
-"""Entries of messages that wait no longer, beside as many as there are of others, before they are removed."""
+"""Number of stale heap entries, beyond as many as there are live ones, at which they are removed."""
 
 
 def has_expired(outgoing: Outgoing) -> bool:
-    """Whether a message has expired by now."""
+    """Returns True if the message has expired by now."""
     return 0 < outgoing.message.expiration_ms <= time.time() * 1000
 
 
 class ExpiryTimes:
-    """Expiry times of messages that wait, by their numbers, in memory for these messages alone. For one thread."""
+    """Expiry times of waiting messages, by message number, in memory proportional to these messages; for one thread."""
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
-        """Milliseconds since 1970, by number."""
+        """Expiry times of the waiting messages in milliseconds since 1970, by number."""
         self._heap: list[tuple[int, int]] = []
-        """Times and numbers, those of messages that wait no longer among them."""
+        """Heap of expiry times and numbers; it may contain stale entries of messages that no longer wait."""
 
     def add(self, outgoing: Outgoing) -> None:
         """Adds the expiry time of a message, if it has one."""

@@ -1,4 +1,4 @@
-"""A member of a Kafka consumer group, as sinks read their topics and the Kafka source reads those of others."""
+"""Settings for members of Kafka consumer groups: sinks, which read their topics, and the Kafka source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["HEARTBEAT_MS", "REFUSED", "SESSION_MS", "member", "sink_group"]
 
 SESSION_MS = 6_000
-"""The shortest that brokers allow by default: for so long a killed member's partitions wait for the next one."""
+"""Shortest session timeout that brokers allow by default: the partitions of a killed member stay unread for this
+long."""
 HEARTBEAT_MS = 1_500
 _FETCHED_KIB = 16 * 1024
 REFUSED: Mapping[int, str] = {
@@ -24,25 +25,28 @@ REFUSED: Mapping[int, str] = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "not authorised to read in this group; grant READ on the group",
     KafkaError._AUTHENTICATION: "the login is refused; check kafka.sasl.*",
 }
-"""What no other try can change, and what to do about it."""
+"""Kafka errors that no retry can overcome, each with its remedy."""
 
 
 def sink_group(config: Config, sink: str) -> str:
-    """The group of the workers of a sink."""
+    """Name of the consumer group of a sink's workers."""
     return f"{config.bridge_id}.sink.{sink}"
 
 
 def member(group: str, on_error: Callable[[KafkaError], None], session_ms: int = SESSION_MS) -> dict[str, Any]:
-    """The consumer's settings beside those of `engine.kafka.librdkafka`; what is dealt with, the member says itself."""
+    """Consumer settings of a group member, in addition to those of `engine.kafka.librdkafka`.
+
+    Offsets are not stored automatically: the member itself commits the records that it has dealt with.
+    """
     return {
         "group.id": group,
         "enable.auto.offset.store": False,
         "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": HEARTBEAT_MS,
         "queued.max.messages.kbytes": _FETCHED_KIB,
-        # How long it does not ask again when it has read that much ahead; the default, a second, leaves a pause.
+        # Pause before the next fetch when the queue is full; the default of a second would leave a gap.
         "fetch.queue.backoff.ms": 20,
-        # A record is on its way at once, also after a pause.
+        # Limits the delay of a record that follows a pause.
         "fetch.wait.max.ms": 100,
         "error_cb": on_error,
         **QUIET,

@@ -1,7 +1,7 @@
-"""Dead letters of a sink, each written once: with the offset of its record, in one Kafka transaction.
+"""Dead letters of a sink, each written once: in one Kafka transaction with the offset of its record.
 
-A worker that is killed leaves both or neither behind (KIP-98), and one whose partitions have gone to another reader
-can no longer commit (KIP-447): so no other reader deals with a record whose dead letter is there.
+A worker that is killed leaves both or neither (KIP-98), and a worker whose partitions have gone to another reader can
+no longer commit (KIP-447). So no later reader processes a record whose dead letter exists.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 @immutable
 class _Refused:
-    """A record that the sink cannot pass on."""
+    """Record that the sink cannot deliver, with the reason and the route."""
 
     taken: Taken
     why: str
@@ -37,7 +37,7 @@ class _Refused:
 
 
 class SinkLetters:
-    """Refused records of one worker of a sink, until their dead letters are written. For one thread."""
+    """Refused records of one worker of a sink that wait for their dead letters to be written; for one thread."""
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
         """`worker` counts from 1."""
@@ -46,13 +46,13 @@ class SinkLetters:
         self._owner = f"sink.{sink.name}.{worker}"
         self._journal: TransactionalJournal | None = None
         self._limit: int | None = None
-        """Bytes that the topic takes of a record, where that is known."""
+        """Largest record in bytes that the dead-letter topic accepts; None while unknown."""
         self._waiting: list[_Refused] = []
         self.size = 0
-        """Bytes of the records that wait."""
+        """Total bytes of the waiting records."""
 
     def open(self) -> None:
-        """Connects to Kafka, and ends what a worker of this name that was killed had begun.
+        """Connects to Kafka, and aborts an open transaction that a killed worker of this name left behind.
 
         Raises:
             JournalError: Kafka does not answer.
@@ -62,21 +62,23 @@ class SinkLetters:
             self._journal = TransactionalJournal(self._config, self._owner, Event())
 
     def add(self, taken: Taken, why: str, route: str) -> None:
-        """A record to be dead-lettered by the next `write`."""
+        """Adds a record, to become a dead letter in the next `write`."""
         self._waiting.append(_Refused(taken, why, route))
         self.size += taken.record.size
 
     def forget(self, partitions: Collection[int]) -> None:
-        """Drops the records of partitions that go to another reader, which deals with them anew."""
+        """Drops the records of partitions that go to another reader, which processes them anew."""
         self._keep([each for each in self._waiting if each.taken.partition not in partitions])
 
     def write(self, egress: Egress) -> int:
-        """Writes the dead letters of all that wait, and commits their offsets with them; how many there were.
+        """Writes the dead letters of all waiting records and commits their offsets with them; returns their number.
 
-        Does nothing while Kafka is away, or has not answered an earlier commit of offsets, which could come after this.
+        Does nothing while Kafka is away, or while an earlier commit of offsets is unanswered, since that one could
+        arrive after this one.
 
         Raises:
-            JournalError: Kafka has not taken them, or has not said so. Nothing more can be committed by this worker.
+            JournalError: Kafka has not accepted the dead letters, or has not confirmed them. This worker can commit
+                nothing more.
             HardFailureError: Kafka refuses the bridge.
         """
         if not self._waiting or egress.is_committing or egress.down_seconds > 0:
@@ -88,7 +90,7 @@ class SinkLetters:
         except InDoubtError:
             raise
         except JournalError as error:
-            # Such as a transaction that Kafka has ended because it took too long.
+            # For example, Kafka has aborted the transaction because it took too long.
             _log.warning("dead letters are written again", sink=self._sink, why=str(error))
             self.close()
             self._commit(egress)
@@ -97,7 +99,7 @@ class SinkLetters:
         return count
 
     def close(self) -> None:
-        """Ends the connection; a transaction that is open is dropped."""
+        """Ends the connection and aborts an open transaction."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None

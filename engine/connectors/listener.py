@@ -1,4 +1,4 @@
-"""Takes replies in beside a sink: a source of its own, in a thread of the sink's process."""
+"""Receiver of replies for a sink: a source of its own, in a thread of the sink's process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _LEAVE_SECONDS = 15.0
 
 
 class Listener:
-    """Runs while its `with` block does; nothing where the sink has no `reply-to`."""
+    """Receiver of replies in a thread of its own, which runs for the duration of the `with` block.
+
+    Does nothing if the sink has no `reply-to`.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class Listener:
             self._thread.join(_LEAVE_SECONDS)
 
     def check(self) -> None:
-        """Raises what ended it, if anything did."""
+        """Raises the error that ended the thread, if any."""
         if self._error:
             raise self._error
 

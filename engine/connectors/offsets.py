@@ -1,7 +1,8 @@
-"""How far the reader of a topic is when messages end in any order: the oldest open one, and which behind it are done.
+"""Committed positions of a reader whose records are dealt with in any order.
 
-Kafka keeps one offset for a partition, and a short text with it. Where messages wait for somebody to take them, many
-behind the oldest may be done; the text says which, so that after a restart none of those is sent a second time.
+A position is the oldest open record, and the list of those done behind it. Kafka keeps one offset and a short text for
+each partition. Where messages wait until a client takes them, many behind the oldest may be done. The text says which,
+so that none of those is sent a second time after a restart.
 """
 
 from __future__ import annotations
@@ -20,46 +21,50 @@ if TYPE_CHECKING:
 __all__ = ["Position", "Positions"]
 
 _MOST_CHARACTERS = 4000
-"""Kafka takes 4096 by default, `offset.metadata.max.bytes`."""
+"""Longest text in characters; brokers accept 4096 bytes by default (`offset.metadata.max.bytes`)."""
 _VERSION = "done:1:"
-"""Begins the text."""
+"""Prefix of the text."""
 
 
 @immutable
 class Position:
-    """Where the next reader of a partition begins."""
+    """Position at which the next reader of a partition begins."""
 
     offset: int
-    """Of the oldest open record; behind the last one where none is open."""
+    """Offset of the oldest open record, or the offset behind the last record if none is open."""
     text: str = ""
-    """Which ones behind it are open, up to the last one taken; empty where all are."""
+    """Encoded list of the records that are open, from `offset` up to the last record taken; empty if all of these are
+    open."""
 
 
 class Positions:
-    """What was taken of each partition and is not dealt with yet. Memory is that of the open ones. For one thread."""
+    """Open records of each partition: taken, but not dealt with yet. For one thread.
+
+    Memory grows with the number of open records only.
+    """
 
     def __init__(self) -> None:
         self._open: defaultdict[int, OrderedDict[int, None]] = defaultdict(OrderedDict)
         self._next: dict[int, int] = {}
-        """Behind the last record of which something is known, by partition."""
+        """Offset behind the last record with a known state, by partition."""
         self._expected: dict[int, deque[int]] = {}
-        """Open ones of an earlier reader that have not come yet."""
+        """Offsets that an earlier reader left open and that have not arrived yet, by partition."""
         self._last: dict[int, int] = {}
-        """The last record that came, or the one before the first that may come."""
+        """Offset of the last record that arrived, or the one before the first that may arrive, by partition."""
         self._moved: set[int] = set()
         self._cut: set[int] = set()
 
     @property
     def is_full(self) -> bool:
-        """Whether there are more gaps than Kafka can be told of: nothing should be taken before some are closed."""
+        """True if the text cannot hold all the gaps between done records: take nothing more before some are closed."""
         return bool(self._cut)
 
     def knows(self, partition: int) -> bool:
-        """Whether `recall` was called for it."""
+        """Returns True if `recall` was called for the partition."""
         return partition in self._expected
 
     def recall(self, partition: int, position: Position) -> None:
-        """What an earlier reader has committed; to be called before the first `take` of a partition."""
+        """Restores the position that an earlier reader committed; called before a partition's first `take`."""
         open_, end = _decoded(position)
         self._open[partition] = OrderedDict.fromkeys(open_)
         self._expected[partition] = deque(open_)
@@ -67,14 +72,14 @@ class Positions:
         self._last[partition] = position.offset - 1
 
     def take(self, partition: int, offset: int) -> bool:
-        """A record has come, in the order of offsets; whether it is to be dealt with, and not done already."""
+        """Notes the arrival of a record, in the order of offsets; False if it was dealt with before."""
         if offset <= self._last.get(partition, -1):
-            # It begins anew: Kafka has lost records, or the topic is another one of the same name.
+            # The offsets start again: Kafka has lost records, or the topic was replaced by another of the same name.
             self.recall(partition, Position(offset))
         self._last[partition] = offset
         expected, open_ = self._expected.setdefault(partition, deque()), self._open[partition]
         while expected and expected[0] < offset:
-            # Kafka does not have it any more.
+            # Kafka no longer has this record.
             open_.pop(expected.popleft(), None)
         if offset < self._next.get(partition, 0):
             if not expected or expected[0] != offset:
@@ -86,23 +91,23 @@ class Positions:
         return True
 
     def done(self, partition: int, offset: int) -> None:
-        """It was dealt with. One of a partition that was forgotten meanwhile does not count."""
+        """Notes that a record was dealt with; has no effect if its partition was forgotten meanwhile."""
         open_ = self._open.get(partition)
         if open_ is not None and offset in open_:
             del open_[offset]
             self._moved.add(partition)
 
     def moved(self) -> dict[int, Position]:
-        """Those that changed since the last call, by partition."""
+        """Returns the positions that have changed since the last call, by partition."""
         moved, self._moved = self._moved, set()
         return {partition: self._position(partition) for partition in moved}
 
     def again(self) -> None:
-        """What `moved` has told did not arrive: all partitions are told anew the next time."""
+        """Makes the next `moved` return all partitions, because a commit did not arrive."""
         self._moved.update(partition for partition in self._next if partition in self._open)
 
     def forget(self, partitions: Collection[int]) -> None:
-        """They belong to somebody else now."""
+        """Forgets partitions that now belong to another reader."""
         for partition in partitions:
             for each in (self._open, self._next, self._expected, self._last):
                 each.pop(partition, None)
@@ -116,7 +121,7 @@ class Positions:
         text = _encoded(first, lengths) if len(lengths) > 1 else ""
         self._cut.discard(partition)
         while len(text) > _MOST_CHARACTERS:
-            # What lies behind would be sent again after a restart, so no more is taken.
+            # Records done behind the cut would be sent again after a restart, so `is_full` stops the taking.
             self._cut.add(partition)
             lengths = lengths[: len(lengths) // 2]
             text = _encoded(first, lengths)
@@ -124,7 +129,7 @@ class Positions:
 
 
 def _lengths(open_: Iterable[int], first: int, end: int) -> Iterator[int]:
-    """How many are open, done, open, and so on, from `first` to `end`."""
+    """Yields the lengths of alternating runs of open and done records, from `first` to `end`; the first run is open."""
     run = 0
     for offset, following in pairwise((*open_, end)):
         run += 1
@@ -137,7 +142,10 @@ def _lengths(open_: Iterable[int], first: int, end: int) -> Iterator[int]:
 
 
 def _encoded(first: int, lengths: Iterable[int]) -> str:
-    """Seven bits a byte, the lowest first, as in Protocol Buffers; compressed. With the offset that it belongs to."""
+    """Encodes the run lengths that start at offset `first`; the text contains that offset.
+
+    Each length is a base-128 varint, lowest seven bits first as in Protocol Buffers; the whole is compressed.
+    """
     numbers = bytearray()
     for length in lengths:
         rest = length
@@ -149,11 +157,11 @@ def _encoded(first: int, lengths: Iterable[int]) -> str:
 
 
 def _decoded(position: Position) -> tuple[list[int], int]:
-    """The open offsets, and where nothing is known any more."""
+    """Decodes the open offsets, and the offset from which nothing is known."""
     at, length, shift = position.offset, 0, 0
     prefix = f"{_VERSION}{at}:"
     if not position.text.startswith(prefix):
-        # Nobody's, somebody else's, or moved to another offset, as MirrorMaker does for another cluster.
+        # No text, a text of another program, or a text moved to another offset, as MirrorMaker does between clusters.
         return [], at
     open_: list[int] = []
     is_open = True

@@ -1,8 +1,8 @@
-"""JMS brokers by the name that they give on connecting, and what each takes without a word and does not honour.
+"""JMS broker products, recognised by the name they report, and the features that each silently does not honour.
 
-A broker that ignores a durable subscription, a selector or the kind of a destination says nothing about it: it confirms
-the request, and messages are lost or go elsewhere. So a source or sink that asks for such a thing is refused when it
-connects. Seen on ActiveMQ Artemis 2.40, ActiveMQ Classic 5.18, RabbitMQ 3.10 and Qpid Broker-J 9.2.
+A broker that ignores a durable subscription, a selector or the kind of a destination does not say so: it confirms the
+request, and messages are lost or go elsewhere. So a source or sink that asks for such a feature is refused when it
+connects. Observed on ActiveMQ Artemis 2.40, ActiveMQ Classic 5.18, RabbitMQ 3.10 and Qpid Broker-J 9.2.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["ARTEMIS", "COMMANDS", "Feature", "Product", "asked", "is_topic", "product_of", "refusal", "require"]
 
 _SHARED = "SHARED-SUBS"
-"""Capability of AMQP brokers that follow the JMS mapping, and so know topics (AMQP JMS mapping, 5.1)."""
+"""Capability of AMQP brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
 _SAYS_TOPIC = "topic://"
-"""How an address begins that says by itself that it is a topic."""
+"""Prefix of an address that itself says that it is a topic."""
 
 
 COMMANDS = re.compile("_{0,2}AMQ_")
-"""How properties begin that tell ActiveMQ Artemis and Classic what to do: management operations, routing, schedules,
-last values, identities. They are not passed on to any JMS broker; sinks set their own."""
+"""Prefix of properties that command ActiveMQ Artemis and Classic: management operations, routing, schedules, last
+values, identities. The bridge passes them on to no JMS broker; sinks set their own."""
 
 
 class Feature(StrEnum):
-    """What a source or sink may ask of a JMS broker, in words for people."""
+    """Feature that a source or sink may ask of a JMS broker; its value is the text in error messages."""
 
     READ_TOPIC = "messages of a topic"
     WRITE_TOPIC = "messages to a topic"
@@ -47,23 +47,25 @@ class Feature(StrEnum):
 
 @immutable
 class Product:
-    """One kind of JMS broker."""
+    """JMS broker product."""
 
     title: str
     mark: str
-    """Part of the name that it gives itself, in lower case."""
+    """Lower-case part of the name that the broker reports."""
     lacks: Mapping[System, Mapping[Feature, str]]
-    """By protocol: what it does not honour, and what it does instead."""
+    """Features that the broker does not honour, by protocol, each with what it does instead."""
     stomp_commands: re.Pattern[str] = re.compile("(?!)")
-    """How properties begin, beside `COMMANDS`, that tell it over STOMP what to do with a message or a queue."""
+    """Pattern of the properties, besides `COMMANDS`, that command this broker over STOMP how to treat a message or a
+    queue."""
 
     def lack(self, system: System, feature: Feature) -> str | None:
-        """What it does instead of `feature`; None where it honours it."""
+        """Returns what the broker does instead of `feature`; None if it honours the feature."""
         return self.lacks.get(system, {}).get(feature)
 
 
 ARTEMIS = Product("ActiveMQ Artemis", "artemis", {})
-"""The broker that the bridge is made for: its own spelling of destinations, and ids by which it drops repetitions."""
+"""Broker for which the bridge is made: the bridge uses its spelling of destinations, and ids by which it drops
+duplicates."""
 _NOT_KNOWN = "the bridge does not know this broker, and nothing in its answer tells"
 _KNOWN = (
     ARTEMIS,
@@ -92,7 +94,7 @@ _KNOWN = (
                 Feature.SELECTOR: "it sends every message, also those that the selector leaves out",
             },
         },
-        # How the queue is to be made, who else gets the message, and what is compared with the login.
+        # Properties that say how to make the queue, who else gets the message, and what to compare with the login.
         re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
     ),
     Product(
@@ -102,7 +104,7 @@ _KNOWN = (
     ),
     Product("JMS bridge", "jms-bridge", {}),
 )
-"""In the order in which their marks are looked for in a broker's name."""
+"""Known products, in the order in which their marks are looked up in a broker's name."""
 _TOPICS_UNKNOWN = {Feature.READ_TOPIC: _NOT_KNOWN, Feature.WRITE_TOPIC: _NOT_KNOWN}
 _REMEDIES = {
     Feature.READ_TOPIC: "Read a queue that the broker fills from the topic, or use type=stomp where it has STOMP",
@@ -113,9 +115,9 @@ _REMEDIES = {
 
 
 def product_of(system: System, name: str, offered: Iterable[str] = ()) -> Product:
-    """The product that calls itself `name`; `offered` are its capabilities over AMQP.
+    """Finds the product that reports `name`; `offered` are the broker's capabilities over AMQP.
 
-    Of one that is not known nothing is taken for granted but what its protocol specifies.
+    Of an unknown product the bridge assumes only what the protocol specifies.
     """
     lowered = name.lower()
     for product in _KNOWN:
@@ -128,13 +130,13 @@ def product_of(system: System, name: str, offered: Iterable[str] = ()) -> Produc
 
 
 def is_topic(address: str) -> bool:
-    """Whether only its kind says that an address, such as `topic:prices` or `topic/prices`, is a topic."""
+    """Returns True if only the kind of an address, as in `topic:prices` or `topic/prices`, marks it as a topic."""
     found = parsed(address)
     return found is not None and found[0] == "topic" and not found[1].startswith(_SAYS_TOPIC)
 
 
 def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]:
-    """Each feature that a source or sink asks for by its configuration, with the value that asks for it."""
+    """Yields each feature that a source or sink asks for by its configuration, with the value that asks for it."""
     if not isinstance(broker, SourceConfig):
         for route in config.routes:
             if route.target.sink == broker.name and is_topic(address := str(route.target.address)):
@@ -149,10 +151,11 @@ def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]
 
 
 def require(config: Config, broker: BrokerConfig, product: Product, name: str) -> None:
-    """Refuses a source or sink that asks for what `product`, which calls itself `name`, does not honour.
+    """Refuses a source or sink that asks for features that `product`, which reports `name`, does not honour.
 
     Raises:
-        HardFailureError: the configuration asks for such a thing; says what the broker does instead, and what to do.
+        HardFailureError: the configuration asks for such a feature; the text says what the broker does instead, and the
+            remedy.
     """
     for feature, value in asked(config, broker):
         if (instead := product.lack(broker.type, feature)) is not None:
@@ -160,7 +163,7 @@ def require(config: Config, broker: BrokerConfig, product: Product, name: str) -
 
 
 def refusal(broker: BrokerConfig, feature: Feature, value: str, name: str, instead: str) -> HardFailureError:
-    """The error of a source or sink that asks for what its broker does not honour."""
+    """Error for a source or sink that asks for a feature that its broker does not honour."""
     key = f"{'source' if isinstance(broker, SourceConfig) else 'sink'}.{broker.name}"
     what = f"{key} asks for {feature} ({value}), which {name} does not honour over {broker.type.upper()}: {instead}"
     return HardFailureError(f"{what}. {_REMEDIES[feature].format(key=key)}")

@@ -1,4 +1,8 @@
-"""Dead letters that sources and sinks write themselves: what never reached the router, and what it routed in vain."""
+"""Dead letters that sources and sinks write themselves.
+
+Those of sources hold messages that never reached the router; those of sinks hold routed messages that cannot be
+delivered.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +25,24 @@ if TYPE_CHECKING:
 __all__ = ["TOO_LARGE", "UNREADABLE", "dead_letter", "letter_limit", "unjournaled"]
 
 TOO_LARGE = "too-large"
-"""The reason of a message that is larger than the journal takes."""
+"""Reason in a dead letter: the message is larger than the journal's limit."""
 UNREADABLE = "unreadable"
-"""That of a message whose wire format has a fault in it."""
+"""Reason in a dead letter: the wire format of the message is faulty."""
 
 _KEPT_BYTES = 64 * 1024
 _ANSWER_SECONDS = 5.0
 _MOST_CHARACTERS = 1000
-"""Of a reason."""
+"""Longest text of a reason, in characters."""
 _log = structlog.get_logger(__name__)
 _REFUSED = "refused"
 
 
 def unjournaled(message: Message, reason: str, why: str, size: int | None, config: Config) -> Record:
-    """Of a message that cannot enter the journal: the beginning of its body, headers that fit into as much again.
+    """Makes the dead letter of a message that cannot enter the journal.
 
-    It never reached the router, so it has no route and no journal position, and cannot be replayed from here. `size`
-    is that of the whole in bytes, where only a part is kept.
+    It holds the beginning of the body, and headers up to an equal size. The message never reached the router, so it has
+    no route and no journal position, and cannot be replayed from the dead letter. `size` is the size of the whole
+    message in bytes, if only a part was kept.
     """
     record = replace(message, body=message.body[:_KEPT_BYTES]).to_record(published(message, config))
     own = _errors("source", reason, why) | {ROUTE: "", ORIGIN: config.bridge_id}
@@ -48,7 +53,7 @@ def unjournaled(message: Message, reason: str, why: str, size: int | None, confi
 
 
 def letter_limit(config: Config, topic: str) -> int | None:
-    """Bytes of a record that a dead-letter topic takes from the bridge; None while nobody answers."""
+    """Largest record in bytes that the bridge can write to a dead-letter topic; None if Kafka does not answer."""
     try:
         settings = Cluster(config, _ANSWER_SECONDS).settings([topic])
     except UnreachableError as error:
@@ -59,9 +64,10 @@ def letter_limit(config: Config, topic: str) -> int | None:
 
 
 def dead_letter(record: Record, why: str, route: str, sink: str, limit: int | None = None) -> Record:
-    """Of a routed record that a sink cannot give away. It can be replayed: the message is as the journal had it.
+    """Makes the dead letter of a routed record that a sink cannot deliver; it can be replayed.
 
-    Of one that exceeds `limit`, the dead-letter topic's own in bytes, it is the beginning, as the router cuts it.
+    It holds the message as the journal had it. If it would exceed `limit`, the largest record in bytes of the
+    dead-letter topic, it holds only the beginning, cut as the router cuts it.
     """
     kept = tuple((name, value) for name, value in record.headers if name not in (DESTINATION, ROUTE))
     own = _errors(f"sink {sink}", _REFUSED, why) | {ROUTE: route}
@@ -78,7 +84,7 @@ def dead_letter(record: Record, why: str, route: str, sink: str, limit: int | No
 
 
 def _errors(stage: str, reason: str, why: str) -> dict[str, str]:
-    """Kafka Connect's names where it has one."""
+    """Headers that describe an error, with Kafka Connect's names where it has one."""
     return {
         "__connect.errors.stage": stage,
         "__connect.errors.exception.class.name": f"jmsbridge.{reason}",
@@ -93,10 +99,10 @@ def _encoded(texts: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
 
 
 def _fitting(headers: tuple[tuple[str, bytes | None], ...], room: int) -> tuple[tuple[str, bytes | None], ...]:
-    """The headers up to the first that does not fit into that many bytes; the standard fields come first."""
+    """Returns the headers up to the first that does not fit into `room` bytes; the standard fields come first."""
     kept: list[tuple[str, bytes | None]] = []
     for name, value in headers:
-        # The size of what is left would be mistaken for that of the message.
+        # The SIZE header of a shortened record would be mistaken for the size of the message.
         if name == SIZE:
             continue
         room -= len(name.encode()) + len(value or b"")

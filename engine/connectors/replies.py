@@ -1,9 +1,9 @@
-"""Request and reply across systems, without anything to remember: the request carries where its reply goes.
+"""Request and reply across systems without stored state: the request itself carries the return address of its reply.
 
-A sink gives each request a token (`ReturnAddress`) that its system sends back with the reply: as correlation id over
-JMS, as the last word of the reply subject over NATS. `ReplySource` takes replies in and reads the token; the reply then
-goes through journal and router like any message, to the sink that leads to who asked. Whether anybody is restarted in
-between does not matter. Only what counts timeouts is kept in memory, and is lost without harm.
+A sink gives each request a token (`ReturnAddress`) that its system sends back with the reply: as the correlation id
+over JMS, as the last word of the reply subject over NATS. `ReplySource` receives replies and decodes the token; the
+reply then passes through journal and router like any message, to the sink that leads back to the requester. Restarts in
+between do no harm. Only the figures of timeouts are kept in memory, and their loss is harmless.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ _PREFIX = "jb1-"
 _FIELDS = 5
 _MOST_WATCHED = 100_000
 _TIMES = range(1, 10**18)
-"""Deadlines that a reply can carry: who writes a token by hand may write any number."""
+"""Range of deadlines that a reply can carry; a token made up by hand may contain any number."""
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnAddress:
-    """Where a reply goes, in a form that survives every system: letters, digits, `-` and `_`."""
+    """Return address of a reply, in a form that survives every system: letters, digits, `-` and `_`."""
 
     sink: str
-    """The sink that leads to who asked."""
+    """Name of the sink that leads back to the requester."""
     address: str
-    """Where it sends the reply."""
+    """Address to which that sink sends the reply."""
     correlation_id: str | None
-    """What the one who asked knows the request by."""
+    """Id by which the requester recognises the reply."""
     deadline_ms: int
     """Milliseconds since 1970 at which the request counts as timed out, and its reply expires."""
     format: str | None = None
-    """The wire format of the request, and so of its reply; None where its system has only one."""
+    """Wire format of the request, and so of its reply; None if the requester's system has only one."""
 
     def encode(self) -> str:
-        """The token; one without a format is that of earlier versions."""
+        """Encodes the address as a token; without a format it is a token of earlier versions."""
         own = () if self.format is None else (self.format,)
         fields = [self.sink, self.address, self.correlation_id, self.deadline_ms, *own]
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
@@ -65,7 +65,7 @@ class ReturnAddress:
 
     @staticmethod
     def decode(token: str | None) -> ReturnAddress | None:
-        """What a token says; None for anything that is none."""
+        """Decodes a token; None for any text that is no token."""
         if token is None or not token.startswith(_PREFIX):
             return None
         text = token.removeprefix(_PREFIX)
@@ -82,24 +82,24 @@ class ReturnAddress:
 
 
 class Requests:
-    """The requests of one worker of a sink: where their replies come in, and which have timed out. Thread-safe."""
+    """Requests of one worker of a sink: assigns their return addresses and counts timeouts. Thread-safe."""
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int, metrics: SinkMetrics) -> None:
         self._config = config
         self._sink = sink
         self._metrics = metrics
         self.worker = worker
-        """Of the sink, from 1."""
+        """Number of the sink's worker, from 1."""
         self.reply_to = None if sink.reply_to is None else sink.reply_to + (f".{worker}" if worker > 1 else "")
-        """Where the other side sends replies to this worker."""
+        """Address to which services send replies for this worker; None if the sink takes no replies."""
         self._lock = Lock()
         self._open: OrderedDict[str, int] = OrderedDict()
         self._warned: set[str] = set()
         self._warned_of: set[str] = set()
-        """Sources from which a reply address came that no reply may go to."""
+        """Sources already logged for a reply address to which no reply may go."""
 
     def outgoing(self, message: Message) -> tuple[Message, str | None]:
-        """The message as it goes out, and where its reply is to be sent; None if it is no request."""
+        """Returns the message as it is to be sent, and its reply address; None if it is no request or gets no reply."""
         asked_from = message.headers.get("JMSReplyTo")
         if not asked_from:
             return message, None
@@ -120,16 +120,16 @@ class Requests:
         return replace(message, headers={**message.headers, "JMSCorrelationID": token}), self.reply_to
 
     def answered(self, token: str) -> None:
-        """A reply came, perhaps a second one."""
+        """Notes that a reply arrived; it may be the second one to a request."""
         with self._lock:
             self._open.pop(token, None)
         self._metrics.replied()
 
     def count_timeouts(self) -> None:
-        """To be called now and then."""
+        """Counts the requests that have timed out since the last call; the loop calls it regularly."""
         now, late = _now_ms(), 0
         with self._lock:
-            # All have the same time, so they stand in the order of their deadlines.
+            # All requests have the same timeout, so they stand in the order of their deadlines.
             while self._open and next(iter(self._open.values())) <= now:
                 self._open.popitem(last=False)
                 late += 1
@@ -148,12 +148,15 @@ class Requests:
         return other.type is self._sink.type and self._config.url(other) == self._config.url(self._sink)
 
     def leads_back(self, to: ReturnAddress) -> bool:
-        """Whether a reply may go there: a client that answers can make up a token with an address of its own choice."""
+        """Returns True if a reply may be sent to that address.
+
+        A client that answers can make up a token with an address of its own choice.
+        """
         types = {sink.name: sink.type for sink in self._config.sinks}
         return to.sink not in types or may_be_sent_to(types[to.sink], to.address)
 
     def _without_reply(self, message: Message, asked_from: str) -> Message:
-        """The message as one that is no request, since a reply there would manage a server."""
+        """Returns the message without its reply address, because a reply there would manage a server."""
         if message.source not in self._warned_of:
             self._warned_of.add(message.source)
             _log.warning(
@@ -163,9 +166,10 @@ class Requests:
         return replace(message, headers=headers)
 
     def _unanswerable(self, source: str, asked_from: str) -> str | None:
-        """Within one kind of system the address goes on as it is: a broker beside may know it.
+        """Returns the reply address, or None, of a request whose reply the bridge cannot bring back.
 
-        Kafka has no such addresses of its own: what a record says is from elsewhere, and may be meant for this system.
+        Within one kind of system the address stays as it is, because a broker beside it may know the address. Kafka has
+        no such addresses of its own: one in a record comes from elsewhere, and may belong to this system.
         """
         types = {each.name: each.type for each in self._config.sources}
         if types.get(source) in (self._sink.type, System.KAFKA):
@@ -179,7 +183,7 @@ class Requests:
 
 
 class ReplySource:
-    """Replies as a source: those with a token go back to who asked, others are messages like any."""
+    """Source of replies: a reply with a token goes back to the requester, any other is an ordinary message."""
 
     def __init__(self, source: Source, sink: SinkConfig, requests: Requests) -> None:
         self._source = source
@@ -188,12 +192,12 @@ class ReplySource:
 
     @property
     def address(self) -> str:
-        """That of the source."""
+        """Address of the wrapped source."""
         return self._source.address
 
     @property
     def redelivery(self) -> Redelivery | None:
-        """That of the source."""
+        """Redelivery behaviour of the wrapped source."""
         return self._source.redelivery
 
     def connect(self) -> None:
@@ -201,7 +205,7 @@ class ReplySource:
         self._source.connect()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """See `Source`; the message says by two properties where it goes."""
+        """See `Source`; adds two properties to a reply with a token, which say where it goes."""
         delivery = self._source.receive(timeout_seconds)
         if delivery is None:
             return None
@@ -225,9 +229,9 @@ class ReplySource:
         self._source.close()
 
     def _returned(self, message: Message, to: ReturnAddress) -> Message:
-        """The reply as it goes to who asked, until they wait no longer.
+        """Returns the reply as it goes to the requester, with an expiration no later than the request's deadline.
 
-        A service may have copied all headers of the request into it.
+        A service may have copied all headers of the request into its reply.
         """
         headers = dict(message.headers)
         headers.pop("JMSCorrelationID", None)
@@ -242,7 +246,7 @@ class ReplySource:
         if to.format is not None:
             own[REPLY_FORMAT] = to.format
         properties = {**message.properties, **{name: Property(text, JmsType.STRING) for name, text in own.items()}}
-        # A reply is no message on a circle, whatever it was copied from.
+        # A reply is not on its way round a circle of bridges, whatever message its headers were copied from.
         return replace(message, headers=headers, properties=properties, origins=())
 
     def _token(self, message: Message) -> str | None:
@@ -252,8 +256,8 @@ class ReplySource:
 
 
 def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
-    """The source that takes replies in for one worker of a sink, on a connection like the sink's."""
-    # One word behind it: the address of another worker, which begins like it, has two.
+    """Configuration of the source that receives replies for one worker of a sink, on a connection like the sink's."""
+    # A single word behind the address: the address of another worker, which begins alike, is followed by two.
     address = f"{reply_to}.*" if sink.type is System.NATS else reply_to
     connection = {each.name: getattr(sink, each.name) for each in fields(BrokerConfig)}
     connection |= {"name": f"{sink.name}.replies", "workers": 1}
@@ -261,7 +265,7 @@ def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
 
 
 def _spelt(address: str | None) -> str | None:
-    """`queue:a` for `/queue/a` and `queue/a`, too."""
+    """Normalises an address: `/queue/a` and `queue/a` become `queue:a`."""
     return None if address is None else address.removeprefix("/").replace("/", ":", 1)
 
 

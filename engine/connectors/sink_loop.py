@@ -1,10 +1,10 @@
-"""Runs one worker of a sink: reads its topic, sends, and commits what the other side has confirmed.
+"""Loop of one worker of a sink: reads its topic, sends the messages, and commits what the system has confirmed.
 
-Written once for all systems. Many messages are under way at a time, in the order in which the router wrote them. When
-a connection ends, those not confirmed are sent again on the next one, in the same order and under the same ids. What a
-system refuses, or cannot be told at all, becomes a dead letter unless its route says `skip`; what has expired is not
-sent. Neither stops the sink: what a message says, and what the other side does with it, is not the operator's fault.
-Nothing here is unbounded: not the messages under way, not what is read ahead (`egress`).
+Written once for all systems. Many messages are under way at a time, in the order in which the router wrote them. When a
+connection ends, its unconfirmed messages are sent again on the next one, in the same order and with the same ids. A
+message that the system refuses, or that cannot be expressed for it, becomes a dead letter unless its route says `skip`;
+an expired message is not sent. Neither stops the sink, since the operator is not responsible for a message's content or
+the system's answer. Everything is bounded: the messages under way, and those read ahead (`egress`).
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ _log = structlog.get_logger(__name__)
 
 
 def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Event) -> None:
-    """Runs worker number `worker` (from 1) of `sink.<name>` until `stop` is set, then leaves everything in order.
+    """Runs worker number `worker` (from 1) of `sink.<name>` until `stop` is set, then ends in good order.
 
     Raises:
-        BridgeError: it cannot go on, and no other try can help; see `engine.errors` for which.
+        BridgeError: the worker cannot go on, and no retry can help; see `engine.errors` for the kinds.
     """
     sink = next(sink for sink in config.sinks if sink.name == name)
     metrics = SinkMetrics(status.registry, name, sink_component(name, worker))
     requests = Requests(config, sink, worker, metrics)
     voices = Voices(status)
-    # Both before either speaks: what is not there yet would not be waited for.
+    # Both voices are made before either reports: a voice made later would not be waited for.
     listening, sending = voices.voice(), voices.voice()
     with (
         tracing.opened(config, f"sink:{name}") as traces,
@@ -86,19 +86,19 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
 
 
 class _RebalancedError(Exception):
-    """What was sent is partly another reader's now; only the end of the connection takes it back."""
+    """Some messages under way now belong to another reader; only the end of the connection takes them back."""
 
 
 @immutable
 class _UnderWay:
-    """A message that is not confirmed yet."""
+    """Message sent but not confirmed yet, with its record."""
 
     outgoing: Outgoing
     taken: Taken
 
 
 class SinkLoop:
-    """One sink and its topic, for one thread."""
+    """Loop of one sink worker and its topic; for one thread."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class SinkLoop:
         self._connections = 0
         self._is_connected = False
         self._is_rebalanced = False
-        """Whether something was sent on this connection that is another reader's now."""
+        """True if messages sent on this connection now belong to another reader."""
         self._settled_at = 0.0
         self._back_off = BackOff()
         self._letters = SinkLetters(config, own, requests.worker)
@@ -134,7 +134,7 @@ class SinkLoop:
         self._relieved_at = 0.0
 
     def run(self, stop: Event, listener: Listener) -> None:
-        """Returns when `stop` was set and everything is in order; raises BridgeError as `run_sink` does."""
+        """Runs until `stop` is set and all is in order; raises BridgeError as `run_sink` does."""
         try:
             while not stop.is_set():
                 try:
@@ -148,7 +148,7 @@ class SinkLoop:
             self._letters.close()
 
     def _session(self, stop: Event, listener: Listener) -> None:
-        """One connection from beginning to end."""
+        """Runs one connection from beginning to end."""
         try:
             self._open_letters()
             self._sink.connect()
@@ -188,7 +188,7 @@ class SinkLoop:
         self._look_after()
 
     def _relieve(self) -> None:
-        """Now and then while nothing more is taken."""
+        """Makes room in a `Holding` sink, at intervals, while the loop takes no more records."""
         now = time.monotonic()
         if isinstance(self._sink, Holding) and now - self._relieved_at >= _RELIEVE_SECONDS:
             self._relieved_at = now
@@ -196,7 +196,7 @@ class SinkLoop:
                 self._sink.relieve()
 
     def _take(self, taken: Taken) -> Outgoing | None:
-        """What is to be sent of a record; None for one that says no destination or has expired."""
+        """Makes the message to send from a record; None if the record names no destination or has expired."""
         address, position = _last(taken.record, DESTINATION), _last(taken.record, POSITION)
         if address is None or position is None:
             self._refuse(taken, "the record says no destination; something else wrote it")
@@ -207,7 +207,7 @@ class SinkLoop:
             return None
         message, reply_to = self._requests.outgoing(message)
         self._number += 1
-        # With the time, since a journal that was made anew has the same positions again.
+        # The id contains the time, since a journal that was made anew repeats the positions.
         identity = f"{self._config.bridge_id}/{taken.timestamp_ms}/{position}"
         outgoing = Outgoing(self._number, message, address, identity, reply_to, taken.timestamp_ms)
         if self._spans is not None:
@@ -217,7 +217,7 @@ class SinkLoop:
         return outgoing
 
     def _send_again(self) -> None:
-        """Sends what an earlier connection has not confirmed."""
+        """Sends again the messages that an earlier connection left unconfirmed, except expired ones."""
         expired = [number for number, each in self._under_way.items() if has_expired(each.outgoing)]
         self._note([Outcome(number, expired=True) for number in expired])
         self._send([each.outgoing for each in self._under_way.values()])
@@ -247,14 +247,14 @@ class SinkLoop:
             self._back_off.reset()
 
     def _drop(self, taken: Taken) -> None:
-        """Deals with a message that has expired."""
+        """Drops a message that has expired."""
         self._metrics.expired()
         who, address = _name(taken.record), _last(taken.record, DESTINATION)
         _log.info("expired before it was sent", message=who, sink=self._own.name, address=address)
         self._egress.done(taken)
 
     def _refuse(self, taken: Taken, why: str) -> None:
-        """Deals with a message that the other side will never have."""
+        """Skips or dead-letters a message that the system will never accept."""
         route = _last(taken.record, ROUTE) or ""
         is_skipped = self._policies.get(route, self._config.routing.on_soft_failure) is Policy.SKIP
         policy = Policy.SKIP if is_skipped else Policy.DEAD_LETTER
@@ -277,7 +277,7 @@ class SinkLoop:
             self._back_off.reset()
 
     def _look_after(self) -> None:
-        """What is done now and then: dead letters, commits, figures, and how Kafka is."""
+        """Does regular work: writes dead letters, commits, updates metrics and reports the state of Kafka."""
         self._write_letters()
         now = time.monotonic()
         if now - self._committed_at >= _COMMIT_SECONDS:
@@ -293,7 +293,10 @@ class SinkLoop:
             self._status.state(State.READY, self._sink.address)
 
     def _settle(self, seconds: float) -> None:
-        """Waits until nothing is under way any more, or for so long; what nobody has asked for is not waited for."""
+        """Waits up to `seconds` for confirmations of the messages under way.
+
+        Does not wait for messages that a `Holding` sink has given to no client.
+        """
         deadline = time.monotonic() + seconds
         while self._under_way and time.monotonic() < deadline:
             if isinstance(self._sink, Holding) and not self._sink.given:
@@ -302,7 +305,10 @@ class SinkLoop:
             self._note(self._sink.outcomes(_FULL_SECONDS))
 
     def _release(self, partitions: Collection[int]) -> None:
-        """Partitions go to another reader: what is under way is waited for a moment, the rest it sends again."""
+        """Prepares for partitions to go to another reader: waits a moment for confirmations, then drops the rest.
+
+        The other reader sends the dropped messages again.
+        """
         try:
             if self._is_connected:
                 self._settle(_RELEASE_SECONDS)
@@ -312,7 +318,7 @@ class SinkLoop:
         self._egress.commit(wait=True)
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
         if left and self._is_connected:
-            # Nobody takes any more what the next reader sends.
+            # Ends the connection, so that no client still accepts a message that the next reader sends.
             self._sink.close()
             self._is_connected, self._is_rebalanced = False, True
             self._settled_at = time.monotonic() + self._sink.settle_seconds
@@ -332,7 +338,7 @@ class SinkLoop:
         self._back_off.connected()
 
     def _wait(self, error: NotConnectedError, stop: Event, listener: Listener) -> None:
-        """Before the next connection; Kafka goes on counting this worker as a member."""
+        """Waits before the next connection; meanwhile the worker stays a member of its consumer group."""
         seconds = self._back_off.next(error.back_off_seconds)
         self._status.state(State.DEGRADED, f"{self._sink.address}: {error}")
         _log.warning("will try again", where=self._sink.address, why=str(error), seconds=round(seconds, 1))
@@ -350,12 +356,15 @@ class SinkLoop:
 
 
 def _name(record: Record) -> str:
-    """The message id of a record, for people."""
+    """Returns a record's message id for log messages."""
     return record.header("jms.JMSMessageID") or "without id"
 
 
 def _last(record: Record, name: str) -> str | None:
-    """The last header of that name: the router's own stand behind those of the message, which may have the same."""
+    """Returns the last header called `name`; None if there is none with a value.
+
+    The router appends its own headers behind those of the message, which may have the same names.
+    """
     for key, value in reversed(record.headers):
         if key == name and value is not None:
             return value.decode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""The way of one connection's deliveries: from the broker through the journal to their acknowledgement.
+"""Flow of one connection's deliveries: from the broker through the journal to their acknowledgement.
 
-Reading goes on while records are on their way to Kafka; acknowledgements follow in the order of reading, each only
-after the journal has confirmed its message and all before it. Nothing here is unbounded: not the records on their way
-(`engine.journal`), not the deliveries waiting for their turn.
+Reading goes on while records are on their way to Kafka. Acknowledgements follow in the order of reading, each only
+after the journal has confirmed its message and all before it. Everything is bounded: the records on their way
+(`engine.journal`), and the deliveries that wait for their acknowledgement.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Flow:
-    """For one thread."""
+    """Flow of one connection's deliveries into the journal; for one thread."""
 
     def __init__(
         self,
@@ -67,33 +67,36 @@ class Flow:
         self._metrics = metrics
         self._waiting: deque[_Waiting] = deque()
         self._in_transactions = isinstance(source, Transactional)
-        # A transaction ends when its source has nothing to hand over, or says so by handing over nothing.
+        # A transaction ends when its source has nothing to hand over, or signals the end by handing over nothing.
         self._acknowledge_at = _MOST_OUTSTANDING if self._in_transactions else _ACKNOWLEDGE_AT
         self._received = 0
         self._received_before = 0
-        """Until the last `count`, on this connection."""
+        """Deliveries received on this connection until the last `count`."""
         self._acknowledged = 0
-        """On this connection."""
+        """Deliveries acknowledged on this connection."""
         self._duplicates = 0
-        """Not told yet."""
+        """Duplicates not logged yet."""
         self._tell_at = 0.0
         self.confirmed = 0
-        """Of the waiting ones."""
+        """Number of waiting deliveries that are confirmed."""
         self.journaled = 0
-        """Since the last `count`."""
+        """Messages that the journal has confirmed since the last `count`."""
         self.failure: Exception | None = None
-        """Why one of them will never be confirmed."""
+        """Reason why a waiting delivery will never be confirmed; None if there is none."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that was taken is acknowledged."""
+        """True if every received delivery is acknowledged."""
         return not self._waiting and self.failure is None
 
     def step(self) -> bool:
-        """Reads what is there, or waits for some; whether anything was acknowledged.
+        """Reads available deliveries, or waits briefly for some; returns True if any was acknowledged.
 
         Raises:
-            StoppedError: somebody wants to stop, and the journal has no room for the next message.
+            StoppedError: the worker is to stop, and the journal has no room for the next message.
+            NotConnectedError: the connection is lost.
+            JournalError: the journal has failed.
+            BridgeError: Kafka refuses the bridge, or has been away for too long.
         """
         for _ in range(_BATCH):
             if len(self._waiting) >= _MOST_OUTSTANDING:
@@ -113,7 +116,10 @@ class Flow:
         return (self.failure is not None or self.confirmed >= self._acknowledge_at) and self._acknowledge()
 
     def _pause(self) -> Delivery | None:
-        """Nothing has come for a moment: what was read goes to Kafka at once. Gives what comes next."""
+        """Sends the queued records to Kafka at once, since no delivery has come for a moment.
+
+        Returns the next delivery; None if none arrives in time, or if a transaction should end.
+        """
         self._journal.hurry()
         if self._waiting and self._in_transactions:
             return None
@@ -122,13 +128,14 @@ class Flow:
         return delivery
 
     def _examine(self, repeats: Repeats, delivery: Delivery) -> None:
-        """Takes a delivery that the journal may have already."""
+        """Takes a delivery or passes over it, depending on whether the journal already has it."""
         if self._leave_out(repeats, delivery):
             return
         if not repeats.is_unsure(delivery.message):
             self._take(delivery)
             return
-        # Another worker may have journalled it meanwhile. One look serves all that have come by now.
+        # Another worker may have journalled the message meanwhile. One look at the journal serves all deliveries that
+        # have arrived by now.
         batch = [delivery, *self._collect()]
         repeats.look()
         for each in batch:
@@ -138,7 +145,7 @@ class Flow:
                 self._take(each)
 
     def _collect(self) -> Iterator[Delivery]:
-        """What has come already, some of it."""
+        """Yields deliveries that have arrived already, up to limits of number and bytes."""
         bytes_ = 0
         for _ in range(_MOST_LOOKED_AT):
             delivery = self._source.receive(0) if bytes_ < _MOST_LOOKED_AT_BYTES else None
@@ -149,7 +156,7 @@ class Flow:
             yield delivery
 
     def _leave_out(self, repeats: Repeats, delivery: Delivery) -> bool:
-        """Whether the journal has it: then it only needs to be acknowledged, in its turn."""
+        """Passes over a delivery and returns True if the journal has it: then it is only acknowledged, in its turn."""
         if delivery.fault is not None or delivery.size is not None or not repeats.knows(delivery.message):
             return False
         self._pass_over(delivery)
@@ -163,19 +170,22 @@ class Flow:
         self._duplicates += 1
 
     def settle(self) -> None:
-        """Waits until the journal has all that was read, and acknowledges it."""
+        """Waits for the journal to confirm the messages read, for a limited time, and acknowledges those confirmed."""
         self._journal.flush(_FLUSH_SECONDS)
         self._acknowledge()
 
     def settle_quietly(self) -> None:
-        """The same on the way out after a failure, which says more than another one would."""
+        """Settles after a failure, and only logs further errors: the first one says more."""
         try:
             self.settle()
         except (NotConnectedError, JournalError, BridgeError) as error:
             _log.warning("some messages will come again", why=str(error))
 
     def count(self) -> None:
-        """Brings the metrics up to date; not done for each message, since it would take longer than its parsing."""
+        """Updates the metrics.
+
+        Not called for each message, since that would take longer than parsing it.
+        """
         received, self._received = self._received, 0
         self._received_before += received
         journaled, self.journaled = self.journaled, 0
@@ -198,12 +208,17 @@ class Flow:
             why = f"too large for the journal: {error}"
             taken = self._reject(delivery.message, TOO_LARGE, why, error.size, waiting)
         if not taken:
-            # Asked to stop while waiting for room: it stays with the broker, and so does all that comes behind it.
+            # The worker was asked to stop while it waited for room: this message and all behind it stay with the
+            # broker.
             self._waiting.pop()
             raise StoppedError
 
     def _reject(self, message: Message, reason: str, why: str, size: int | None, waiting: _Waiting) -> bool:
-        """Deals with a message that cannot enter the journal; False where it has to wait for room and is not taken."""
+        """Skips or dead-letters a message that cannot enter the journal.
+
+        Returns False if the worker stops before the journal has room for the dead letter; the message is then not
+        taken.
+        """
         who = message.headers.get("JMSMessageID", "without id")
         where = message.headers.get("JMSDestination", self._source.address)
         is_skipped = self._config.routing.on_soft_failure is Policy.SKIP
@@ -217,7 +232,7 @@ class Flow:
         return self._journal.write(self._config.letter_topic, letter, waiting.settled)
 
     def _acknowledge(self) -> bool:
-        """Acknowledges the first deliveries, up to one that is not confirmed; those of a transaction all at once."""
+        """Acknowledges deliveries in order, up to one that is unconfirmed; those of a transaction all at once."""
         if self._waiting and self._in_transactions and not self._journal.flush(_FLUSH_SECONDS):
             raise JournalError(f"Kafka has not confirmed a transaction for {_FLUSH_SECONDS:.0f} s")
         tokens = []
@@ -240,7 +255,7 @@ class Flow:
 
 
 class _Waiting:
-    """A delivery that is not acknowledged yet."""
+    """Delivery that is not acknowledged yet."""
 
     __slots__ = ("_flow", "confirmed", "token")
 
@@ -250,13 +265,13 @@ class _Waiting:
         self.confirmed = False
 
     def journaled(self, error: Exception | None) -> None:
-        """What the journal calls for it."""
+        """Receives the journal's confirmation, or the reason why the journal will not have the message."""
         if error is None:
             self._flow.journaled += 1
         self.settled(error)
 
     def settled(self, error: Exception | None) -> None:
-        """The same where it did not go into the journal but was dealt with otherwise."""
+        """Receives the end of a delivery, also one that was not journalled but dealt with otherwise."""
         if error is None:
             self.confirmed = True
             self._flow.confirmed += 1

@@ -1,8 +1,8 @@
-"""Runs one worker of a source: connects, reads, journals, acknowledges what the journal has, and starts over.
+"""Loop of one worker of a source: connects, reads, journals, acknowledges what the journal has, and starts over.
 
-Written once for all systems. How deliveries go from the broker into the journal is in `source_flow`. What is not
-acknowledged when a connection ends comes again, from the broker, on the next one; what the journal has of it is known
-by then (`redelivery`).
+Written once for all systems. `source_flow` moves deliveries from the broker into the journal. The broker delivers again
+what is unacknowledged when a connection ends; the next connection recognises what the journal already has of it
+(`redelivery`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
     """Runs worker number `worker` (from 1) of `source.<name>` until `stop` is set, then leaves its broker in order.
 
     Raises:
-        BridgeError: it cannot go on, and no other try can help; see `engine.errors` for which.
+        BridgeError: the worker cannot go on, and no retry can help; see `engine.errors` for the kinds.
     """
     source = next(source for source in config.sources if source.name == name)
     metrics = SourceMetrics(status.registry, name, component_name(name, worker))
@@ -64,17 +64,17 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
 
 @immutable
 class SourceWorker:
-    """Which worker of which source it is."""
+    """Identity of a worker: its source and its number."""
 
     source: str
     number: int
-    """From 1."""
+    """Number of the worker, from 1."""
     workers: int
-    """How many there are of that source."""
+    """Number of workers of the source."""
 
 
 class SourceLoop:
-    """One source and its journal, for one thread."""
+    """Loop of one source worker and its journal; for one thread."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class SourceLoop:
         self._bookmarks: Bookmarks | None = None
 
     def run(self, stop: Event) -> None:
-        """Returns when `stop` was set and everything is in order; raises BridgeError as `run_source` does."""
+        """Runs until `stop` is set and all is in order; raises BridgeError as `run_source` does."""
         try:
             self._sessions(stop)
         finally:
@@ -110,13 +110,13 @@ class SourceLoop:
             self._bookmarks = None
 
     def _sessions(self, stop: Event) -> None:
-        """One connection after the other."""
+        """Runs one connection after the other until `stop` is set."""
         while not stop.is_set():
             try:
                 self._session(stop)
             except (NotConnectedError, JournalError) as error:
                 if isinstance(error, JournalError):
-                    # Its clients may be what has failed.
+                    # The failed Kafka client may be one of the bookmarks', so they are made anew.
                     self._close_bookmarks()
                 where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
                 wait = self._back_off.next(getattr(error, "back_off_seconds", None))
@@ -125,19 +125,19 @@ class SourceLoop:
                 stop.wait(wait)
 
     def _session(self, stop: Event) -> None:
-        """One connection from beginning to end."""
+        """Runs one connection from beginning to end."""
         try:
             self._source.connect()
             self._connected()
             self._serve(stop)
         except StoppedError:
-            pass  # what it waited for, nobody needs any more
+            pass  # the worker stops, so the awaited answer is not needed
         finally:
             self._source.close()
             self._metrics.connection(up=False)
 
     def _serve(self, stop: Event) -> None:
-        """Until `stop` is set."""
+        """Moves deliveries into the journal until `stop` is set."""
         repeats, journal = self._repeats(stop), self._journal(stop)
         flow = Flow(self._config, self._source, journal, repeats, self._metrics, self._spans)
         try:
@@ -149,7 +149,7 @@ class SourceLoop:
                 repeats.finish()
         finally:
             journal.close()
-            # Only now: closing confirms what was on its way.
+            # Only now, since closing the journal confirms records that were on their way.
             flow.count()
 
     def _journal(self, stop: Event) -> Journal:
@@ -158,7 +158,7 @@ class SourceLoop:
         return Journal(self._config, stop, self._wait_for_room)
 
     def _repeats(self, stop: Event) -> Repeats | None:
-        """What the journal has already of what comes on this connection; None where nothing does."""
+        """Makes the redelivery detection of this connection; None for a source without redelivery."""
         redelivery = self._source.redelivery
         if redelivery is None:
             return None
@@ -176,7 +176,7 @@ class SourceLoop:
             self._status.state(State.STOPPING, "waiting for the journal")
             flow.settle()
         except HardFailureError:
-            # What is safe already need not come again.
+            # Acknowledges the messages that the journal has, so that they are not delivered again.
             flow.settle_quietly()
             raise
 

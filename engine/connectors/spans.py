@@ -1,8 +1,8 @@
-"""Spans of what sources take and sinks give, by the semantic conventions of OpenTelemetry for messaging.
+"""Spans of messages that sources receive and sinks send, by the semantic conventions of OpenTelemetry for messaging.
 
-A span of a source lasts until the journal has the message, one of a sink until the other side has confirmed it. The
-message goes on in the context of its span: in the journal as record headers, beside the properties it came with; from
-a sink as the properties `traceparent` and `tracestate`. Only made where `tracing.endpoint` is configured.
+A source's span lasts until the journal has the message, a sink's until the system has confirmed it. The message goes on
+in the context of its span: in the journal as record headers, beside the properties it came with; from a sink as the
+properties `traceparent` and `tracestate`. Spans are made only where `tracing.endpoint` is configured.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["SinkSpans", "SourceSpans"]
 
 _SYSTEMS = dict.fromkeys(JMS, "jms")
-"""What `messaging.system` calls a system; others as the bridge does."""
+"""Values of `messaging.system` by system type; other systems have the bridge's own name."""
 _KAFKA_TOPIC = "JMS_Kafka_Topic"
 _EXPIRED = "expired"
 _REFUSED = "refused"
 
 
 class SourceSpans:
-    """Of one source."""
+    """Spans of one source's messages."""
 
     def __init__(self, tracing: Tracing, source: BrokerConfig) -> None:
         self._tracing = tracing
@@ -43,7 +43,7 @@ class SourceSpans:
         self._system = _SYSTEMS.get(source.type, source.type.value)
 
     def append(self, journal: Journal, message: Message, done: Done) -> bool:
-        """`Journal.append` in a span."""
+        """Appends a message to the journal within a span; returns and raises as `Journal.append` does."""
         destination = self._destination(message)
         attributes = {**_common(self._system, destination, message), "jmsbridge.source": self._source.name}
         span = self._tracing.begin(Operation.RECEIVE, destination, of_properties(message.properties), attributes)
@@ -53,7 +53,7 @@ class SourceSpans:
             done(error)
 
         try:
-            # One that is not taken comes again, and has another span then.
+            # A message that is not taken is delivered again, and then gets another span.
             return journal.append(message, journaled, span.context or None)
         except Exception as error:
             span.end(type(error).__name__)
@@ -66,7 +66,7 @@ class SourceSpans:
 
 
 class SinkSpans:
-    """Of one worker of a sink."""
+    """Spans of the messages of one worker of a sink."""
 
     def __init__(self, tracing: Tracing, config: Config, sink: SinkConfig) -> None:
         self._tracing = tracing
@@ -75,10 +75,10 @@ class SinkSpans:
         templates = {route.name: route.target.address for route in config.routes}
         self._templates = {name: str(address) for name, address in templates.items() if address.references}
         self._open: dict[int, Span] = {}
-        """By the number of the message."""
+        """Open spans by the number of the message."""
 
     def begin(self, outgoing: Outgoing, record: Record) -> Outgoing:
-        """The message of a record as it goes out in a span, which it keeps when it is sent again."""
+        """Begins a message's span and puts its context into the message; a message sent again keeps its span."""
         route = record.header(ROUTE) or ""
         destination, template = _name(outgoing.address), _name(self._templates.get(route, ""))
         attributes = _common(self._system, destination, outgoing.message)
@@ -94,13 +94,13 @@ class SinkSpans:
         return replace(outgoing, message=replace(message, properties=properties))
 
     def end(self, outcomes: Iterable[Outcome]) -> None:
-        """The other side has these, or will never take them."""
+        """Ends the spans of messages that the system has confirmed or refused, or that have expired."""
         for outcome in outcomes:
             if (span := self._open.pop(outcome.number, None)) is not None:
                 span.end(_EXPIRED if outcome.expired else None if outcome.refusal is None else _REFUSED)
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Another worker sends these again."""
+        """Forgets the spans of messages that another worker sends again."""
         for number in numbers:
             self._open.pop(number, None)
 
@@ -115,6 +115,6 @@ def _common(system: str, destination: str, message: Message) -> dict[str, str]:
 
 
 def _name(address: str) -> str:
-    """`orders` of `queue:orders`."""
+    """Returns the name in an address, such as `orders` of `queue:orders`."""
     found = parsed(address)
     return found[1] if found else address

@@ -1,4 +1,4 @@
-"""TLS for connectors: the context that a broker's settings make, and what a connection that failed says to people."""
+"""TLS for connectors: contexts made from a broker's settings, and explanations of failed connections."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["loaded", "tls_context", "why"]
 
 _NO_TLS = ("wrong version number", "record layer failure", "packet length too long", "unexpected eof while reading")
-"""How OpenSSL takes what is no TLS."""
+"""OpenSSL's reasons when the peer does not speak TLS."""
 _NO_TLS_PORT = "; is this a TLS port?"
 _ADVICE = {
     (10,): "; it has to be renewed",
     (18, 19, 20, 21): "; tls.ca has to name the certificate of who has signed it",
     (62, 64): "; connect by a name that is in it, or give the broker one with this name",
 }
-"""By OpenSSL's codes: expired, an unknown signer, another host."""
+"""Advice by OpenSSL's verification codes: expired certificate, unknown signer, another host name."""
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 def tls_context(broker: BrokerConfig) -> ssl.SSLContext:
-    """How the broker is verified, and the bridge's own certificate; SetupError where a file is no good."""
+    """Makes the client context for a broker: how to verify the broker, and the bridge's own certificate.
+
+    Raises:
+        SetupError: a file of `tls.*` cannot be used.
+    """
     made = loaded(broker, ssl.Purpose.SERVER_AUTH)
     if not broker.tls_verify:
         made.check_hostname = False
@@ -37,14 +41,18 @@ def tls_context(broker: BrokerConfig) -> ssl.SSLContext:
 
 
 def loaded(broker: BrokerConfig, purpose: ssl.Purpose) -> ssl.SSLContext:
-    """A context with the files of `tls.*`, for one side or the other; SetupError where one is no good."""
+    """Makes a context with the files of `tls.*`, for the client's or the server's side.
+
+    Raises:
+        SetupError: a file cannot be used.
+    """
     return context(
         f"'{broker.name}'", purpose, ca=broker.tls_ca, certificate=broker.tls_certificate, key=broker.tls_key
     )
 
 
 def why(error: Exception) -> str:
-    """What an error of a socket or of TLS means and what to do about it, one line for users."""
+    """Explains an error of a socket or of TLS, and its remedy, in one line for users."""
     if isinstance(error, ssl.SSLCertVerificationError):
         advice = next((advice for codes, advice in _ADVICE.items() if error.verify_code in codes), "")
         return f"its certificate is not to be trusted: {error.verify_message.rstrip('.')}{advice}"
@@ -54,7 +62,7 @@ def why(error: Exception) -> str:
     if isinstance(error, TimeoutError) and "handshake" in str(error):
         return f"TLS failed: no answer to the handshake{_NO_TLS_PORT}"
     if isinstance(error, OSError) and not isinstance(error, socket.gaierror | ssl.SSLError):
-        # asyncio writes a text of its own, with the address; of several addresses the first says enough.
+        # asyncio writes a text of its own that contains the address; of several addresses the first is enough.
         found = _ERRNO.search(str(error))
         number = error.errno or (int(found[1]) if found else None)
         return os.strerror(number) if number else str(error) or type(error).__name__

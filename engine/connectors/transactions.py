@@ -1,7 +1,7 @@
-"""A journal whose records become visible together, or not at all; with the positions of topics they were read from.
+"""Journal that writes records in Kafka transactions, together with the positions of the topics they were read from.
 
-Kafka's own transactions (KIP-98, KIP-447): who dies in the middle leaves nothing behind, and the next one reads from
-where the last whole transaction ended.
+The records of a transaction become visible together or not at all (KIP-98, KIP-447). A process that dies within a
+transaction leaves nothing behind, and the next one reads from where the last complete transaction ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["InDoubtError", "TransactionalJournal"]
 
 _OPEN_MS = 10_000
-"""An open transaction holds up whoever reads behind it: what a machine that died has begun ends after this time."""
+"""Transaction timeout in milliseconds. An open transaction holds up all consumers that read behind it, so one begun by
+a machine that died ends after this time."""
 _ANSWER_SECONDS = 30.0
 _REFUSED = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE and DESCRIBE on the transactional id",
@@ -43,13 +44,15 @@ class InDoubtError(JournalError):
 
 
 class TransactionalJournal(Journal):
-    """One transaction after the other; each begins with the first message that is appended."""
+    """Journal with one transaction after the other; each begins with the first message appended."""
 
     def __init__(self, config: Config, owner: str, stop: Event, while_full: Callable[[], None] = lambda: None) -> None:
-        """`owner` is the same for a worker that is started again, which ends what it had begun before.
+        """Makes the producer, and aborts the transaction that an earlier run of this worker left open.
+
+        `owner` names the worker, unchanged when it is started again. `stop` and `while_full` are those of `Journal`.
 
         Raises:
-            JournalError: Kafka has not answered.
+            JournalError: Kafka does not answer.
             HardFailureError: Kafka refuses the bridge.
         """
         identity = f"{config.bridge_id}.{owner}.{socket.gethostname()}"
@@ -58,24 +61,29 @@ class TransactionalJournal(Journal):
         self._identity = identity
         self._begun = False
         self._failure: Exception | None = None
-        """Why one of the records will never be there, and so none of them."""
+        """Reason why a record of the transaction cannot be written, and so none of them; None while all can."""
         self._ask(self._producer.init_transactions, _ANSWER_SECONDS)
 
     @property
     def begun(self) -> bool:
-        """Whether there is something to commit."""
+        """True if a transaction is open."""
         return self._begun
 
     def move(self, positions: Sequence[TopicPartition], group: Any) -> None:
-        """Moves a consumer group's positions with the transaction that is open; raises as `commit` does."""
+        """Adds the positions of a consumer group to the open transaction.
+
+        Raises:
+            JournalError: the transaction has failed; this journal cannot be used any more.
+            HardFailureError: Kafka refuses the bridge.
+        """
         self._ask(self._producer.send_offsets_to_transaction, list(positions), group, _ANSWER_SECONDS)
 
     def commit(self) -> None:
-        """Makes all visible that was appended; returns when Kafka has done so.
+        """Commits the open transaction; returns when Kafka has done so.
 
         Raises:
-            InDoubtError: it may have done so, or not; this journal is of no more use.
-            JournalError: it has not, and never will; this journal is of no more use.
+            InDoubtError: Kafka may have committed it or not; this journal cannot be used any more.
+            JournalError: Kafka has not committed it and never will; this journal cannot be used any more.
             HardFailureError: Kafka refuses the bridge.
         """
         if not self._begun:
@@ -99,13 +107,13 @@ class TransactionalJournal(Journal):
             self._begun = False
 
     def close(self) -> None:
-        """Drops the transaction that is open."""
+        """Aborts the open transaction; otherwise like `Journal.close`."""
         if self._begun:
             self._begun = False
             try:
                 self._told(self._producer.abort_transaction, _ANSWER_SECONDS)
             except KafkaException:
-                # Then nothing more of it can be committed either: Kafka ends it in time.
+                # After this error the transaction cannot be committed either: Kafka ends it in time.
                 self._producer.purge()
         super().close()
 

@@ -1,7 +1,7 @@
-"""Whether a system answers and takes the login: connects as a source or sink does, and leaves again.
+"""Connection test of a system for `jms-bridge doctor`: connects as a source or sink does, and disconnects.
 
-Nothing is subscribed to, taken, sent or made. The client id is one of the visitor's own: with that of a source which is
-at work, the broker would refuse one of the two.
+It subscribes to nothing, and receives, sends and creates nothing. It has a client id of its own: with the client id of
+a running source, the broker would refuse one of the two.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["VISITS", "Visit"]
 
 Visit = Callable[["Config", "BrokerConfig", str], str]
-"""Is given the client id; says what was found.
+"""Function that tests the connection with the given client id, and returns the finding as text.
 
 Raises:
-    NotConnectedError: there is no connection.
-    BridgeError: there never will be one, such as for a missing certificate file.
+    NotConnectedError: the attempt failed.
+    BridgeError: no attempt can succeed, for example because a certificate file is missing.
 """
 
 
@@ -90,4 +90,4 @@ VISITS: Mapping[System, Visit] = {
     System.NATS: _nats,
     System.DROPBOX: _dropbox,
 }
-"""By the type of a source or sink. Kafka has none: `engine.topics` looks there."""
+"""Connection tests by the type of a source or sink. Kafka has none, since `engine.topics` checks it."""

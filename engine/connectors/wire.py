@@ -1,9 +1,9 @@
-"""A connection to a broker, plain or TLS, that is read only when somebody asks.
+"""Connection to a broker, plain or TLS, that reads only when the caller asks.
 
-Because nothing reads ahead, a source that waits stops its broker through TCP's own flow control. One thread reads;
-others may write, such as one for heart-beats. A TLS connection may not be used by two threads at once, not even one for
-each direction, and a read that waits must not keep heart-beats from being sent. So the socket never blocks: who has to
-wait waits outside the lock.
+Because nothing is read ahead, a source that waits stops its broker through TCP's own flow control. One thread reads;
+other threads may write, such as one for heart-beats. Two threads must not use a TLS connection at once, not even one
+for each direction, and a waiting read must not delay heart-beats. So the socket never blocks: a thread that has to wait
+does so outside the lock.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SEND_SECONDS = 10.0
 
 
 def one_line(text: str) -> str:
-    """The words of a peer as people may be shown them: one line, printable, of at most 500 characters."""
+    """Returns a peer's text in a form safe to show: one line, printable, of at most 500 characters."""
     return " ".join("".join([char if char.isprintable() else " " for char in text]).split())[:_LINE_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a broker listens."""
+    """Address at which a broker listens."""
 
     scheme: str
     host: str
@@ -51,9 +51,10 @@ class Endpoint:
 
 @contextmanager
 def greeting(endpoint: Endpoint, over_tls: str) -> Iterator[None]:
-    """The first words to a broker: one that expects TLS hangs up or says nothing, which is told with the remedy.
+    """Adds a hint to connection errors in its block, which is the first exchange with a broker.
 
-    `over_tls` is the scheme to write then.
+    A broker that expects TLS closes a plain connection or says nothing. `over_tls` is the scheme that the hint
+    recommends.
     """
     try:
         yield
@@ -65,10 +66,14 @@ def greeting(endpoint: Endpoint, over_tls: str) -> Iterator[None]:
 
 
 class Wire:
-    """The bytes of one connection."""
+    """Byte stream of one connection."""
 
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout_seconds: float) -> None:
-        """Connects and makes TLS; NotConnectedError tells why it could not."""
+        """Connects, and negotiates TLS if `tls` is given.
+
+        Raises:
+            NotConnectedError: the attempt failed; the text says why.
+        """
         where = (endpoint.host, endpoint.port)
         try:
             plain = socket.create_connection(where, timeout_seconds)
@@ -84,10 +89,14 @@ class Wire:
         self._use = threading.Lock()
         self._sending = threading.Lock()
         self.sent_at = time.monotonic()
-        """When something was sent last."""
+        """Monotonic time of the last sending, in seconds."""
 
     def send(self, data: bytes) -> None:
-        """Sends all of it; NotConnectedError if the broker is gone or takes nothing for long."""
+        """Sends all the data.
+
+        Raises:
+            NotConnectedError: the broker is gone, or has read nothing for ten seconds.
+        """
         rest = memoryview(data)
         with self._sending:
             deadline = time.monotonic() + _SEND_SECONDS
@@ -108,15 +117,19 @@ class Wire:
             self.sent_at = time.monotonic()
 
     def read(self, timeout_seconds: float) -> bytes:
-        """What has come, empty if nothing did in time; NotConnectedError if the broker has hung up."""
+        """Returns the bytes that have arrived; empty if none arrive within `timeout_seconds`.
+
+        Raises:
+            NotConnectedError: the broker has closed the connection, or is gone.
+        """
         data = self._read_now()
         if data is None and timeout_seconds > 0 and self._await(select.POLLIN, timeout_seconds):
             data = self._read_now()
         return data or b""
 
     def close(self) -> None:
-        """At once; for the thread that reads."""
-        # In the middle of a read or write of another thread it would not be safe.
+        """Closes the socket at once; only for the thread that reads."""
+        # Closing in the middle of another thread's read or write would not be safe.
         with self._use:
             self._socket.close()
 
@@ -133,7 +146,10 @@ class Wire:
         return data
 
     def _lost(self, why: str) -> NotConnectedError:
-        """Wakes whoever waits for this socket; it may be another thread's, so closing it is left to its owner."""
+        """Shuts the socket down, which wakes a thread that waits for it, and makes the exception to raise.
+
+        The thread that owns the socket closes it.
+        """
         with self._use, suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         return NotConnectedError(why)
@@ -147,10 +163,10 @@ class Wire:
 
 
 class Pulse:
-    """Heart-beats, also while whoever uses the connection waits for something else."""
+    """Thread that sends heart-beats, also while the connection's user waits for something else."""
 
     def __init__(self, wire: Wire, interval_seconds: float, beat: bytes) -> None:
-        """Sends `beat` where nothing else was sent for so long."""
+        """Starts the thread, which sends `beat` after `interval_seconds` without other data."""
         self._wire = wire
         self._interval = interval_seconds
         self._beat = beat
@@ -158,7 +174,7 @@ class Pulse:
         threading.Thread(target=self._run, name="heart-beats", daemon=True).start()
 
     def stop(self) -> None:
-        """No more; one may be on its way."""
+        """Stops the heart-beats; one may still be on its way."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -170,6 +186,6 @@ class Pulse:
             try:
                 self._wire.send(self._beat)
             except NotConnectedError:
-                # Whoever uses the connection hears it, too.
+                # The user of the connection gets this error, too.
                 return
             wait = self._interval

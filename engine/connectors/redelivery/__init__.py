@@ -1,5 +1,6 @@
-"""What brokers give again although the journal has it, and how a source knows: from the journal's own tail.
+"""Detection of redelivered messages: a source recognises them by the tail of the journal.
 
-`repeats` is what the loop of sources uses. What is the same message is in `known`, where the tail begins in `clean`;
-both know no Kafka. `bookmarks` keeps the beginnings in Kafka, `tail` reads. Why so: `docs/adr/0012-redelivery.md`.
+`repeats` is the interface for the loop of sources. `known` decides which messages are the same and `clean` where the
+tail begins; both work without Kafka. `bookmarks` stores the positions in Kafka, `tail` reads the journal. Reasons:
+`docs/adr/0012-redelivery.md`.
 """

@@ -1,8 +1,10 @@
-"""Where each worker of a source had nothing in doubt any more: positions in the journal, kept in Kafka.
+"""Journal positions of a source's workers, kept in Kafka.
 
-Each worker has a consumer group that nobody joins, `BRIDGE-ID.source.SOURCE.WORKER`, and only its offsets are of use.
-All workers count, also those that a smaller `workers` has left behind: what they had comes to others. Offsets are read
-and written by consumers, not by the admin client, which librdkafka lets crash when a coordinator moves.
+None of a worker's acknowledgements for records before its position is in doubt. Each worker has a consumer group
+without members, `BRIDGE-ID.source.SOURCE.WORKER`, which is used only for its committed offsets. The groups of all
+workers count, also those left over from a larger `workers`, because their messages are delivered to the remaining
+workers. Offsets are read and written by consumers, not by the admin client, since librdkafka crashes in the admin
+client when a coordinator moves.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Bookmarks"]
 
 _REPEATED_SECONDS = 3600.0
-"""How often a position is written that has not moved: Kafka forgets those of groups without members."""
+"""Interval in seconds at which an unchanged position is written again: Kafka forgets the offsets of groups without
+members."""
 _BRIEFLY_SECONDS = 2.0
 _SLICE_SECONDS = 0.5
 _QUEUED_KIB = 16 * 1024
@@ -42,12 +45,15 @@ _log = structlog.get_logger(__name__)
 
 
 class Bookmarks:
-    """The positions of one source; for one thread. Offsets go by partition of the journal."""
+    """Positions of one source in the journal, as seen by one of its workers; for one thread.
+
+    Mappings of offsets are keyed by the partition of the journal.
+    """
 
     def __init__(self, config: Config, source: str, worker: int, workers: int) -> None:
-        """Makes clients that connect by themselves."""
+        """Makes the Kafka clients, which connect in the background. `worker` counts from 1."""
         self.workers = workers
-        """How many the source has."""
+        """Number of workers of the source."""
         self._config = config
         self._topic = config.journal.topic
         self._prefix = f"{config.bridge_id}.source.{source}."
@@ -58,20 +64,21 @@ class Bookmarks:
         self._has_own = False
         self._writing = False
         self.notes: list[str] = []
-        """What workers have noted beside their positions, as of `starts`."""
+        """Notes of all workers beside their positions, as of the last `starts`."""
         self._note = ""
         self._wanted: Mapping[int, int] = {}
         self._kept: Mapping[int, int] = {}
         self._kept_at = 0.0
         self._fatal: str | None = None
-        """Why the consumer can do nothing any more."""
+        """Reason why the consumer has failed for good; None while it works."""
         settings: dict[str, Any] = {**librdkafka(config, "admin"), "log_level": 0}
         self._admin = AdminClient(settings)
         self.consumer = self._consumer(self._group)
-        """Also reads the journal; it has no partitions in between."""
+        """Consumer of this worker's group; `Tail` also reads the journal with it. It has no partitions assigned between
+        two reads."""
 
     def find(self, patience: Patience) -> None:
-        """Finds out about the journal's partitions, and the groups of workers that are no more."""
+        """Looks up the journal's partitions, and the groups of workers that the source no longer has."""
         self.find_partitions(patience)
         listed = patience.answers(lambda: {"": self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS)})
         pattern = re.compile(re.escape(self._prefix) + "[0-9]{1,4}")
@@ -79,13 +86,17 @@ class Bookmarks:
         self._former -= self._present
 
     def find_partitions(self, patience: Patience) -> None:
-        """Finds out which the journal has by now: they may become more at any time."""
+        """Looks up the journal's partitions, of which there may be more at any time."""
         journal = TopicCollection([self._topic])
         topics = patience.answers(lambda: self._admin.describe_topics(journal, request_timeout=ANSWER_SECONDS))
         self._partitions = tuple(partition.id for partition in topics[self._topic].partitions)
 
     def ask_ends(self) -> dict[int, Future[ListOffsetsResultInfo]]:
-        """Asks where the journal ends, also behind transactions that are open: nothing in them is of such a source."""
+        """Asks Kafka for the journal's end offsets, without waiting for the answer.
+
+        Includes records of open transactions: a source that looks for redeliveries writes none of its records in a
+        transaction.
+        """
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(self._topic, partition): latest for partition in self._partitions}
         level = IsolationLevel.READ_UNCOMMITTED
@@ -93,11 +104,15 @@ class Bookmarks:
         return {place.partition: future for place, future in found.items()}
 
     def ends(self, patience: Patience) -> dict[int, int]:
-        """Where the journal ends."""
+        """Returns the journal's end offsets; waits for Kafka as `Patience.answers` does."""
         return {partition: found.offset for partition, found in patience.answers(self.ask_ends).items()}
 
     def starts(self, patience: Patience) -> dict[int, int] | None:
-        """The least position of any worker in each partition, 0 where one has none; None if no worker has any."""
+        """Returns the lowest position of any worker in each partition; None if no worker has a position.
+
+        A worker that has positions, but none in some partition, counts as 0 there; a worker without any is left out.
+        Also updates `notes`.
+        """
         self.notes = []
         own = self._positions(self.consumer, patience)
         self._note = self._note or next(iter(self.notes), "")
@@ -112,27 +127,33 @@ class Bookmarks:
         return {partition: min(each.get(partition, 0) for each in known) for partition in self._partitions}
 
     def keep(self, positions: Mapping[int, int], note: str = "") -> None:
-        """From there on this worker may have something in doubt. What does not get through is repeated by `tend`.
+        """Stores new positions of this worker, before which none of its acknowledgements is in doubt.
 
-        `note` is kept beside it; an empty one leaves what there is.
+        Does not wait for Kafka: `tend` repeats a commit that fails. `note` is stored beside the positions; an empty
+        note leaves the stored one. Raises as `tend` does.
         """
         self._wanted = dict(positions)
         self._note = note or self._note
         self.tend()
         if self._worker == 1 and self._former:
-            # What they had has come to others by now. Where deleting is not allowed, Kafka forgets them in time.
+            # The messages of the former workers have been delivered to others by now. Where deleting groups is not
+            # allowed, Kafka forgets them in time.
             self._admin.delete_consumer_groups(sorted(self._former), request_timeout=ANSWER_SECONDS)
             self._former = set()
 
     def keep_first(self, positions: Mapping[int, int]) -> None:
-        """The first position of a worker that has none yet."""
+        """Stores the first positions of this worker; does nothing if it already has any."""
         if not self._has_own:
             self._has_own = True
             self._wanted = dict(positions)
             self.tend()
 
     def keep_end(self) -> None:
-        """Nothing is in doubt: the position is where the journal ends. Waits a moment until Kafka has it."""
+        """Stores the journal's end as this worker's position, and waits briefly until Kafka has it.
+
+        For a clean stop of a source whose acknowledgements are certain. If Kafka does not tell the end in time, the
+        earlier position stays.
+        """
         deadline = time.monotonic() + _BRIEFLY_SECONDS
         asked = self.ask_ends()
         try:
@@ -147,10 +168,12 @@ class Bookmarks:
             self.consumer.poll(0.02)
 
     def tend(self) -> None:
-        """Writes what is wanted, if nothing is on its way. To be called now and then.
+        """Commits positions that are new or due for repetition, unless a commit is under way.
+
+        The caller calls it several times a second.
 
         Raises:
-            JournalError: its clients are of no more use.
+            JournalError: the consumer has failed for good.
         """
         self.consumer.poll(0)
         if self._fatal:
@@ -192,7 +215,7 @@ class Bookmarks:
             **librdkafka(self._config, "consumer"),
             "group.id": group,
             "on_commit": self._written,
-            # Records that count are in no transaction, and none that is open may hold up the reading.
+            # The records that count are in no transaction, and an open transaction must not hold up the reading.
             "isolation.level": "read_uncommitted",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,

@@ -1,7 +1,7 @@
-"""Where the tail of the journal begins: the end it had when everything read until then was acknowledged.
+"""Start of the journal's tail: the end that the journal had when everything received until then was acknowledged.
 
-An acknowledgement that was only sent may be lost with its connection. So an end counts only when a dead connection
-would have been noticed since.
+An acknowledgement that was sent may be lost with its connection. So such an end counts only after the time in which a
+dead connection would have been noticed.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ __all__ = ["CleanEnds"]
 
 
 class CleanEnds:
-    """The ends of one connection. Deliveries are acknowledged in the order in which they came, so counts tell all.
+    """Clean ends of the journal for one connection: ends before which no acknowledgement is in doubt.
 
-    Ends are offsets behind the last record, by partition.
+    Deliveries are acknowledged in the order in which they were received, so counts are enough to tell whether all up to
+    an end are acknowledged. An end is the offset behind the last record, by partition.
     """
 
     def __init__(self, doubt_seconds: float) -> None:
-        """`doubt_seconds`: for how long after its sending an acknowledgement may turn out to be lost."""
+        """`doubt_seconds`: seconds after sending in which an acknowledgement may turn out to be lost."""
         self._doubt_seconds = doubt_seconds
         self._open: tuple[Mapping[int, int], int] | None = None
         self._clean: deque[tuple[float, Mapping[int, int]]] = deque()
 
     @property
     def wants_ends(self) -> bool:
-        """Whether ends would be of use: there are none that still wait for their acknowledgements."""
+        """True if the caller should mark new ends: none still wait for the acknowledgement of their deliveries."""
         return self._open is None
 
     def mark(self, ends: Mapping[int, int], received: int) -> None:
-        """The journal ended there, or before, when so many deliveries had been received."""
+        """Notes that the journal ended at `ends` or before when `received` deliveries had been received."""
         self._open = ends, received
 
     def acknowledged(self, count: int, now: float) -> None:
-        """So many were acknowledged by now, in all."""
+        """Notes that `count` deliveries in all are acknowledged; `now` is the time of the monotonic clock."""
         if self._open is not None and count >= self._open[1]:
             self._clean.append((now, self._open[0]))
             self._open = None
 
     def due(self, now: float) -> Mapping[int, int] | None:
-        """The latest ends before which nothing is in doubt any more, told once; None if there are no new ones."""
+        """Returns the latest ends before which nothing is in doubt, each only once; None if there are no new ones."""
         found = None
         while self._clean and self._clean[0][0] + self._doubt_seconds <= now:
             found = self._clean.popleft()[1]

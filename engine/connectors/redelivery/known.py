@@ -1,6 +1,6 @@
-"""Which messages the journal has, by their ids and by digests of all that a redelivery cannot change.
+"""Messages that the journal has, recognised by their ids and by digests of everything that a redelivery cannot change.
 
-Loss is worse than a message that is there twice: what is not surely the same message counts as another one.
+A lost message is worse than a duplicate: a message that is not certainly the same counts as a different one.
 """
 
 from __future__ import annotations
@@ -20,37 +20,39 @@ _MOST = 100_000
 _DIGEST_BYTES = 16
 _TIMESTAMP = "jms.JMSTimestamp"
 _OF_THE_DELIVERY = {"jms.JMSRedelivered", "jms.JMSXDeliveryCount", "jms.JMSExpiration"}
-"""What may differ from one delivery to the next: an expiration, where it is made of a time to live."""
+"""Headers that may differ between two deliveries of a message; an expiration differs where it is computed from a time
+to live."""
 _VARYING = frozenset({*_OF_THE_DELIVERY, SIZE, TRACEPARENT, TRACESTATE})
-"""Also what the bridge itself puts on a record: a span of its own has another name each time."""
+"""Headers left out of the digest: those of the delivery, and those that the bridge adds, since each span has another
+id."""
 
 
 def digest(record: Record) -> bytes:
-    """Of body and headers, those apart that tell of a delivery and not of its message."""
+    """Digest of a record's body and headers, without the headers that describe the delivery and not the message."""
     headers = sorted([(name, value or b"") for name, value in record.headers if name not in _VARYING])
     found = blake2b(ascii(headers).encode(), digest_size=_DIGEST_BYTES)
-    # Nothing can follow the list that would read as part of it.
+    # No body can read as part of the list of headers, so the two need no separator.
     found.update(record.value or b"")
     return found.digest()
 
 
 class Known:
-    """The messages of one source that were read from the journal's tail.
+    """Messages of one source that were read from the journal's tail.
 
-    Memory is bounded: of more than 200,000 at least the latest 100,000 are known.
+    Memory is bounded: of more than 200,000 messages, at least the latest 100,000 are known.
     """
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._newer, self._older = _Generation(), _Generation()
         self.ids: set[str] = set()
-        """Of those that may be known: worth a digest."""
+        """Message ids that may be known; only messages with such an id are worth a digest."""
 
     def __bool__(self) -> bool:
         return bool(self._newer.counts or self._older.counts)
 
     def add(self, message_id: str, record: Record) -> None:
-        """The journal has this record, once or once more."""
+        """Adds a record of the journal; adding an equal record again counts as a second delivery."""
         if len(self._newer.counts) >= self._most:
             self._newer, self._older = _Generation(), self._newer
             self.ids = set(self._older.ids)
@@ -60,11 +62,12 @@ class Known:
         self.ids.add(message_id)
 
     def take(self, record: Record) -> bool:
-        """Whether the journal has this message already; each record stands for one delivery.
+        """Returns True if the journal already has this message, and then forgets one of its records.
 
-        `record` is what the journal would get, with an id that may be known. One that says that it was delivered
-        before needs no more than to be equal. A broker that was killed may have forgotten that it delivered; then the
-        time at which the message was sent has to speak for it, and that its sender uses ids only once.
+        Each record of the journal stands for one delivery. `record` is the record that the journal would get; its
+        message id may be known. A message marked as redelivered only has to be equal to a known record. Without the
+        mark (a broker that was killed may have forgotten that it delivered the message) the message must also have a
+        JMSTimestamp and match exactly one known record, as a sign that its producer uses an id only once.
         """
         found = digest(record)
         count = self._newer.counts.get(found, 0) + self._older.counts.get(found, 0)
@@ -75,13 +78,13 @@ class Known:
         return True
 
     def clear(self) -> None:
-        """None of them can come again."""
+        """Forgets all messages, since none of them can be delivered again."""
         self._newer, self._older = _Generation(), _Generation()
         self.ids = set()
 
 
 class _Generation:
-    """A part of them; the older one is forgotten as a whole."""
+    """Generation of known messages, one of two; when the newer one is full, the older one is dropped as a whole."""
 
     def __init__(self) -> None:
         self.ids: set[str] = set()

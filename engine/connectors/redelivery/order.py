@@ -1,7 +1,7 @@
-"""Whether messages come in the order in which they were sent.
+"""Detection of messages that arrive later than newer ones, as a sign that another consumer may have had them before.
 
-What a broker takes back from one consumer it gives to another before newer messages. Where it does not say that it gave
-it before, as Artemis over AMQP, that it comes late is the only sign.
+A broker that takes a message back from one consumer gives it to another consumer before newer messages. Artemis over
+AMQP does not mark such a message as redelivered, so its late arrival is the only sign.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ _MOST_DESTINATIONS = 1000
 
 
 class Order:
-    """By destination, since each has an order of its own. A late message need not be one that comes again."""
+    """Latest JMSTimestamp seen, by destination, since each destination has an order of its own.
+
+    A late message need not be a redelivered one.
+    """
 
     def __init__(self) -> None:
         self._latest: dict[str, str] = {}
 
     def is_late(self, headers: Mapping[str, str]) -> bool:
-        """Whether a newer message was seen before; one that does not say when it was sent is never late."""
+        """Returns True if a newer message of the destination was seen before; False without a JMSTimestamp."""
         sent = headers.get("JMSTimestamp")
         if sent is None:
             return False
         destination = headers.get("JMSDestination", "")
         latest = self._latest.get(destination, "")
-        # The longer of two whole numbers is the larger one.
+        # Compares whole numbers as texts: the longer one is larger.
         if len(sent) < len(latest) or (len(sent) == len(latest) and sent < latest):
             return True
         if len(self._latest) >= _MOST_DESTINATIONS:

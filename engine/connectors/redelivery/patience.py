@@ -1,4 +1,4 @@
-"""Waiting for Kafka while a broker on the other side wants to hear something, and somebody may want to stop."""
+"""Waits for Kafka that also serve the source's broker, such as with heart-beats, and end when the worker is to stop."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 ANSWER_SECONDS = 5.0
-"""For how long Kafka is given to answer before it is asked again."""
+"""Seconds that Kafka has for an answer before it is asked again."""
 _SLICE_SECONDS = 0.05
 _PAUSE_SECONDS = 0.2
 _STALLED_SECONDS = 3.0
 _GRACE_SECONDS = 1.0
-"""What is nearly done when somebody wants to stop may end well."""
+"""Seconds that a wait may go on after a request to stop, so that nearly finished work can complete."""
 _PASSING = frozenset(
     {
         *(KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN),
@@ -39,18 +39,18 @@ _PASSING = frozenset(
         *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
     }
 )
-"""What a second try may change."""
+"""Kafka errors that a repeated request may overcome."""
 
 
 class StoppedError(Exception):
-    """Somebody wants to stop, and does not wait any longer."""
+    """A wait ended because the worker is to stop."""
 
 
 class Patience:
-    """Waits for as long as Kafka may be away; for one thread."""
+    """Waits for Kafka until `router.outage-timeout`; for one thread."""
 
     def __init__(self, config: Config, stop: Event, tend: Callable[[], None], stalled: Callable[[], None]) -> None:
-        """`tend` is called several times a second, `stalled` when Kafka has not answered for some seconds."""
+        """A wait calls `tend` several times a second, and `stalled` when Kafka has not answered for some seconds."""
         self.servers = config.bootstrap_servers
         self._topic = config.journal.topic
         self._outage_seconds = config.router.outage_timeout_seconds
@@ -61,16 +61,16 @@ class Patience:
         self._stopping_at: float | None = None
 
     def heard(self) -> None:
-        """Kafka has answered, or is asked only now."""
+        """Restarts the measured time without an answer: Kafka has answered, or is asked only now."""
         self._heard_at = time.monotonic()
 
     def wait(self) -> None:
-        """To be called again and again while Kafka does not answer.
+        """Checks during a wait for Kafka whether to go on; the caller calls it repeatedly until Kafka answers.
 
         Raises:
-            StoppedError: somebody wants to stop, and has wanted to for a moment.
-            UnreachableError: Kafka is away for longer than `router.outage-timeout`.
-            NotConnectedError: the broker on the other side is gone.
+            StoppedError: the worker was asked to stop more than a moment ago.
+            UnreachableError: Kafka has not answered for longer than `router.outage-timeout`.
+            NotConnectedError: the connection to the source's broker is gone.
         """
         now = time.monotonic()
         if self._stop.is_set():
@@ -86,15 +86,15 @@ class Patience:
             self._stalled()
 
     def answers(self, ask: Callable[[], Mapping[K, Future[T]]]) -> dict[K, T]:
-        """What Kafka answers to several questions; asks again where it does not. Raises as `result` does."""
+        """Returns Kafka's answers to several requests, repeating those that get none; raises as `result` does."""
         return self.result(lambda: {key: self._awaited(future) for key, future in ask().items()})
 
     def result(self, ask: Callable[[], T]) -> T:
-        """What Kafka answers; asks again where it does not.
+        """Returns Kafka's answer to a request, repeating the request while Kafka does not answer.
 
-        Raises, beside what `wait` does:
-            HardFailureError: Kafka refuses it.
-            JournalError: Kafka says something else.
+        Raises, beside the errors of `wait`:
+            HardFailureError: Kafka refuses the request.
+            JournalError: Kafka reports another error.
         """
         self.heard()
         while True:
@@ -108,7 +108,7 @@ class Patience:
             self.wait()
 
     def translated(self, error: KafkaError) -> Exception:
-        """What to raise for something that another try does not change at once."""
+        """Exception for a Kafka error that an immediate retry would not change."""
         if remedy := REFUSED.get(error.code()):
             return HardFailureError(f"Kafka at {self.servers} refuses looking for repeated messages: {remedy}")
         return refusal(error, self.servers, self._topic)

@@ -1,8 +1,9 @@
-"""For one connection of a source: which deliveries the journal has already, and how far nothing is in doubt any more.
+"""Detection of redelivered messages on one connection of a source.
 
-What an earlier connection or another worker journalled without its acknowledgement arriving comes again. It stands in
-the tail of the journal, which is read when a connection is made, and read on when a delivery says that somebody else
-had it before.
+It recognises deliveries that the journal already has, and advances the worker's position. A message that an earlier
+connection or another worker wrote to the journal is delivered again if its acknowledgement did not arrive. It stands in
+the tail of the journal. A worker reads the tail when it connects, and reads on when a delivery shows that another
+consumer had it before.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Repeats:
-    """For one thread. Waiting for Kafka raises what `Patience.answers` does."""
+    """Redelivery detection of one connection; for one thread. Waits for Kafka raise as `Patience.answers` does."""
 
     def __init__(
         self,
@@ -47,13 +48,13 @@ class Repeats:
         redelivery: Redelivery,
         placed: Placed | None = None,
     ) -> None:
-        """`placed` is the source, if it is one."""
+        """`placed` is the source, if it implements `Placed`."""
         self._bookmarks = bookmarks
         self._placed = placed
         self._tail = tail
         self._patience = patience
         self._known = Known()
-        # A single worker has nobody to take over from while it is connected.
+        # A single worker takes over no other worker's messages while it is connected.
         self._order = Order() if bookmarks.workers > 1 and not redelivery.is_marked else None
         self._read_to: dict[int, int] = {}
         self._read_at = 0.0
@@ -65,7 +66,7 @@ class Repeats:
         self._ask_at = time.monotonic() + redelivery.returns_seconds
 
     def begin(self) -> None:
-        """Reads the tail as it is now that the connection is there."""
+        """Reads the journal's tail; called once, after the source has connected."""
         self._bookmarks.find(self._patience)
         ends = self._bookmarks.ends(self._patience)
         starts = self._bookmarks.starts(self._patience) if any(ends.values()) else None
@@ -73,12 +74,15 @@ class Repeats:
             self._placed.recall(self._bookmarks.notes)
         self._read(starts or {}, ends)
         if starts is None:
-            # So that nobody has to read again what is before the first record of this source.
+            # The first position spares later connections from reading the journal before this source's first record.
             starts = {partition: self._firsts.get(partition, end) for partition, end in ends.items()}
         self._bookmarks.keep_first(starts)
 
     def suspects(self, message: Message) -> bool:
-        """Whether to ask `knows`. To be called once for each message, in their order."""
+        """Returns True if the journal may have the message, so that the caller should ask `knows`.
+
+        The caller calls it once for each message, in the order of arrival.
+        """
         headers = message.headers
         return (
             headers.get("JMSMessageID") in self._known.ids
@@ -87,18 +91,22 @@ class Repeats:
         )
 
     def is_unsure(self, message: Message) -> bool:
-        """Whether another worker may have journalled it since the last look."""
+        """Returns True if another worker may have journalled the message since the last `look`."""
         headers = message.headers
         return headers.get("JMSRedelivered") == "true" or (self._order is not None and self._order.is_late(headers))
 
     def knows(self, message: Message) -> bool:
-        """Whether the journal has it, as far as was read; told once for each record."""
+        """Returns True if the journal's tail, as far as it was read, has the message.
+
+        Each record of the tail answers for one delivery only.
+        """
         return message.headers.get("JMSMessageID") in self._known.ids and self._known.take(message.to_record())
 
     def look(self) -> None:
-        """Reads on, also in partitions that were added meanwhile.
+        """Reads the journal on to its current end, also in partitions that were added since.
 
-        What has come by now, and somebody else had before, is known then if that one has journalled it.
+        Afterwards `knows` recognises each message that has arrived by now and that another worker had journalled
+        before.
         """
         self._bookmarks.find_partitions(self._patience)
         ends = self._bookmarks.ends(self._patience)
@@ -109,10 +117,12 @@ class Repeats:
         self._read(starts, ends)
 
     def tend(self, received: int, acknowledged: int) -> None:
-        """Brings the position forward. To be called often, with the counts of this connection.
+        """Advances the worker's position to the latest clean end; the caller calls it often.
+
+        `received` and `acknowledged` count the deliveries of this connection.
 
         Raises:
-            NotConnectedError: the broker on the other side is gone.
+            NotConnectedError: the connection to the source's broker is gone.
             JournalError: positions cannot be written any more.
         """
         now = time.monotonic()
@@ -124,12 +134,15 @@ class Repeats:
         if (due := self._clean.due(now)) is not None:
             self._bookmarks.keep(due, self._placed.place() if self._placed else "")
             if all(due.get(partition, 0) >= end for partition, end in self._read_to.items()):
-                # All that could come again has come.
+                # All messages of the tail that could be delivered again have been.
                 self._known.clear()
         self._bookmarks.tend()
 
     def finish(self) -> None:
-        """Everything is acknowledged: where that is certain, nothing is in doubt."""
+        """Moves the position to the journal's end at a clean stop, if the system's acknowledgements are certain.
+
+        The caller calls it when everything is acknowledged.
+        """
         if self._is_certain:
             self._bookmarks.keep_end()
 

@@ -1,4 +1,4 @@
-"""Reads a part of the journal for the records of one source, and passes over all others as fast as it can."""
+"""Reader of the journal's tail for the records of one source; skips the records of others as fast as it can."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIM
 
 
 class Tail:
-    """For one thread."""
+    """Reader of ranges of the journal; for one thread."""
 
     def __init__(self, config: Config, source: str, consumer: Consumer, told: Callable[[int], None]) -> None:
-        """`consumer` tells of the ends of partitions, and has none in between.
+        """`consumer` reports the ends of partitions and has no partitions assigned between two reads.
 
-        `told` is called each second with the number of records still to go, if it takes that long.
+        During a long read, `told` is called each second with the number of records that are left.
         """
         self._topic = config.journal.topic
         self._source = source.encode()
@@ -49,7 +49,8 @@ class Tail:
     ) -> None:
         """Calls `take` with partition, offset, message id and record of each record of the source.
 
-        A start that the journal does not have any more, or not yet, is its first record.
+        Records without a message id are left out. Reads from `starts` up to `ends`; a start below the journal's first
+        record, or behind its end, means its first record.
 
         Raises as `Patience.answers` does.
         """
@@ -90,7 +91,7 @@ class Tail:
                 self._told(sum(end - at for at, end in left.values()))
 
     def _place(self, message: KafkaMessage, left: dict[int, tuple[int, int]], patience: Patience) -> None:
-        """How far a partition has been read."""
+        """Updates the progress of a partition, and removes it from `left` when its end is reached."""
         error: Any = message.error()
         partition: Any = message.partition()
         offset: Any = message.offset()
@@ -99,7 +100,7 @@ class Tail:
                 raise patience.translated(error)
         elif partition in left:
             end = left[partition][1]
-            # The last offsets may be those of marks that nobody gets to see.
+            # The last offsets may belong to transaction markers, which no consumer receives.
             if error is not None or offset + 1 >= end:
                 del left[partition]
             else:
