@@ -1,7 +1,7 @@
-"""Who may connect to a listener, and which addresses they may use.
+"""Access control of an AMQP listener: logins, addresses that clients may use, and TLS.
 
-A login is SASL PLAIN with the user name and password of the configuration; without them ANONYMOUS is enough. Where
-clients have to show a certificate, they may also leave it at that (EXTERNAL).
+A login is SASL PLAIN with the user name and password of the configuration; without a configured user name, ANONYMOUS or
+no login at all is enough. A client that has shown a trusted certificate may log in with that alone (EXTERNAL).
 """
 
 from __future__ import annotations
@@ -29,20 +29,24 @@ _NULS = 2
 
 
 class Logins:
-    """The ways in."""
+    """Logins that a listener accepts."""
 
     def __init__(self, broker: BrokerConfig) -> None:
         self._user = broker.username
         self._password = broker.password or ""
         self.required = broker.username is not None
-        """Whether nobody gets in without a login."""
+        """True if a client has to log in: the configuration has a user name."""
 
     def mechanisms(self, *, proven: bool) -> Sequence[str]:
-        """What to offer; `proven` is whether the client has shown a certificate that is to be trusted."""
+        """SASL mechanisms to offer. `proven`: the client has shown a certificate that `tls.ca` has signed."""
         return (*(("EXTERNAL",) if proven else ()), "PLAIN" if self.required else "ANONYMOUS")
 
     def admit(self, mechanism: str, response: bytes, *, proven: bool) -> bool:
-        """Whether a client may come in."""
+        """Returns True if a client may log in with this SASL mechanism and initial response.
+
+        The response of PLAIN (RFC 4616) is authorization identity, user name and password, separated by NUL; the first
+        is ignored.
+        """
         if mechanism not in self.mechanisms(proven=proven):
             return False
         if mechanism != "PLAIN":
@@ -50,15 +54,15 @@ class Logins:
         parts = response.split(b"\0")
         given = b"\0".join(parts[1:])
         wanted = f"{self._user}\0{self._password}".encode()
-        # Takes as long for a wrong password as for a right one.
+        # compare_digest takes as long for a wrong password as for the right one.
         return len(parts) == _NULS + 1 and hmac.compare_digest(given, wanted)
 
 
 class Addresses:
-    """The queues and topics that clients may use."""
+    """Queues and topics that clients may send to."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
-        """`queue:NAME`, `topic:NAME`, with a `*` at its end what begins like that; `*` alone is everything."""
+        """Takes `queue:NAME` and `topic:NAME`; `*` at the end stands for any ending, `*` alone for every address."""
         self._names = frozenset(each for each in allowed if not each.endswith(_ANY))
         self._beginnings = tuple(each.removesuffix(_ANY) for each in allowed if each.endswith(_ANY))
 
@@ -67,10 +71,10 @@ class Addresses:
 
 
 def address_of(fields: Sequence[Any], capabilities: int) -> str | None:
-    """`queue:NAME` or `topic:NAME` of a client's source or target; None for the one without an address.
+    """Destination of a client's source or target, `queue:NAME` or `topic:NAME`; None if it has no address.
 
-    JMS clients tell the kind by a capability, which is field number `capabilities`; others by nothing or a prefix:
-    `topic://prices`.
+    A prefix such as `topic://` tells the kind; without one the capability does that JMS clients set, which is field
+    number `capabilities`. Without either the address is a queue.
     """
     text = field(fields, _ADDRESS)
     if not isinstance(text, str) or not text:
@@ -83,9 +87,12 @@ def address_of(fields: Sequence[Any], capabilities: int) -> str | None:
 
 
 def server_tls(broker: BrokerConfig) -> ssl.SSLContext:
-    """The bridge's certificate, and which ones clients have to show; SetupError where a file is no good.
+    """TLS context of a listener: its own certificate, and the authorities of its clients' certificates.
 
-    With `tls.ca` nobody connects without a certificate that it has signed.
+    With `tls.ca`, unless `tls.verify` is off, a client has to show a certificate that `tls.ca` has signed.
+
+    Raises:
+        SetupError: TLS cannot use one of the files.
     """
     context = loaded(broker, ssl.Purpose.CLIENT_AUTH)
     if broker.tls_ca and broker.tls_verify:

@@ -1,7 +1,6 @@
-"""What only the side that is connected to says: the login it offers, answers to what a client asks for, and errors.
+"""Performatives that only an AMQP server sends: login offers, answers to a client's requests, and errors.
 
-Beside `performatives`, which has what both sides say. Specification: OASIS AMQP 1.0, parts 2.7, 2.8, 3.4, 3.5, 4.5
-and 5.3.
+`performatives` has those that both sides send. Specification: OASIS AMQP 1.0, parts 2.7, 2.8, 3.4, 3.5, 4.5 and 5.3.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ __all__ = [
 ]
 
 COORDINATOR = 0x30
-"""Descriptor of a target that is for transactions (part 4.5)."""
+"""Descriptor of the coordinator, the target of a link for transactions (part 4.5)."""
 
 DECODE_ERROR = "amqp:decode-error"
 FORCED = "amqp:connection:forced"
@@ -73,16 +72,16 @@ _ERROR, _TARGET = 0x1D, 0x29
 _UNSETTLED, _MIXED = 0, 2
 _SYMBOL = 0xB3
 _TRANSACTIONS = ("amqp:local-transactions",)
-"""What the coordinator is capable of: a transaction is one session's."""
+"""Capabilities of the coordinator: a transaction belongs to one session."""
 
 
 def sasl_mechanisms(mechanisms: Sequence[str]) -> bytes:
-    """The ways in."""
+    """Frame body that offers SASL mechanisms to the client."""
     return encode(Described(ULong(Code.SASL_MECHANISMS), [_symbols(mechanisms)]))
 
 
 def sasl_outcome(*, welcome: bool) -> bytes:
-    """Whether the login is good."""
+    """Frame body that says whether the login is accepted."""
     return encode(Described(ULong(Code.SASL_OUTCOME), [UByte(0 if welcome else 1)]))
 
 
@@ -94,22 +93,26 @@ def opened(
     offered: Sequence[str],
     version: str,
 ) -> bytes:
-    """Who the bridge is, what it takes and what it offers."""
+    """Open of the listener: its container id, limits, offered capabilities and product version."""
     properties = Map([(Symbol("product"), "jms-bridge"), (Symbol("version"), version)])
     limits = (UInt(max_frame_bytes), UShort(most_channel), UInt(idle_milliseconds))
     return _performative(Code.OPEN, container, None, *limits, None, None, _symbols(offered), None, properties)
 
 
 def begun(channel: int, most_handle: int) -> bytes:
-    """The answer to the begin of a session on `channel`; frames to the client count from 0."""
+    """Begin that answers a client's begin on `channel`; transfers to the client count from 0."""
     return _performative(Code.BEGIN, UShort(channel), UInt(0), UInt(MAX_WINDOW), UInt(MAX_WINDOW), UInt(most_handle))
 
 
 def attached(
     name: str, handle: int, role: Role, source: Described | None, target: Described | None, max_bytes: int | None
 ) -> bytes:
-    """The answer to an attach, `role` being ours; without its own terminus it says that a detach follows."""
-    # A client chooses for each message whether it settles it; what it gets is not settled.
+    """Attach that answers a client's attach; `role` is the listener's.
+
+    Without the listener's own terminus (source of a sender, target of a receiver) it announces that a detach with an
+    error follows.
+    """
+    # A client may settle each message that it sends or not; messages to a client are sent unsettled.
     modes = (UByte(_UNSETTLED if role is Role.SENDER else _MIXED), UByte(0))
     count = UInt(0) if role is Role.SENDER else None
     most = None if max_bytes is None else ULong(max_bytes)
@@ -118,47 +121,47 @@ def attached(
 
 
 def anonymous_target() -> Described:
-    """The target for messages that each say where they go."""
+    """Target without an address, for a link whose messages each name their destination."""
     return Described(ULong(_TARGET), [])
 
 
 def coordinator_target() -> Described:
-    """The target for what a client wants of its transactions."""
+    """Target of a link over which a client declares and discharges transactions."""
     return Described(ULong(COORDINATOR), [_symbols(_TRANSACTIONS)])
 
 
 def declared(transaction: bytes) -> Described:
-    """The outcome of a declare: the transaction that it has begun."""
+    """Outcome of a declare, with the id of the new transaction."""
     return Described(ULong(Outcome.DECLARED), [transaction])
 
 
 def transactional(transaction: bytes, outcome: Described) -> Described:
-    """An outcome that holds once its transaction does."""
+    """Delivery state whose outcome takes effect when the transaction commits."""
     return Described(ULong(Outcome.TRANSACTIONAL), [transaction, outcome])
 
 
 def detached(handle: int, condition: Condition | None, *, closed: bool = True) -> bytes:
-    """The end of a link, with why."""
+    """Detach that ends a link, with the error if there is one; `closed`: for good."""
     return _performative(Code.DETACH, UInt(handle), closed, _error(condition))
 
 
 def ended() -> bytes:
-    """The end of a session."""
+    """End of a session."""
     return _performative(Code.END)
 
 
 def closed(condition: Condition | None) -> bytes:
-    """The end of the connection, with why."""
+    """Close of the connection, with the error if there is one."""
     return _performative(Code.CLOSE, _error(condition))
 
 
 def rejected(condition: Condition) -> Described:
-    """The outcome of a message that will never be taken."""
+    """Outcome of a delivery that is refused for good: a message, a declare or a discharge."""
     return Described(ULong(Outcome.REJECTED), [_error(condition)])
 
 
 def names(value: Any) -> list[str]:
-    """Symbols, one or several, of a field that may be left out."""
+    """Symbols of a field that holds one symbol, an array of symbols, or nothing."""
     if isinstance(value, str):
         return [str(value)]
     return [str(each) for each in value.values] if isinstance(value, Array) else []

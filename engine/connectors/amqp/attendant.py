@@ -1,7 +1,8 @@
-"""Somebody is always there for the clients of a listener, also while the loop that it belongs to is busy elsewhere.
+"""Background thread that serves a listener's clients while the loop of its source or sink is busy elsewhere.
 
-The loop's own thread does the work whenever it asks for something. While it does not, as when Kafka is away, this
-thread answers, sends heart-beats and reads on; never both at once.
+The loop's thread serves the clients whenever it calls the source or sink. While it does not, for example while Kafka is
+unavailable, the attendant's thread answers, sends heart-beats and goes on reading. A lock keeps the two threads from
+serving at the same time.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ __all__ = ["Attendant"]
 
 
 class Attendant:
-    """Its `with` block is for the loop's thread: nobody else touches the clients during it."""
+    """Background thread that serves a listener's clients, and the lock that it shares with the loop's thread.
+
+    The loop's thread touches the clients only in the attendant's `with` block; no other thread does so during it.
+    """
 
     def __init__(self, look: Callable[[], None], seconds: float) -> None:
-        """`look` is called where nobody was there for so long."""
+        """Takes `look`, which the background thread calls after `seconds` without a `with` block."""
         self._look = look
         self._seconds = seconds
         self._use = Lock()
@@ -36,13 +40,13 @@ class Attendant:
         self._use.release()
 
     def start(self) -> None:
-        """From now on."""
+        """Starts the background thread."""
         self._stopped = Event()
         self._attended = time.monotonic()
         Thread(target=self._run, args=(self._stopped,), name="attendant", daemon=True).start()
 
     def stop(self) -> None:
-        """No more; `look` is not called after the next `with` block has begun."""
+        """Stops the background thread; `look` is not called after the next `with` block has begun."""
         self._stopped.set()
 
     def _run(self, stopped: Event) -> None:

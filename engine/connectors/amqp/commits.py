@@ -1,8 +1,8 @@
-"""Transactions of a listener's clients on their way into the journal, each as a whole or not at all.
+"""Commits of clients' transactions to the journal, each transaction as a whole or not at all.
 
-Kafka takes its time for each commit, so a thread of its own waits for it, and all other messages go on meanwhile. What
-clients commit while it waits goes into the next transaction of Kafka together. Nothing here is unbounded: not one
-transaction, and not all of them.
+Kafka takes some milliseconds for a commit, so a thread of its own waits for it while all other messages go on.
+Transactions that clients commit during that wait enter the next Kafka transaction together. The memory of one client's
+transactions is bounded, and that of all clients' transactions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Commits:
-    """Of one time of listening. For one thread, apart from what `_run` does."""
+    """Commits of a listener source, from `connect` to `close`.
+
+    One thread at a time may call it; `_run`, and what that calls, is the commits thread.
+    """
 
     def __init__(
         self,
@@ -44,9 +47,10 @@ class Commits:
         wake: Callable[[], None],
         limits: ListenerLimits,
     ) -> None:
-        """`journal` is asked for one on first use, and again after a failure; an event ends its waiting for room.
+        """Takes `journal`, which opens a journal at the first commit and again after a failure.
 
-        `wake` is called on the other thread when there is something to tell.
+        `journal` gets an event that ends its waiting for room. The commits thread calls `wake` when `tell` or `check`
+        has something to tell.
         """
         self._open_journal = journal
         self._wake = wake
@@ -57,17 +61,21 @@ class Commits:
         self._undecided = 0
         self._progress = 0.0
         self._decided: deque[tuple[Transaction, str | None, bool]] = deque()
-        """Why it is not committed, and whether that is known."""
+        """Transaction, reason why it is not committed (None: it is), and True if the outcome is known."""
         self._stop = Event()
         self._thread: Thread | None = None
         self._journal: TransactionalJournal | None = None
         self._fault: Exception | None = None
 
     def take(self, transaction: Transaction, message: Message, size: int) -> Condition | None:
-        """A message becomes part of a transaction; why it cannot."""
+        """Adds a message to a transaction; `size` is its encoded size in bytes.
+
+        Returns:
+            The reason why the message cannot be added; None if it was added.
+        """
         use, limits = transaction.use, self._limits
         full = use.messages >= limits.transaction_messages or use.bytes + size > limits.transaction_bytes
-        # A single message may be larger.
+        # A message may be larger than the limit if it is the only one in the client's transactions.
         if full and use.messages:
             most = f"{limits.transaction_messages} messages or {limits.transaction_bytes >> 20} MiB"
             return Condition(answers.RESOURCE_LIMIT, f"more than {most} in a client's transactions; commit sooner")
@@ -87,12 +95,12 @@ class Commits:
         transaction.use.bytes += size
 
     def forget(self, transaction: Transaction) -> None:
-        """Its messages are of no more use here."""
+        """Drops the messages of a transaction, which no longer count towards the limits."""
         self._count(transaction, -len(transaction.work), -transaction.size)
         transaction.work, transaction.size = [], 0
 
     def ask(self, transaction: Transaction) -> None:
-        """It is to be committed."""
+        """Hands a transaction to the commits thread; one without messages is committed at once."""
         if not transaction.work:
             transaction.committed()
             return
@@ -105,7 +113,7 @@ class Commits:
         self._asked.put(transaction)
 
     def tell(self) -> int:
-        """Tells transactions what became of them; how many messages were committed."""
+        """Tells transactions their outcomes; returns the number of messages that were committed."""
         committed = 0
         while self._decided:
             transaction, why, known = self._decided.popleft()
@@ -123,16 +131,19 @@ class Commits:
 
     @property
     def stalled_seconds(self) -> float:
-        """For how long nothing that was asked for has been decided."""
+        """Seconds without an outcome while transactions wait for theirs; 0 if none waits."""
         return time.monotonic() - self._progress if self._undecided else 0.0
 
     def check(self) -> None:
-        """Raises what has ended the thread, which is a fault of ours."""
+        """Raises the error that has ended the commits thread, which is a fault of the program."""
         if self._fault is not None:
             raise self._fault
 
     def close(self) -> None:
-        """Waits a while for what is asked for; the rest its clients have to ask again, not knowing."""
+        """Ends the commits thread, after up to ten seconds for transactions that wait for their outcomes.
+
+        Clients of transactions without an outcome by then have to repeat them without knowing the outcome.
+        """
         if self._thread is not None:
             self._stop.set()
             self._asked.put(None)
@@ -143,20 +154,20 @@ class Commits:
             while batch := self._batch():
                 self._commit(batch)
         except Exception as error:
-            # `check` tells of it.
+            # `check` raises it on the thread of the loop.
             self._fault = error
             self._wake()
         finally:
             self._drop()
 
     def _batch(self) -> Sequence[Transaction]:
-        """What waits to be committed, as far as it fits into one transaction of Kafka; nothing: it is time to end."""
+        """Next transactions for one Kafka transaction, up to the limit of messages; empty if the thread has to end."""
         batch: list[Transaction] = []
         messages = 0
         while not batch or (messages < self._limits.transaction_messages and not self._asked.empty()):
             transaction = self._asked.get()
             if transaction is None:
-                # Once more, for when these are done.
+                # The end is marked again, to be found after this batch.
                 if batch:
                     self._asked.put(None)
                 break
@@ -193,4 +204,4 @@ class Commits:
 
 
 def _confirmed(error: Exception | None) -> None:
-    """Committing tells of the first error."""
+    """Ignores the confirmation of a record, since `TransactionalJournal.commit` raises the first error."""

@@ -1,7 +1,7 @@
-"""The link by which a client begins and ends the transactions of its session.
+"""Transactions of a listener's clients, and the link by which a client declares and discharges them.
 
-What is done in a transaction waits in it until the client discharges it, and is undone when the link ends before. What
-becomes of it is the business of the `Host`. Specification: OASIS AMQP 1.0, part 4.
+The work of a transaction is kept until the client discharges it, and is undone if the link ends before. The `Host`
+decides what commit and roll-back of the work mean. Specification: OASIS AMQP 1.0, part 4.
 """
 
 from __future__ import annotations
@@ -37,43 +37,49 @@ _numbers = itertools.count(1)
 
 
 class Transaction:
-    """What a client has done since it declared it."""
+    """Transaction of a client, and the work done in it."""
 
     __slots__ = ("_begun", "_delivery", "coordinator", "failure", "id", "size", "use", "work")
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
         self.id = next(_numbers).to_bytes(_ID_BYTES)
-        """No other has had it, so that nobody reaches into the transaction of another session."""
+        """Id that no other transaction of this process has, so that no session reaches another session's."""
         self.work: list[Any] = []
-        """What the host has noted, in order."""
+        """Messages (at a source) or answers to deliveries (at a sink) that the host has noted, in order."""
         self.size = 0
-        """Of the work, in bytes."""
+        """Encoded size of the messages in `work`, in bytes; 0 at a sink."""
         self.use = coordinator.session.peer.transactions
-        """What its client's transactions take together."""
+        """Amounts that all open transactions of the client use together."""
         self.failure: Condition | None = None
-        """Why it can only be rolled back; its work is undone already."""
+        """Reason why the transaction can only be rolled back, its work being undone already; None if it can commit."""
         self._delivery = 0
         self._begun: float | None = None
 
     def begin(self, now: float) -> None:
-        """Its age counts from its first work: JMS clients declare the next transaction long before they use it."""
+        """Starts the transaction's age, at its first work.
+
+        JMS clients declare the next transaction long before they use it, so the declare does not start the age.
+        """
         if self._begun is None:
             self._begun = now
 
     def expire(self, now: float, seconds: float) -> None:
-        """Undoes its work where that has begun longer ago than `seconds`."""
+        """Fails the transaction if its first work was more than `seconds` ago."""
         if self.failure is None and self._begun is not None and now - self._begun > seconds:
             why = f"the transaction is open for longer than {seconds:.0f} s; commit sooner"
             self.fail(Condition(answers.TRANSACTION_TIMEOUT, why))
 
     def fail(self, why: Condition) -> None:
-        """It can only be rolled back."""
+        """Undoes the work; the transaction can only be rolled back from now on."""
         self.failure = why
         self.coordinator.host.roll_back(self)
 
     def discharge(self, delivery: int, *, fail: bool) -> None:
-        """It ends; an answer to that delivery says how."""
+        """Commits the transaction, or rolls it back if `fail` is True.
+
+        `delivery` is the client's discharge; the answer to it tells the result.
+        """
         self._delivery = delivery
         if fail:
             if self.failure is None:
@@ -87,20 +93,23 @@ class Transaction:
             self.coordinator.host.commit(self)
 
     def committed(self) -> None:
-        """The discharge has done what it should."""
+        """Answers the discharge: it was done as the client wanted, commit or roll-back."""
         self.coordinator.answer(self._delivery, ACCEPTED)
 
     def rolled_back(self, why: str) -> None:
-        """Nothing of it was done, or ever will be."""
+        """Answers the discharge: no work of the transaction was done, or ever will be."""
         self.coordinator.reject(self._delivery, answers.ROLLBACK, why)
 
     def in_doubt(self, why: str) -> None:
-        """Nobody knows whether it was done. No outcome says that, so the connection ends."""
+        """Closes the client's connection, since it is unknown whether the work was done.
+
+        AMQP has no outcome that says so.
+        """
         self.coordinator.session.peer.close(Condition(answers.INTERNAL_ERROR, why))
 
 
 class Coordinator(Receiver):
-    """Declares and discharges come by it as messages; their outcomes are the answers."""
+    """Link over which a client sends declares and discharges as messages; their outcomes are the answers."""
 
     session: PeerSession
 
@@ -110,18 +119,18 @@ class Coordinator(Receiver):
         self.host = session.peer.host
 
     def detached(self, condition: Condition | None) -> None:
-        """See `Link`; what is not discharged is rolled back."""
+        """Extends `Link.detached`: rolls back the link's transactions that are not discharged."""
         super().detached(condition)
         for each in [each for each in self.session.transactions.values() if each.coordinator is self]:
             self._end(each.id).discharge(0, fail=True)
 
     def answer(self, delivery: int, state: Described) -> None:
-        """What became of a declare or discharge, if the client is still there to hear it."""
+        """Sends the outcome of a declare or discharge, unless the link has ended."""
         if self.attached:
             self.session.send(disposition(Role.RECEIVER, delivery, delivery, state))
 
     def reject(self, delivery: int, name: str, why: str) -> None:
-        """What was asked with this delivery was not done."""
+        """Sends the reason why a declare or discharge was not done."""
         self.answer(delivery, answers.rejected(Condition(name, why)))
 
     def _asked(self, incoming: Incoming) -> None:

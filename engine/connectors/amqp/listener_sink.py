@@ -1,8 +1,8 @@
-"""Messages for AMQP 1.0 clients that connect to the bridge itself and receive, as JMS applications do with Qpid JMS.
+"""AMQP listener sink: clients connect to the bridge and receive messages, as JMS applications do with Qpid JMS.
 
-A message counts as given when a client has accepted it. Until somebody takes it, it waits here and in the sink's Kafka
-topic, whose reader goes no further than `most_under_way` messages ahead of the oldest. Who gets which is the business
-of `stock`, sockets are in `server`.
+A message counts as given when a client has accepted it. Until then it waits in memory and in the sink's Kafka topic; no
+more are read from the topic while `most_under_way` messages have no outcome. `stock` decides which client gets which
+message, `server` has the sockets.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNATTENDED_SECONDS = 0.04
 
 
 class AmqpListenerSink:
-    """Where clients connect to."""
+    """Sink that AMQP clients connect to and receive from."""
 
     most_under_way = 4_000
     settle_seconds = 0.0
@@ -51,7 +51,11 @@ class AmqpListenerSink:
     max_bytes = 0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
-        """SetupError where a TLS file is no good."""
+        """Prepares the listener of a sink; `connect` opens it.
+
+        Raises:
+            SetupError: TLS cannot use one of the files.
+        """
         self.container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
         self.heartbeat_seconds = sink.heartbeat_seconds
         self.logins = Logins(sink)
@@ -66,23 +70,27 @@ class AmqpListenerSink:
 
     @property
     def address(self) -> str:
-        """`amqp://host:port`."""
+        """URL to listen on: `amqp://host:port`."""
         return self._url
 
     @property
     def given(self) -> int:
-        """See `Holding`."""
+        """Implements `Holding.given`."""
         return self._stock.given
 
     def connect(self) -> None:
-        """Listens."""
+        """Forgets all messages and starts to listen.
+
+        Raises:
+            NotConnectedError: the address cannot be listened on.
+        """
         self.close()
         self._stock.clear()
         self._server.open()
         self._attendant.start()
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """To those who have asked for some; the rest waits for somebody who does."""
+        """Hands messages to clients that have given credit; the others wait for a client that does."""
         with self._attendant:
             for each in messages:
                 found = parsed(each.address)
@@ -95,31 +103,31 @@ class AmqpListenerSink:
             self._server.flush()
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
-        """What clients have said."""
+        """Serves the clients and returns the outcomes of messages, each once."""
         with self._attendant:
             self._turn(0 if self._stock.known else timeout_seconds)
             known, self._stock.known = self._stock.known, []
             return known
 
     def relieve(self) -> None:
-        """See `Holding`."""
+        """Implements `Holding.relieve`."""
         with self._attendant:
             self._stock.relieve()
             self._server.flush()
 
     def close(self) -> None:
-        """Every client is told; what it has not accepted comes again."""
+        """Tells every client that the listener ends; messages that were not accepted are sent again later."""
         self._attendant.stop()
         with self._attendant:
             self._server.close(STOPPING)
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
-        """See `Host`."""
+        """Implements `Host.sends`; clients may send nothing here."""
         where = f", also not to {terminus.destination}" if terminus else ""
         return Condition(answers.NOT_ALLOWED, f"nothing can be sent here{where}")
 
     def receives(self, link: Sender) -> Condition | None:
-        """See `Host`."""
+        """Implements `Host.receives`."""
         text = link.terminus.selector
         if text is None:
             self._stock.receive(link, None)
@@ -137,34 +145,34 @@ class AmqpListenerSink:
         return None
 
     def takes(self, peer: Peer) -> bool:
-        """See `Host`."""
+        """Implements `Host.takes`."""
         return True
 
     def arrived(self, incoming: Incoming) -> None:
-        """See `Host`; clients send no messages here."""
+        """Implements `Host.arrived`; does nothing, since clients send no messages here."""
 
     def credited(self, link: Sender) -> None:
-        """See `Host`."""
+        """Implements `Host.credited`."""
         self._stock.serve_link(link)
 
     def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
-        """See `Host`; clients send no messages here."""
+        """Implements `Host.posted`; does nothing, since clients send no messages here."""
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
-        """See `Host`."""
+        """Implements `Host.settled`."""
         self._stock.settled(session, fields, outcome, transaction)
 
     def commit(self, transaction: Transaction) -> None:
-        """See `Host`; what clients have taken in it is given."""
+        """Implements `Host.commit`; the client's answers in the transaction take effect."""
         self._stock.commit(transaction)
         transaction.committed()
 
     def roll_back(self, transaction: Transaction) -> None:
-        """See `Host`; what clients have taken in it is there again."""
+        """Implements `Host.roll_back`; messages that the client has answered in the transaction wait again."""
         self._stock.roll_back(transaction)
 
     def left(self, link: Link) -> None:
-        """See `Host`."""
+        """Implements `Host.left`."""
         if isinstance(link, Sender):
             self._stock.left(link)
 
@@ -174,7 +182,10 @@ class AmqpListenerSink:
         self._server.flush()
 
     def _encoded(self, held: Held) -> tuple[bytes, int]:
-        """The message as the client gets it; of one that somebody had in vain it says so."""
+        """Encoded message and its message format.
+
+        JMSXDeliveryCount and JMSRedelivered tell of earlier deliveries in vain.
+        """
         outgoing = held.outgoing
         message = outgoing.message
         if held.failed:
@@ -184,7 +195,7 @@ class AmqpListenerSink:
 
 
 def _likes(node: Node) -> int:
-    """LIKE conditions of a selector."""
+    """Number of LIKE conditions in a selector."""
     match node:
         case Like():
             return 1

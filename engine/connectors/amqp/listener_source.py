@@ -1,9 +1,9 @@
-"""Messages from AMQP 1.0 clients that connect to the bridge itself, as JMS applications do with Qpid JMS.
+"""AMQP listener source: clients connect to the bridge and send messages, as JMS applications do with Qpid JMS.
 
-A message is accepted when the journal has it, and the end of a transaction when the journal has all of it (`commits`).
-What a client has sent and not got accepted when its connection ends is forgotten here, and sent again by the client.
-What will never be taken is rejected at once, so that its sender knows: nobody outside can stop the bridge by what it
-sends. Sockets are in `server`, one client is a `peer`.
+A message is accepted when the journal has it, and a transaction's discharge when the journal has all of the transaction
+(`commits`). Messages that are not accepted when their client's connection ends may still enter the journal, and the
+client sends them again. A message that can never be taken is rejected at once, so that its sender knows: no client can
+stop the bridge by what it sends. `server` has the sockets, `peer` the connection of one client.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["AmqpListenerSource", "Arrivals"]
 
 _MESSAGE_BYTES = 500
-"""Memory of a message that waits, beside its encoded bytes."""
+"""Memory of a waiting message in bytes, beside its encoded form."""
 _EXPANSION = 16
-"""How many times larger a record can be than its message as it came, the body apart."""
+"""Largest size of a record, its body apart, as a multiple of the encoded message."""
 _HEADER_FRAMING_BYTES = 6
 _UNATTENDED_SECONDS = 0.5
 _TURN_SECONDS = 0.01
@@ -52,12 +52,16 @@ _log = structlog.get_logger(__name__)
 
 
 class AmqpListenerSource:
-    """Where clients connect to."""
+    """Source that AMQP clients connect to and send to."""
 
     offered: tuple[str, ...] = ("ANONYMOUS-RELAY", *OFFERED)
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
-        """SetupError where a TLS file is no good."""
+        """Prepares the listener of a source; `connect` opens it.
+
+        Raises:
+            SetupError: TLS cannot use one of the files.
+        """
         self.container = source.client_id or f"{config.bridge_id}.{source.name}"
         self.heartbeat_seconds = source.heartbeat_seconds
         self.logins = Logins(source)
@@ -80,27 +84,31 @@ class AmqpListenerSource:
 
     @property
     def address(self) -> str:
-        """`amqp://host:port (queue:orders, …)`."""
+        """URL to listen on and the destinations: `amqp://host:port (queue:orders, …)`."""
         return f"{self._url} ({', '.join(self._source.destinations)})"
 
     @property
     def redelivery(self) -> None:
-        """Clients send again whenever they like, and not when the listener begins; nobody can tell."""
+        """None: clients may send a message again at any time, not only after the listener has begun."""
 
     def connect(self) -> None:
-        """Listens."""
+        """Starts to listen.
+
+        Raises:
+            NotConnectedError: the address cannot be listened on.
+        """
         self.close()
         self._commits = self._new_commits()
         self._server.open()
         self._attendant.start()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """A message of any client."""
+        """Next message of any client; None if none came in time. Also serves the clients."""
         with self._attendant:
             if not self._arrivals:
                 self._turn(timeout_seconds)
             elif time.monotonic() - self._turned > _TURN_SECONDS:
-                # Others are heard, however much a few have sent.
+                # All clients are read at intervals, also while many messages of a few clients wait.
                 self._turn(0)
             self._commits.check()
             while self._arrivals:
@@ -113,28 +121,28 @@ class AmqpListenerSource:
         return None
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """Accepts: one disposition for each run of deliveries of a session, then credit for as many."""
+        """Accepts messages: one disposition for each run of deliveries of a session, then credit for as many."""
         with self._attendant:
             self._settle(cast("Sequence[Incoming]", tokens), ACCEPTED)
             self._server.flush()
 
     def tend(self) -> None:
-        """Clients have an attendant."""
+        """Does nothing, since the attendant serves the clients."""
 
     def committed(self) -> int:
-        """See `Committing`."""
+        """Implements `Committing.committed`."""
         with self._attendant:
             committed, self._committed = self._committed, 0
         return committed
 
     @property
     def stalled_seconds(self) -> float:
-        """See `Committing`."""
+        """Implements `Committing.stalled_seconds`."""
         with self._attendant:
             return self._commits.stalled_seconds
 
     def close(self) -> None:
-        """Every client is told; what it has not got accepted it has to send again."""
+        """Ends commits and connections, and tells every client; clients send again what was not accepted."""
         self._attendant.stop()
         with self._attendant:
             self._commits.close()
@@ -143,29 +151,29 @@ class AmqpListenerSource:
             self._arrivals = Arrivals()
 
     def takes(self, peer: Peer) -> bool:
-        """See `Host`; a client of which nothing waits is always read."""
+        """Implements `Host.takes`; a client that has no waiting message is always read."""
         own = self._arrivals.bytes_of(peer)
         limits = self.limits
         return not own or (own < limits.waiting_bytes and self._arrivals.bytes < limits.waiting_bytes_of_all)
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
-        """See `Host`."""
+        """Implements `Host.sends`."""
         if terminus is None or terminus.destination in self._addresses:
             return None
         return _not_found(terminus.destination)
 
     def receives(self, link: Sender) -> Condition | None:
-        """See `Host`."""
+        """Implements `Host.receives`."""
         return Condition(
             answers.NOT_ALLOWED, f"nothing can be received here, also not from {link.terminus.destination}"
         )
 
     def arrived(self, incoming: Incoming) -> None:
-        """See `Host`."""
+        """Implements `Host.arrived`."""
         self._arrivals.add(incoming)
 
     def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
-        """See `Host`."""
+        """Implements `Host.posted`."""
         message = self._message(incoming)
         size = len(incoming.encoded)
         why = message if isinstance(message, Condition) else self._commits.take(transaction, message, size)
@@ -174,21 +182,21 @@ class AmqpListenerSource:
         return why
 
     def commit(self, transaction: Transaction) -> None:
-        """See `Host`."""
+        """Implements `Host.commit`."""
         self._commits.ask(transaction)
 
     def roll_back(self, transaction: Transaction) -> None:
-        """See `Host`."""
+        """Implements `Host.roll_back`."""
         self._commits.forget(transaction)
 
     def credited(self, link: Sender) -> None:
-        """See `Host`; clients get no messages here."""
+        """Implements `Host.credited`; does nothing, since clients receive no messages here."""
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
-        """See `Host`; clients get no messages here."""
+        """Implements `Host.settled`; does nothing, since clients receive no messages here."""
 
     def left(self, link: Link) -> None:
-        """See `Host`; what came by it and is not accepted yet is still taken."""
+        """Implements `Host.left`; messages of the link that are not accepted yet still go to the journal."""
 
     def _turn(self, timeout_seconds: float) -> None:
         self._server.turn(timeout_seconds)
@@ -206,7 +214,7 @@ class AmqpListenerSource:
         return TransactionalJournal(self._config, f"source.{self._source.name}.{self._worker}", stop)
 
     def _message(self, incoming: Incoming) -> Message | Condition:
-        """The message for the journal, or why there is none."""
+        """Message for the journal, or the reason why there is none."""
         if incoming.size > len(incoming.encoded):
             return self._too_large(incoming.size)
         address = incoming.receiver.terminus.destination
@@ -214,7 +222,7 @@ class AmqpListenerSource:
             message = self._inbound.to_message(incoming.encoded, incoming.message_format, address, self._source.name)
         except TransformError as error:
             return Condition(answers.DECODE_ERROR, str(error))
-        # What a message says of itself counts: it decides which routes it takes.
+        # The destination that the message itself names is checked, since that one decides about its route.
         destination = message.headers["JMSDestination"]
         if destination not in self._addresses:
             return _not_found(destination)
@@ -246,7 +254,7 @@ class AmqpListenerSource:
                 each.receiver.taken()
 
     def _size(self, message: Message) -> int:
-        """Of its record, with some room for what Kafka puts around headers."""
+        """Bytes of the message's record, with some room for Kafka's framing of headers."""
         record = message.to_record(published(message, self._config))
         return record.size + _HEADER_FRAMING_BYTES * len(record.headers)
 
@@ -255,29 +263,29 @@ class AmqpListenerSource:
 
 
 class Arrivals:
-    """Messages that wait for the journal: those of a client in order, clients in turns."""
+    """Messages that wait for the journal: one client's in order, clients in turns."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[Peer, deque[Incoming]] = OrderedDict()
         self._bytes: dict[Peer, int] = {}
         self.bytes = 0
-        """Memory of all."""
+        """Memory of all waiting messages, in bytes."""
 
     def __bool__(self) -> bool:
         return bool(self._lines)
 
     def bytes_of(self, peer: Peer) -> int:
-        """Memory of one client's messages."""
+        """Memory of one client's waiting messages, in bytes."""
         return self._bytes.get(peer, 0)
 
     def add(self, incoming: Incoming) -> None:
-        """One more message of its client."""
+        """Adds a message behind those of the same client."""
         peer = cast("PeerSession", incoming.receiver.session).peer
         self._lines.setdefault(peer, deque()).append(incoming)
         self._count(peer, incoming, 1)
 
     def pop(self) -> Incoming:
-        """The next message. KeyError: there is none."""
+        """Removes and returns the next message. Raises KeyError if there is none."""
         peer, line = self._lines.popitem(last=False)
         incoming = line.popleft()
         self._count(peer, incoming, -1)

@@ -1,8 +1,8 @@
-"""One client of a listener: bytes in, bytes out. No socket and no clock of its own, `server` has them.
+"""Connection of one client to a listener, without its socket and clock: bytes in, bytes out.
 
-The protocol headers, the login, open and close are here, everything else is the business of a session. Whatever bytes
-come, the worst is that this client's connection ends, with an error that says why where the client can read one.
-Specification: OASIS AMQP 1.0, parts 2.2, 2.4 and 5.3.
+`Peer` handles protocol headers, login, open and close; `peer_session` handles everything within a session, and `server`
+has sockets and clock. Whatever bytes a client sends, at worst its own connection ends, with an error that says why if
+the client can read one. Specification: OASIS AMQP 1.0, parts 2.2, 2.4 and 5.3.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["SELECTOR", "Peer"]
 
 SELECTOR = "APACHE.ORG:SELECTOR"
-"""Capability of who writes selectors with the names of Apache Qpid."""
+"""Capability of a client whose selectors name AMQP fields as Apache Qpid does."""
 
 _LEAST_FRAME_BYTES = 512
 _SILENT_BEATS = 3.0
@@ -47,6 +47,8 @@ _log = structlog.get_logger(__name__)
 
 
 class _Stage(Enum):
+    """Part of the protocol that the client has to send next."""
+
     HEADER = auto()
     LOGIN = auto()
     AMQP_HEADER = auto()
@@ -54,100 +56,108 @@ class _Stage(Enum):
 
 
 class Peer:
-    """A connection, from the first byte to the last."""
+    """Connection of one client, from its first byte to its last."""
 
     def __init__(self, host: Host, name: str, now: float, *, proven: bool = False) -> None:
-        """`proven`: it has shown a certificate that is to be trusted; times are those of `time.monotonic`."""
+        """Takes the listener's host and the client's `name` for logs.
+
+        `proven`: the client has shown a trusted certificate. All times are seconds of the server's monotonic clock.
+        """
         self.host = host
         self.name = name
         self.outgoing = bytearray()
-        """What is to be sent to it."""
+        """Bytes to be sent to the client."""
         self.ended = False
-        """Whether it is over once `outgoing` is sent; what still comes says nothing any more."""
+        """True if the connection is over once `outgoing` is sent; the client's further bytes are ignored."""
         self.max_frame_bytes = _LEAST_FRAME_BYTES
         self.translates = False
-        """Whether its selectors have the names of Apache Qpid."""
+        """True if the client's selectors name AMQP fields as Apache Qpid does."""
         self.sessions: dict[int, PeerSession] = {}
-        """By channel."""
+        """Sessions by channel."""
         self._proven = proven
         self._limits = host.limits
         self._stage = _Stage.HEADER
         self._parser = FrameParser(self._limits.frame_bytes)
         self._steps: Iterator[None] = iter(())
-        """Frames of what came last that are still to be dealt with."""
+        """Iterator over the frames of the last `receive` that are still to be handled."""
         self._logged_in = False
         self._opened = False
         self._before_open = 0
         self._held = 0
         self._beat = host.heartbeat_seconds
         self.begun = self._heard = self._spoke = now
-        """When it connected."""
+        """Time of the connection; at first also that of the last bytes from the client (`_heard`) and to it (`_spoke`).
+        """
         self.active = now
-        """When it last said more than that it is there."""
+        """Time of the client's last frame that was more than a heart-beat."""
         self._frame_begun: float | None = None
-        """When the first byte of a frame came that is not complete."""
+        """Time of the first byte of an incomplete frame; None if no frame is incomplete."""
         self._part_came = now
         self.transactions = TransactionUse()
 
     @property
     def opened(self) -> bool:
-        """Whether it has logged in, where that is asked for, and opened the connection."""
+        """True if the client has opened the connection, after a login where one is required."""
         return self._opened
 
     @property
     def now(self) -> float:
-        """When the bytes came that are being dealt with."""
+        """Time at which the bytes came that are being handled."""
         return self._heard
 
     @property
     def held_bytes(self) -> int:
-        """Of frames and messages that have not come whole."""
+        """Bytes of incomplete frames and messages."""
         return self._held + self._parser.held_bytes
 
     @property
     def links(self) -> int:
-        """How many it has, of all its sessions."""
+        """Number of links in all sessions of the client."""
         return sum(len(session.links) for session in self.sessions.values())
 
     def write(self, data: bytes) -> None:
-        """Appends to `outgoing`."""
+        """Appends data to `outgoing`."""
         self.outgoing += data
 
     def sent(self, count: int, now: float) -> None:
-        """So many bytes of `outgoing` are on their way."""
+        """Removes the first `count` bytes of `outgoing`, which have been sent."""
         del self.outgoing[:count]
         self._spoke = now
 
     def excuse(self, now: float) -> None:
-        """Nothing is read from it just now, so it cannot be heard."""
+        """Restarts a client's time limits while nothing is read from it, since its silence then means nothing."""
         self._heard = self._part_came = now
         if self._frame_begun is not None:
             self._frame_begun = now
 
     def hold(self, count: int) -> None:
-        """So many bytes more, or less, of messages that have not come whole. PeerError: that is too many."""
+        """Adds `count` bytes of incomplete messages, or takes them away if negative.
+
+        Raises:
+            PeerError: the client has too many bytes in incomplete messages.
+        """
         self._held += count
         self._part_came = self._heard
         if count > 0 and self._held > self._limits.unfinished_bytes + self.host.max_bytes:
             raise PeerError(answers.RESOURCE_LIMIT, f"{self._held} bytes in messages that are not complete")
 
     def feed(self, data: bytes, now: float) -> None:
-        """Takes what has come, and deals with all of it."""
+        """Takes bytes from the client and handles all their frames."""
         self.receive(data, now)
         self.work(lambda: False)
 
     def receive(self, data: bytes, now: float) -> None:
-        """Takes what has come, for `work`, which must have dealt with all that came before."""
+        """Takes bytes from the client for `work`, which must have handled all bytes before them."""
         if self.ended:
             return
         self._heard = now
         self._steps = self._advance(data)
 
     def work(self, is_spent: Callable[[], bool]) -> bool:
-        """Deals with frames until `is_spent`, one at least.
+        """Handles frames until `is_spent` returns True, but at least one.
 
         Returns:
-            Whether some are left.
+            True if frames are left.
         """
         if self.ended:
             return False
@@ -166,7 +176,10 @@ class Peer:
         return False
 
     def tick(self, now: float) -> None:
-        """To be called several times a second: heart-beats, and who is silent for too long."""
+        """Sends a heart-beat if one is due, and ends connections and transactions that exceed a time limit.
+
+        The server calls it several times a second.
+        """
         if self.ended:
             return
         if not self._opened:
@@ -186,13 +199,13 @@ class Peer:
             self._expire(now)
 
     def _expire(self, now: float) -> None:
-        """Ends transactions that take too long."""
+        """Fails transactions that are open for too long."""
         for session in self.sessions.values():
             for transaction in session.transactions.values():
                 transaction.expire(now, self._limits.transaction_seconds)
 
     def close(self, condition: Condition | None = None) -> None:
-        """Says good-bye, with why."""
+        """Ends the connection, with an error if `condition` is given."""
         if self.ended:
             return
         if condition is not None:
@@ -202,14 +215,14 @@ class Peer:
         self.gone()
 
     def gone(self) -> None:
-        """It is not there any more."""
+        """Ends the connection and its sessions without telling the client."""
         self.ended = True
         sessions, self.sessions = self.sessions, {}
         for session in sessions.values():
             session.leave()
 
     def _advance(self, data: bytes) -> Iterator[None]:
-        """Deals with what has come, pausing behind each frame."""
+        """Handles bytes from the client, pausing after each frame."""
         if not self._opened:
             self._before_open += len(data)
             if self._before_open > self._limits.before_open_bytes:
@@ -231,7 +244,7 @@ class Peer:
             self._frame_begun = self._heard
 
     def _welcome(self, data: bytes) -> None:
-        """Headers and login, as far as they have come."""
+        """Handles protocol headers and login, as far as their bytes have come."""
         while self._stage is not _Stage.FRAMES and not self.ended:
             if self._stage is _Stage.LOGIN:
                 found = self._parser.one(data)
@@ -247,7 +260,10 @@ class Peer:
 
     @property
     def _wanted_header(self) -> bytes:
-        """Whoever comes with another one is told which would do, and left."""
+        """Protocol header that the listener expects (part 2.2).
+
+        A client that sends an unsuitable one gets this header as the answer and is disconnected.
+        """
         return SASL_HEADER if self.host.logins.required and not self._logged_in else PROTOCOL_HEADER
 
     def _greet(self, header: bytes) -> None:
@@ -306,7 +322,7 @@ class Peer:
         if wanted := number(fields, 4):
             self._beat = max(min(self._beat, wanted / 2000), _LEAST_BEAT_SECONDS)
         self.translates = SELECTOR in (*answers.names(field(fields, 7)), *answers.names(field(fields, 8)))
-        # A client shows itself in half of the time that it is told.
+        # A client sends heart-beats at half of the idle time-out that it is told.
         idle = int(host.heartbeat_seconds * 2000)
         frame_bytes, most_channel = self._limits.frame_bytes, self._limits.channels - 1
         product = version("jms-bridge")

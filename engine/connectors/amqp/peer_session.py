@@ -1,8 +1,8 @@
-"""A session that a client has begun at a listener, and the links it attaches there.
+"""Sessions that clients begin at a listener, and the links that they attach there.
 
-Handles and channels of the two sides are the same numbers: the bridge opens none of its own. What a client does against
-the specification ends its connection; what it may not do is refused link by link. Specification: OASIS AMQP 1.0,
-parts 2.5, 2.6 and 4.4.
+Handles and channels are the same numbers on both sides, since the bridge opens none of its own. A client that violates
+the specification loses its connection (`PeerError`); a request that is merely not permitted ends or refuses its link.
+`Host` is the contract with the source or sink. Specification: OASIS AMQP 1.0, parts 2.5, 2.6 and 4.4.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 __all__ = ["WINDOW", "Host", "PeerError", "PeerSession"]
 
 WINDOW = 1000
-"""Messages of a link that are on their way or not acknowledged, at most."""
+"""Largest number of a link's messages that are on their way or not acknowledged."""
 
 _SOURCE, _TARGET = 5, 6
 _SOURCE_CAPABILITIES, _TARGET_CAPABILITIES = 10, 6
 _DURABLE, _DYNAMIC, _MODE = 1, 4, 6
 _COPY = "copy"
 _PROPERTIES = 10
-"""Of a flow."""
+"""Index of the properties among the fields of a flow."""
 _FILTER = 7
 _COORDINATOR = (answers.COORDINATOR, "amqp:coordinator:list")
 _SELECTORS = ("apache.org:selector-filter:string", 0x0000_468C_0000_0004)
 
 
 class PeerError(Exception):
-    """A client does what the specification does not allow; its connection ends."""
+    """Violation of the specification by a client; its connection ends."""
 
     def __init__(self, condition: str, why: str) -> None:
         super().__init__(why)
@@ -59,7 +59,7 @@ class PeerError(Exception):
 
 
 class Host(Protocol):
-    """What clients connect to."""
+    """Source or sink that clients connect to, as their connections and sessions use it."""
 
     container: str
     heartbeat_seconds: float
@@ -67,47 +67,60 @@ class Host(Protocol):
     offered: tuple[str, ...]
     """Capabilities beyond the specification."""
     max_bytes: int
-    """Of a message."""
+    """Largest message that a client may send, in bytes."""
     limits: ListenerLimits
     links: int
-    """Links of all clients."""
+    """Number of links of all clients."""
 
     def takes(self, peer: Peer) -> bool:
-        """Whether more is to be read from a client just now."""
+        """Returns True if more may be read from a client at present."""
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
-        """Why a client may not send there, None: it may. Without a terminus each message says where it goes."""
+        """Returns why a client may not send to a terminus; None if it may.
+
+        Without a terminus each message names its own destination.
+        """
 
     def receives(self, link: Sender) -> Condition | None:
-        """Why a client may not receive what the link's terminus says; None: it is served from now on."""
+        """Returns why a client may not receive from the link's terminus; None if it may, and is served from now on."""
 
     def arrived(self, incoming: Incoming) -> None:
-        """A client has sent a message. Of one that is too large only the size is known."""
+        """Takes a message that a client has sent; of one that is too large only the size is known."""
 
     def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
-        """The same in a transaction, whose work it becomes; else why that can only be rolled back now."""
+        """Takes a message that a client has sent in a transaction, as part of the transaction's work.
+
+        Returns:
+            The reason why the transaction can only be rolled back now; None if the message was taken.
+        """
 
     def credited(self, link: Sender) -> None:
-        """A client takes more messages over a link."""
+        """Serves a link whose client may have given more credit.
+
+        The session returns unused credit afterwards, if the client wants it back.
+        """
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
-        """A client has said what became of messages to it: the fields of a disposition, and the outcome that it tells.
+        """Takes a client's answer to deliveries: the fields of its disposition, and the outcome in it.
 
-        With a transaction it becomes that one's work.
+        With a transaction the answer becomes part of the transaction's work.
         """
 
     def commit(self, transaction: Transaction) -> None:
-        """The work of a transaction is to be done; then the transaction is to be told."""
+        """Commits the work of a transaction.
+
+        Afterwards calls the transaction's `committed`, `rolled_back` or `in_doubt`.
+        """
 
     def roll_back(self, transaction: Transaction) -> None:
-        """The work of a transaction is not to be done."""
+        """Undoes the work of a transaction."""
 
     def left(self, link: Link) -> None:
-        """A link that was taken has ended."""
+        """Takes note that an attached link has ended."""
 
 
 class PeerSession:
-    """One session of one client."""
+    """Session of one client."""
 
     def __init__(self, peer: Peer, channel: int, fields: list[Any]) -> None:
         self.peer = peer
@@ -115,11 +128,11 @@ class PeerSession:
         self.remote_window = number(fields, 2)
         self.max_frame_bytes = peer.max_frame_bytes
         self.links: dict[int, Link] = {}
-        """By handle."""
+        """Links by handle."""
         self.transactions: dict[bytes, Transaction] = {}
-        """Those that are declared and not discharged."""
+        """Transactions that are declared and not discharged, by id."""
         self._refused: set[int] = set()
-        """Handles of links that the client still has to detach."""
+        """Handles of links that the bridge has ended and the client has still to detach."""
         self._next_incoming = serial(number(fields, 1))
         self._next_outgoing = 0
         self._next_delivery = 0
@@ -127,30 +140,35 @@ class PeerSession:
 
     @property
     def open(self) -> bool:
-        """Whether the client has not ended it."""
+        """True until the client ends the session or the connection ends."""
         return self.peer.sessions.get(self.channel) is self
 
     def send(self, body: bytes) -> None:
-        """A performative."""
+        """Sends a performative to the client."""
         self.peer.write(frame(self.channel, body))
 
     def give_credit(self, link: Link, delivery_count: int, credit: int) -> None:
-        """See `LinkSession`."""
+        """Implements `LinkSession.give_credit`."""
         where = (self._next_incoming, self._next_outgoing)
         self.send(performatives.flow(*where, link.handle, serial(delivery_count), credit))
 
     def next_delivery(self) -> int:
-        """See `LinkSession`."""
+        """Implements `LinkSession.next_delivery`."""
         following, self._next_delivery = self._next_delivery, serial(self._next_delivery + 1)
         return following
 
     def sent_transfer(self) -> None:
-        """See `LinkSession`."""
+        """Implements `LinkSession.sent_transfer`."""
         self._next_outgoing = serial(self._next_outgoing + 1)
         self.remote_window -= 1
 
     def take(self, code: int, fields: list[Any]) -> None:
-        """A performative of this session. PeerError or AmqpError: it should not have come."""
+        """Handles a performative of this session.
+
+        Raises:
+            PeerError: the performative violates the specification.
+            AmqpError: the performative is malformed.
+        """
         if code == Code.FLOW:
             self._flowed(fields)
         elif code == Code.DISPOSITION:
@@ -168,19 +186,19 @@ class PeerSession:
             raise PeerError(answers.ILLEGAL_STATE, "a performative that has no place in a session")
 
     def leave(self) -> None:
-        """The session ends, and all its links with it."""
+        """Ends all links of the session."""
         links, self.links = self.links, {}
         for link in links.values():
             self._forget(link)
 
     def refuse(self, link: Link, condition: Condition) -> None:
-        """Ends a link."""
+        """Ends a link with an error."""
         self._forget(self.links.pop(link.handle))
         self._refused.add(link.handle)
         self.send(answers.detached(link.handle, condition))
 
     def transferred(self, body: bytes) -> None:
-        """A message, or a part of one; raises as `take` does."""
+        """Handles a transfer, which is a message or a part of one; raises as `take` does."""
         transfer = performatives.read_transfer(body)
         self._next_incoming = serial(self._next_incoming + 1)
         link = self.links.get(transfer.handle)
@@ -196,12 +214,12 @@ class PeerSession:
             self.refuse(link, Condition(answers.TRANSFER_LIMIT, "more messages than there was credit for"))
 
     def _arrived(self, incoming: Incoming) -> None:
-        """A message has come whole."""
+        """Handles a complete message."""
         if incoming.transaction is None:
             self.peer.host.arrived(incoming)
             return
         link, transaction = incoming.receiver, self.transactions.get(incoming.transaction)
-        # Those of a transaction are counted by it, and not by the link.
+        # The limits of transactions count this message from now on, not the window of the link.
         link.taken()
         if transaction is None:
             self._unknown(incoming)
@@ -214,7 +232,7 @@ class PeerSession:
             self._answer(incoming, answers.transactional(transaction.id, outcome))
 
     def _unknown(self, incoming: Incoming) -> None:
-        """A message of a transaction that there is not: its sender is told in one way or the other."""
+        """Refuses a message of an unknown transaction: rejects it, or ends its link if it was sent settled."""
         why = Condition(answers.UNKNOWN_TRANSACTION, "a message of a transaction that is not there any more")
         if incoming.settled:
             self.refuse(incoming.receiver, why)
@@ -259,7 +277,7 @@ class PeerSession:
         limits = self.peer.host.limits
         if not 0 <= handle < limits.handles or handle in self.links or handle in self._refused:
             raise PeerError(answers.INVALID_FIELD, f"a link with handle {handle}, which is in use or too high")
-        # The client's end has the other role.
+        # The listener's role is the opposite of the one in the client's attach.
         role = Role.SENDER if field(fields, 2) else Role.RECEIVER
         condition: Condition | None
         if (own := self.peer.links) >= limits.links:
@@ -276,7 +294,7 @@ class PeerSession:
             self.send(answers.detached(handle, condition))
 
     def _intake(self, name: str, handle: int, fields: list[Any]) -> Condition | None:
-        """The client wants to send; why it may not."""
+        """Attaches a link over which the client sends; returns the reason if it is refused."""
         target = field(fields, _TARGET)
         if isinstance(target, Described) and target.descriptor in _COORDINATOR:
             self._begin(Coordinator(self, name), handle, fields, answers.coordinator_target(), None)
@@ -297,13 +315,13 @@ class PeerSession:
             max_bytes=self.peer.host.max_bytes,
             kept_bytes=0,
         )
-        # Spelt as the client did: some clients compare.
+        # Some clients compare the address with the one they sent, so its spelling is kept.
         mine = link.terminus._replace(address=found[0]).target() if terminus else answers.anonymous_target()
         self._begin(link, handle, fields, mine, self.peer.host.max_bytes)
         return None
 
     def _begin(self, link: Receiver, handle: int, fields: list[Any], target: Described, max_bytes: int | None) -> None:
-        """The client may send by this link."""
+        """Confirms a link over which the client sends, and gives it credit."""
         link.handle = handle
         self._add(link)
         source = Terminus(link.name, "queue").source()
@@ -311,7 +329,7 @@ class PeerSession:
         link.begin(number(fields, 9))
 
     def _outlet(self, name: str, handle: int, fields: list[Any]) -> Condition | None:
-        """The client wants to receive; why it may not."""
+        """Attaches a link over which the client receives; returns the reason if it is refused."""
         found = _fields(field(fields, _SOURCE))
         if found is None or field(found, _DYNAMIC):
             return Condition(answers.NOT_IMPLEMENTED, "there are no temporary destinations here")
@@ -361,7 +379,7 @@ class PeerSession:
 
 
 def _fields(terminus: Any) -> list[Any] | None:
-    """Of a source or target; None if it is none."""
+    """Fields of a source or target; None if the value is neither."""
     if isinstance(terminus, Described) and type(terminus.value) is list:
         return terminus.value
     return None
@@ -375,12 +393,12 @@ def _terminus(destination: str | None) -> Terminus | None:
 
 
 def _acquires(properties: Any) -> bool:
-    """Whether messages that come by this credit are to be acquired in a transaction (part 4.4.3)."""
+    """Returns True if messages for this credit are to be acquired in a transaction (part 4.4.3)."""
     return isinstance(properties, Map) and any(name == "txn-id" for name, _ in properties)
 
 
 def _selector(filters: Any) -> str | None:
-    """The JMS selector among the filters of a source."""
+    """JMS selector among the filters of a source; None if there is none."""
     for name, value in filters if isinstance(filters, Map) else ():
         is_selector = isinstance(value, Described) and (name == _SELECTORS[0] or value.descriptor in _SELECTORS)
         if is_selector and isinstance(value.value, str):

@@ -1,4 +1,4 @@
-"""Filter translation: selectors that speak of AMQP fields by the names of Apache Qpid, in the names of JMS."""
+"""Filter translation: rewrites selectors with Apache Qpid's names of AMQP fields into JMS names."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ FIELDS: Mapping[str, str] = {
     "amqp.annotation": "JMSType",
     "amqp.jms_type": "JMSType",
 }
-"""Every field of AMQP by the name that Qpid gives it, to what the default transformer makes of it. Qpid's brokers know
-`delivery_mode`, `redelivered` and `jms_type` as well, its JMS client `annotation`."""
+"""JMS names by the name that Apache Qpid gives each AMQP field, as the default transformer maps the fields.
+
+Qpid's brokers also know `delivery_mode`, `redelivered` and `jms_type`, and its JMS client `annotation`.
+"""
 
 _TOKEN = re.compile(
     r"'(?:[^']|'')*'?|\"[^\"]*\"?|(?P<durable>amqp\.durable)\s*(?P<operator>=|<>)\s*(?P<flag>true|false)\b"
@@ -42,10 +44,10 @@ _TOKEN = re.compile(
 
 
 def translated_selector(selector: str) -> str:
-    """The selector with the JMS names of fields, `amqp.priority = 4` as `JMSPriority = 4`; all else stays as it is.
+    """Selector with the JMS names of AMQP fields: `amqp.priority = 4` becomes `JMSPriority = 4`.
 
-    JMS has a text where AMQP has a flag, so `amqp.durable = TRUE` is `JMSDeliveryMode = 'PERSISTENT'`. Names in
-    literals are left alone.
+    JMS has a text where AMQP has a flag, so `amqp.durable = TRUE` becomes `JMSDeliveryMode = 'PERSISTENT'`. Everything
+    else stays as it is, also names in literals.
     """
     return _TOKEN.sub(_translated, selector)
 

@@ -1,7 +1,8 @@
-"""The sockets of a listener: one thread drives all of its clients, and none of them can hold it up.
+"""Sockets of a listener: accepts clients, and reads from and writes to them without blocking.
 
-Nothing blocks: what a client does not read waits in its `Peer`, and of one that reads nothing nothing more is read.
-Clients are read in fair turns (`turns`) of bounded length (`limits`). The protocol is the business of `peer`.
+One thread at a time drives all clients, and no client can hold it up: bytes that a client does not read wait in its
+`Peer`, and nothing more is read from a client that reads nothing. Clients are read in fair turns (`turns`) of bounded
+length (`limits`). `peer` handles the protocol.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
 __all__ = ["OFFERED", "STOPPING", "Server"]
 
 OFFERED = ("APACHE.ORG:NO_LOCAL", SELECTOR)
-"""What a listener offers: a client never gets what it has sent itself, and selectors may name fields as Qpid does."""
+"""Capabilities that a listener offers.
+
+A client never gets messages that it has sent itself, and its selectors may name AMQP fields as Apache Qpid does.
+"""
 STOPPING = Condition(FORCED, "the bridge stops, or starts again; connect again")
-"""Why all clients are left."""
+"""Error with which a listener that closes ends its clients' connections."""
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _BACKLOG = 128
@@ -48,7 +52,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _Client:
-    """A connection and its peer."""
+    """Socket of one client, with its peer and the state of reading and writing."""
 
     __slots__ = ("is_named", "leaves_at", "mask", "owner", "peer", "progress", "socket", "unfinished", "used")
 
@@ -57,19 +61,19 @@ class _Client:
         self.peer = peer
         self.owner = owner
         self.is_named = False
-        """Whether its certificate was looked at."""
+        """True once the listener has looked for the client's certificate."""
         self.used = 0.0
         self.mask = _READ
         self.unfinished = False
-        """Whether frames that were read are still to be dealt with."""
+        """True if frames that were read are still to be handled."""
         self.progress = now
-        """When it last took something, or there was nothing for it to take."""
+        """Time when the client last took bytes, or when there were none for it to take."""
         self.leaves_at: float | None = None
-        """When it is left after the good-bye, whether it has read that or not."""
+        """Time to close the socket after AMQP's close, whether or not the client has read that; None before."""
 
 
 class _Slice:
-    """One client's turn."""
+    """Frames and seconds of one client's turn."""
 
     __slots__ = ("_clock", "_end", "_frames")
 
@@ -79,18 +83,18 @@ class _Slice:
         self._frames = limits.slice_frames
 
     def is_spent(self) -> bool:
-        """Counts a frame; whether it is another client's turn."""
+        """Counts a frame; returns True if the turn is over."""
         self._frames -= 1
         return self._frames <= 0 or self._clock() >= self._end
 
 
 class Server:
-    """Listens, and talks to everybody who comes."""
+    """Listening socket of a source or sink, and the sockets of its clients."""
 
     def __init__(
         self, url: str, tls: ssl.SSLContext | None, host: Host, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`clock` gives seconds."""
+        """Takes the URL to listen on, and a TLS context for amqps. `clock` gives seconds."""
         parts = urlsplit(url)
         self._where = (parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme])
         self._url = url
@@ -106,14 +110,18 @@ class Server:
         self._clients: set[_Client] = set()
         self._owners: dict[str, Owner] = {}
         self._ready: ClientTurns[_Client] = ClientTurns()
-        """Clients that have something to be read, in their sockets or here."""
+        """Clients that have input to read, in their sockets or as frames that are still to be handled."""
         self._paused: set[_Client] = set()
-        """Clients of which something was read that has to wait, and of which the selector may not tell again."""
+        """Clients with input that must wait, and that the selector may not report again."""
         self._ticked = 0.0
         self._deaf = False
 
     def open(self) -> None:
-        """Listens; NotConnectedError tells why it cannot."""
+        """Starts to listen.
+
+        Raises:
+            NotConnectedError: the address cannot be listened on.
+        """
         family = socket.AF_INET6 if ":" in self._where[0] else socket.AF_INET
         try:
             self._listening = socket.create_server(self._where, family=family, backlog=_BACKLOG)
@@ -128,15 +136,19 @@ class Server:
         self._deaf = False
 
     def wake(self) -> None:
-        """Ends the waiting of `turn`; from any thread."""
+        """Ends the waiting of `turn`; may be called from any thread."""
         alarm = self._alarm
         if alarm is not None:
-            # Where there is no room for it others were not heard yet, and after the end there is nobody to wake.
+            # A full buffer means that earlier wake-ups are still unread; after the end no `turn` waits.
             with suppress(OSError):
                 alarm.send(b"\0")
 
     def turn(self, timeout_seconds: float) -> None:
-        """Does what there is to do, for a bounded time; waits for up to `timeout_seconds` where there is nothing."""
+        """Serves new and connected clients for a bounded time; waits up to `timeout_seconds` if there is nothing to do.
+
+        Raises:
+            NotConnectedError: the server does not listen.
+        """
         if self._selector is None:
             raise NotConnectedError("not listening")
         for client in [each for each in self._paused if self._may_be_read(each)]:
@@ -158,7 +170,7 @@ class Server:
             self._tick(now)
 
     def _serve(self) -> None:
-        """Reads from clients, the one that has used least time first."""
+        """Reads from clients, the one that has used the least time first."""
         end = self._clock() + self._limits.turn_seconds
         while self._ready and (begun := self._clock()) < end:
             client = self._ready.pop()
@@ -172,18 +184,21 @@ class Server:
                 self._ready.add(client)
 
     def _may_be_read(self, client: _Client) -> bool:
-        """Whether there is room for what it says, and for the answers; behind the good-bye it says nothing any more."""
+        """Returns True if there is room for a client's messages and for the answers to them.
+
+        A client whose connection has ended may always be read, since its bytes are ignored.
+        """
         peer = client.peer
         return peer.ended or (self._host.takes(peer) and len(peer.outgoing) < self._limits.unread_bytes)
 
     def flush(self) -> None:
-        """Sends what there is to send, as far as clients take it."""
+        """Sends what waits for clients, as far as they take it."""
         for client in list(self._clients):
             if client.peer.outgoing or client.peer.ended:
                 self._write(client)
 
     def close(self, condition: Condition) -> None:
-        """Says good-bye to everybody, and why; what was said before is read first where a client reads at all."""
+        """Stops listening and tells all clients why; gives them up to two seconds to read what was sent before."""
         if self._selector is None:
             return
         if self._listening is not None:
@@ -212,7 +227,7 @@ class Server:
             except BlockingIOError:
                 return
             except OSError as error:
-                # Such as too many open files: asked again at the next tick, others go on.
+                # For example too many open files: the next tick tries again, connected clients go on.
                 _log.warning("cannot accept a client", listener=self._url, why=why(error))
                 self._selector.unregister(self._listening)
                 self._deaf = True
@@ -224,11 +239,11 @@ class Server:
             self._welcome(connection, address[0], address[1])
 
     def _make_room(self, newcomer: str) -> bool:
-        """Leaves a client in favour of one from address `newcomer`; False if all others have a better right.
+        """Disconnects a client in favour of one from address `newcomer`; returns False if none has to yield.
 
-        Those that have not opened their connections go first, then those without a link, then those of addresses that
-        have more connections than the newcomer's would have. Of several it is one of the address with the most
-        connections, and there the one that has done nothing for longest.
+        Clients that have not opened their connections yield first, then clients without a link, then clients of
+        addresses that have more connections than the newcomer's would have. Among several, the address with the most
+        connections yields, and of its clients the one that has been inactive for longest.
         """
         owner = self._owners.get(newcomer)
         share = 1 + (owner.clients if owner else 0)
@@ -255,7 +270,7 @@ class Server:
             if self._tls is not None:
                 connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         except OSError as error:
-            # It may have gone already.
+            # The client may have disconnected already.
             _log.warning("client left", client=name, why=why(error))
             connection.close()
             return
@@ -265,7 +280,7 @@ class Server:
         self._selector.register(connection, _READ, client)
 
     def _owner(self, name: str) -> Owner:
-        """The owner of one more connection."""
+        """Owner of one more connection, by address or certificate."""
         owner = self._owners.setdefault(name, Owner(name))
         owner.clients += 1
         return owner
@@ -276,7 +291,7 @@ class Server:
             del self._owners[owner.name]
 
     def _name(self, client: _Client) -> None:
-        """A client with a certificate counts as that, wherever it connects from."""
+        """Counts a client with a certificate under the certificate, whatever address it connects from."""
         client.is_named = True
         if self._proven and isinstance(client.socket, ssl.SSLSocket):
             certificate = client.socket.getpeercert() or {}
@@ -284,10 +299,10 @@ class Server:
             client.owner = self._owner(f"certificate {certificate.get('subject')}")
 
     def _read(self, client: _Client) -> bool:
-        """One client's turn.
+        """Gives a client its turn.
 
         Returns:
-            Whether there may be more that no selector tells of.
+            True if there may be more input that the selector does not report.
         """
         peer = client.peer
         turn = _Slice(self._limits, self._clock)
@@ -311,7 +326,10 @@ class Server:
         return client.unfinished or self._tls is not None
 
     def _limit_unfinished(self) -> None:
-        """Leaves a client where all together have begun too much: the one with most, of the owner with most."""
+        """Disconnects a client if all together hold too many bytes of incomplete frames and messages.
+
+        It is the client that holds most, of the owner whose clients together hold most.
+        """
         held: dict[Owner, int] = {}
         for client in self._clients:
             held[client.owner] = held.get(client.owner, 0) + client.peer.held_bytes
@@ -337,7 +355,7 @@ class Server:
             self._drop(client, why(error))
             return
         if peer.ended and not peer.outgoing and client.leaves_at is None:
-            # Closing at once could take away what it has not read yet.
+            # Closing the socket at once could discard bytes that the client has not read yet.
             client.leaves_at = self._clock() + _LINGER_SECONDS
             with suppress(OSError):
                 client.socket.shutdown(socket.SHUT_WR)

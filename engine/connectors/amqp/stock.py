@@ -1,8 +1,8 @@
-"""Messages that wait at a listener for clients to take them, and those that clients have and have not answered.
+"""Messages of a listener sink that wait for clients, or that clients have and have not answered.
 
-A queue's message goes to one of its receivers in turn, and to another one when that client leaves or gives it back. A
-topic's message goes to all receivers that are there when it comes. A message that expires while it waits is dropped.
-JMS selectors are applied here. An answer in a transaction counts when that is committed.
+A queue's message goes to one of its receivers in turn, and to another when that client leaves or gives it back. A
+topic's message goes to all receivers that are attached when it comes. A message that expires while it waits is dropped.
+JMS selectors are applied here. An answer in a transaction takes effect when the transaction commits.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 __all__ = ["Held", "Stock"]
 
 _DRAIN_SECONDS = 0.025
-"""Evaluations for a receiver that wants its credit back if there is nothing for it."""
+"""Seconds of evaluations for a receiver that wants back the credit for which there is no message."""
 
 
 class _Answer(NamedTuple):
-    """What a client says of a message that it has."""
+    """Answer of a client to a message that it has."""
 
     held: Held
     reader: QueueReader
@@ -57,7 +57,7 @@ class _Answer(NamedTuple):
 
 
 class Stock:
-    """Everything that waits or is given."""
+    """Messages of a listener sink that have no outcome yet, and the receivers that get them."""
 
     def __init__(
         self,
@@ -65,37 +65,40 @@ class Stock:
         limits: ListenerLimits,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`encoded` gives a message's bytes and format, or raises RefusedError; `clock` gives seconds."""
+        """Takes `encoded`, which gives a message's bytes and message format, or raises RefusedError.
+
+        `clock` gives seconds.
+        """
         self._encoded = encoded
         self._limits = limits
         self._clock = clock
         self._is_postponed = False
-        """Whether messages of a destination that was visited in this round were not dealt with for want of time."""
+        """True if a destination in this round of `serve` has messages left for lack of time."""
         self._unvisited = 0
-        """Destinations, the first ones in `_readers`, that a round of `serve` has not come to."""
+        """Number of destinations, the first in `_readers`, that this round of `serve` has still to handle."""
         self._held: dict[int, Held] = {}
-        """By `Outgoing.number`."""
+        """Messages by `Outgoing.number`."""
         self._backlogs: dict[str, Backlog] = {}
         self._relieved = -math.inf
-        """When something was refused to make room."""
+        """Time when a message was last refused to make room."""
         self._waiting: dict[str, list[Held]] = {}
-        """Of queues, by destination, in order."""
+        """Waiting messages of queues by destination, in order."""
         self._readers: dict[str, list[QueueReader]] = {}
         self._by_link: dict[Sender, QueueReader] = {}
         self._expiry = ExpiryTimes()
         self._undecided = 0
-        """Answers in transactions that are not committed."""
+        """Number of answers in transactions that are not committed."""
         self.known: list[Outcome] = []
-        """What became of messages."""
+        """Outcomes that `AmqpListenerSink.outcomes` has still to return."""
 
     @property
     def given(self) -> int:
-        """How many deliveries are not answered."""
+        """Number of deliveries that are not answered, or only in an open transaction."""
         return self._undecided + sum(len(reader.deliveries) for reader in self._by_link.values())
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether `serve` has more to do than it had time for."""
+        """True if `serve` has more to do than it had time for."""
         return self._unvisited > 0 or self._is_postponed
 
     def clear(self) -> None:
@@ -105,7 +108,7 @@ class Stock:
             each.clear()
 
     def add(self, outgoing: Outgoing, destination: str) -> None:
-        """A message to `queue:NAME` or `topic:NAME`."""
+        """Adds a message to `queue:NAME` or `topic:NAME`; a topic's message without receivers is done at once."""
         held = self._held[outgoing.number] = Held(outgoing, destination)
         self._backlogs.setdefault(destination, Backlog(self._clock())).messages += 1
         self._expiry.add(outgoing)
@@ -120,12 +123,16 @@ class Stock:
             self._told(held)
 
     def receive(self, link: Sender, selector: Predicate | None) -> None:
-        """A client receives what the link's terminus says, as far as the selector wants it."""
+        """Adds a receiver for the destination of the link's terminus; without a selector it wants every message."""
         reader = self._by_link[link] = QueueReader(link, selector, self._limits)
         self._readers.setdefault(link.terminus.destination, []).append(reader)
 
     def left(self, link: Sender) -> None:
-        """A link has ended: what its client had goes to others, as delivered in vain."""
+        """Removes the receiver of a link that has ended.
+
+        A queue's messages go to other receivers, a topic's are done. Messages of which any part was sent count as
+        delivered in vain.
+        """
         reader = self._by_link.pop(link, None)
         if reader is None:
             return
@@ -142,7 +149,7 @@ class Stock:
             self._back(held, None)
 
     def serve(self) -> None:
-        """Hands out what there is room for, the oldest first, for a bounded time; drops what has expired."""
+        """Hands out messages, the oldest first, for a bounded time; drops messages that have expired."""
         self._drop_expired()
         if not self._unvisited:
             self._unvisited = len(self._readers)
@@ -152,7 +159,7 @@ class Stock:
             if self._clock() >= end:
                 return
             self._unvisited -= 1
-            # Those that were visited stand behind the others.
+            # A destination that was handled goes behind the others.
             readers = self._readers[destination] = self._readers.pop(destination)
             if destination in self._waiting:
                 self._share(destination, readers, self._limits.selecting_seconds, end)
@@ -162,7 +169,7 @@ class Stock:
         self._unvisited = 0
 
     def serve_link(self, link: Sender) -> None:
-        """Hands out what there is for one receiver, which may want its credit back if that is nothing."""
+        """Hands out messages to one receiver, which may want its credit back if there are none."""
         reader = self._by_link.get(link)
         if reader is None:
             return
@@ -173,11 +180,12 @@ class Stock:
         self._push(reader)
 
     def relieve(self) -> None:
-        """Makes room where no more can be held and clients of other addresses wait.
+        """Makes room for other addresses; called when no more messages can be held.
 
-        Addresses whose clients have taken nothing for a while give way. Receivers that do not answer are detached, and
-        what waits there beyond a bound is refused, the newest of the longest queues first. Once that was necessary,
-        addresses without receivers have no time left, also new ones.
+        Does nothing unless a client of an address that has not stalled waits for messages. Addresses whose clients have
+        taken nothing for `stalled_seconds` give way: receivers that do not answer are detached, and waiting messages
+        beyond the limits are refused, the newest of the longest queues first. For as long after such a refusal,
+        addresses without receivers give way at once, new ones too.
         """
         latest = self._clock() - self._limits.stalled_seconds
         stalled = {destination for destination, each in self._backlogs.items() if each.moved < latest}
@@ -194,7 +202,7 @@ class Stock:
         self._refuse_waiting(stalled, f"nobody has taken a message from there for {seconds}, and other addresses wait")
 
     def _refuse_waiting(self, destinations: Collection[str], why: str) -> None:
-        """Refuses what waits at queues beyond the bound for stalled ones."""
+        """Refuses messages of queues beyond the limits for stalled addresses."""
         queues = [self._waiting[each] for each in destinations if each in self._waiting]
         by_rank = sorted((rank, number_of(held), held) for queue in queues for rank, held in enumerate(queue))
         size = 0
@@ -213,7 +221,10 @@ class Stock:
             self._give(reader.waiting.popleft(), reader)
 
     def _select(self, reader: QueueReader, seconds: float) -> None:
-        """Applies a selector to a topic's messages, also where the receiver has no room: the others are done."""
+        """Applies a selector to a topic's messages.
+
+        Also applies it if the receiver has no room, since the receiver is finished with messages that it does not want.
+        """
         if self._clock() < reader.rests_until:
             return
         left = SelectorTime(self._clock, seconds)
@@ -229,7 +240,11 @@ class Stock:
                 return
 
     def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
-        """A client has answered deliveries of a session: see `Host`. PeerError for one that it does not have yet."""
+        """Takes a client's answer to deliveries of a session: see `Host.settled`.
+
+        Raises:
+            PeerError: the client answers a delivery that was not sent as a whole.
+        """
         first = number(fields, 1)
         last = number(fields, 2, first)
         state, details = outcome_of(outcome)
@@ -244,7 +259,7 @@ class Stock:
             for each in () if reader is None else _answered_of(reader, first, length):
                 assert reader is not None
                 if each == reader.link.half_sent:
-                    # What it says of a message that it does not have counts for nothing.
+                    # An answer to a message that the client does not have yet cannot count.
                     raise PeerError(answers.ILLEGAL_STATE, f"delivery {each} is answered before it was sent as a whole")
                 said = _Answer(self._held[reader.deliveries.pop(each)], reader, state, details)
                 if transaction is None:
@@ -254,12 +269,12 @@ class Stock:
                     self._undecided += 1
 
     def commit(self, transaction: Transaction) -> None:
-        """The answers in a transaction count."""
+        """Lets the answers in a transaction take effect."""
         for each in self._work(transaction):
             self._answered(each)
 
     def roll_back(self, transaction: Transaction) -> None:
-        """They do not: the messages are there again, as delivered in vain."""
+        """Drops the answers in a transaction; the messages wait again, as delivered in vain."""
         for each in reversed(self._work(transaction)):
             each.held.failed += 1
             self._back(each.held, each.reader)
@@ -282,12 +297,15 @@ class Stock:
         elif state == State.MODIFIED and field(details, 1):
             self._done(held, "the client says that it cannot be delivered")
         else:
-            # Without a state it is the default outcome of our links, which is modified.
+            # Without a state the default outcome of the listener's links counts, which is modified.
             held.failed += state != State.RELEASED
             self._back(held, reader)
 
     def _share(self, destination: str, readers: list[QueueReader], seconds: float, end: float) -> None:
-        """A queue's messages, each to the receiver whose turn it is; each has so many seconds for its selector."""
+        """Hands a queue's messages to its receivers in turn until `end`.
+
+        Each receiver has `seconds` for evaluating its selector.
+        """
         waiting = self._waiting[destination]
         ready = deque(reader for reader in readers if reader.room > 0)
         while ready and waiting:
@@ -309,7 +327,7 @@ class Stock:
             self._waiting.pop(destination, None)
 
     def _next(self, reader: QueueReader, waiting: list[Held], seconds: float) -> Held | None:
-        """The first message of a queue that a receiver wants, as far as it is found in that time."""
+        """First message of a queue that a receiver wants; None if none is found in `seconds`."""
         if self._clock() < reader.rests_until:
             return None
         left = SelectorTime(self._clock, seconds)
@@ -350,7 +368,10 @@ class Stock:
             reader.session.peer.write(b"".join(frames))
 
     def _back(self, held: Held, reader: QueueReader | None) -> None:
-        """A message is there to be given again: one of a topic to the same receiver, or to nobody."""
+        """Makes a message wait again: a queue's for any receiver, a topic's for `reader` alone.
+
+        An expired message is dropped; a topic's message without `reader` is done.
+        """
         if has_expired(held.outgoing):
             self._drop(held)
         elif not held.is_topics:
@@ -363,7 +384,10 @@ class Stock:
             self._done(held)
 
     def _done(self, held: Held, refusal: str | None = None) -> None:
-        """A receiver is finished with it. Of a topic's each is for itself: none refuses for others."""
+        """Takes note that a receiver is finished with a message.
+
+        Each receiver of a topic speaks for itself alone, so its refusal does not count.
+        """
         if held.is_topics:
             held.readers -= 1
             if held.readers == 0:
@@ -372,7 +396,7 @@ class Stock:
             self._told(held, refusal)
 
     def _drop_expired(self) -> None:
-        """Drops messages that have expired while they wait; of those that clients have, what they answer counts."""
+        """Drops messages that expire while they wait; of a message that a client has, the client's answer counts."""
         due = {held for number in self._expiry.due() if (held := self._held.get(number)) is not None}
         for destination in {held.destination for held in due}:
             for reader in self._readers.get(destination, ()):
@@ -387,13 +411,14 @@ class Stock:
                 self._drop(held)
 
     def _drop(self, held: Held) -> None:
-        """A receiver will not have a message, since it has expired; a topic's other receivers may have it already."""
+        """Drops an expired message for one receiver; other receivers of a topic may have it already."""
         if held.is_topics:
             held.readers -= 1
         if held.readers == 0:
             self._told(held, expired=True)
 
     def _told(self, held: Held, refusal: str | None = None, *, expired: bool = False) -> None:
+        """Notes the outcome of a message and forgets it; does nothing for a message that has its outcome."""
         if self._held.pop(held.outgoing.number, None) is None:
             return
         self._expiry.discard(held.outgoing.number)
@@ -406,7 +431,10 @@ class Stock:
 
 
 def _answered_of(reader: QueueReader, first: int, length: int) -> list[int]:
-    """The deliveries of a receiver among `length` + 1 from `first` on, by the shorter way of looking."""
+    """Deliveries of a receiver among the `length` + 1 delivery ids from `first` on.
+
+    Looks through the smaller of the two.
+    """
     if length < len(reader.deliveries):
         wanted = (serial(first + each) for each in range(length + 1))
         return [each for each in wanted if each in reader.deliveries]

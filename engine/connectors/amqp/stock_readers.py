@@ -1,4 +1,4 @@
-"""Receivers of a listening sink, and messages as they are held for them."""
+"""Receivers of a listener sink, and the messages that it holds for them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["Backlog", "Held", "QueueReader", "SelectorTime", "number_of"]
 
 _REST = 10
-"""How many times longer a receiver pauses than one evaluation took beyond its time."""
+"""Pause of a receiver, as a multiple of the time by which one evaluation of its selector was too long."""
 
 
 class Held:
-    """A message that has no outcome yet."""
+    """Message of a listener sink that has no outcome yet."""
 
     __slots__ = ("destination", "failed", "outgoing", "readers", "size")
 
@@ -32,56 +32,56 @@ class Held:
         self.outgoing = outgoing
         self.destination = destination
         self.failed = 0
-        """How often a client had it in vain."""
+        """Number of deliveries in vain: the client has left, rolled back, or answered with modified."""
         self.readers = 0
-        """Of a topic: who has not answered yet."""
+        """Number of receivers of a topic that are not finished with the message; 0 for a queue."""
         self.size = 0
-        """Bytes as it was encoded; 0: not yet."""
+        """Encoded size in bytes; 0 until it is encoded."""
 
     @property
     def is_topics(self) -> bool:
-        """Whether it is for all receivers, not for one."""
+        """True if the message is for all receivers of a topic, not for one receiver of a queue."""
         return self.destination.startswith("topic:")
 
 
 class QueueReader:
-    """A link by which a client receives."""
+    """Receiver of a queue or topic: a link over which a client receives."""
 
     def __init__(self, link: Sender, selector: Predicate | None, limits: ListenerLimits) -> None:
         self.link = link
         self.selector = selector
         self.waiting: deque[Held] = deque()
-        """Of a topic: what is for it."""
+        """Messages of a topic that the selector wants and the client has no credit for yet."""
         self.unseen: deque[Held] = deque()
-        """Of a topic: what its selector is still to be applied to."""
+        """Messages of a topic to which the selector has still to be applied."""
         self.deliveries: dict[int, int] = {}
-        """Number of the message of each delivery that is not answered."""
+        """Message number (`Outgoing.number`) by delivery id, for deliveries that are not answered."""
         self.seen = 0
-        """Of a queue: up to this number nothing that waits is for it, apart from what is in `again`."""
+        """Number up to which no waiting message of a queue is for this receiver, except those in `again`."""
         self.again: list[Held] = []
-        """Of a queue: messages up to `seen` that have come back, in order."""
+        """Messages of a queue with numbers up to `seen` that have come back, in order."""
         self.rests_until = 0.0
-        """It has used more than its time for its selector."""
+        """Time until which the selector is not evaluated, because it took too long."""
         self._unread_bytes = limits.unread_bytes
 
     @property
     def room(self) -> int:
-        """How many messages it takes now."""
+        """Number of messages that the client takes at present."""
         return self.link.room if len(self.session.peer.outgoing) < self._unread_bytes else 0
 
     @property
     def session(self) -> PeerSession:
-        """The session of its link."""
+        """Session of the link."""
         return cast("PeerSession", self.link.session)
 
     def wants(self, held: Held) -> bool:
-        """Whether its selector and its largest size let it have a message."""
+        """Returns True if the selector and the client's largest message size admit a message."""
         if 0 < self.link.most < held.size:
             return False
         return self.selector is None or evaluate(self.selector, held.outgoing.message.lookup) is True
 
     def came_back(self, held: Held) -> None:
-        """A message waits again."""
+        """Takes note of a queue's message that waits again."""
         if held.outgoing.number > self.seen:
             return
         at = bisect_left(self.again, held.outgoing.number, key=number_of)
@@ -90,18 +90,18 @@ class QueueReader:
 
 
 class Backlog:
-    """Messages of one destination that have no outcome yet."""
+    """Messages at one destination without an outcome: their number, and the time of the last outcome."""
 
     __slots__ = ("messages", "moved")
 
     def __init__(self, now: float) -> None:
         self.messages = 0
         self.moved = now
-        """When the last one got its outcome."""
+        """Time of the last outcome, or of the first message if there was none."""
 
 
 class SelectorTime:
-    """How long selectors may be evaluated now."""
+    """Time for which selectors may be evaluated now."""
 
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
         self._clock = clock
@@ -110,16 +110,19 @@ class SelectorTime:
 
     @property
     def is_over(self) -> bool:
-        """Whether that time has passed."""
+        """True if the time has passed."""
         return self._clock() >= self._end
 
     def rest(self, reader: QueueReader) -> None:
-        """One evaluation that took longer than the time for many is not followed by another one at once."""
+        """Makes a receiver pause if one evaluation took longer than the time for many.
+
+        So a slow selector is not evaluated again at once.
+        """
         now = self._clock()
         if (over := now - self._end) > self._seconds:
             reader.rests_until = now + _REST * over
 
 
 def number_of(held: Held) -> int:
-    """`Outgoing.number` of a message, by which those that wait are in order."""
+    """`Outgoing.number` of a message, by which waiting messages are in order."""
     return held.outgoing.number

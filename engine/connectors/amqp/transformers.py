@@ -1,4 +1,4 @@
-"""Message transformers: AMQP messages become JMS messages, and the other way."""
+"""Message transformers: convert AMQP messages to JMS messages and back."""
 
 from __future__ import annotations
 
@@ -33,59 +33,64 @@ _DIGITS = 10
 
 
 class Inbound(Protocol):
-    """From AMQP to JMS."""
+    """Converter of AMQP messages to JMS messages."""
 
     def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
-        """The canonical message; `address` is where it was received from, `queue:NAME` or `topic:NAME`.
+        """Canonical message of an encoded AMQP message.
+
+        `address` is the destination that the message was received from, `queue:NAME` or `topic:NAME`; `source` is the
+        name of the source.
 
         Raises:
-            TransformError: it cannot be read.
+            TransformError: the message cannot be read.
         """
 
 
 class Outbound(Protocol):
-    """From JMS to AMQP."""
+    """Converter of JMS messages to AMQP messages."""
 
     def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
-        """The encoded message and its message format; addresses are written as in routes: `queue/NAME`, `topic/NAME`.
+        """Encoded message and its message format.
+
+        `address` and `reply_to` are written as in routes: `queue/NAME`, `topic/NAME`.
 
         Raises:
-            RefusedError: AMQP cannot carry it.
+            RefusedError: AMQP cannot carry the message.
         """
 
 
 def inbound(settings: TransformerSettings) -> Inbound:
-    """The transformer with these settings, for all messages.
+    """Inbound transformer with these settings, for messages of every destination and format.
 
     Raises:
-        BridgeError: there is no such name translator.
+        BridgeError: there is no name translator of the configured name.
     """
     return NativeInbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingInbound(settings)
 
 
 def outbound(settings: TransformerSettings) -> Outbound:
-    """The transformer with these settings, for all messages.
+    """Outbound transformer with these settings, for messages of every destination and format.
 
     Raises:
-        BridgeError: there is no such name translator.
+        BridgeError: there is no name translator of the configured name.
     """
     return NativeOutbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingOutbound(settings)
 
 
 def inbound_of(transformers: Transformers) -> Inbound:
-    """All transformers of a source: each message goes to the one for its destination and message format.
+    """Inbound transformer of a source, which chooses one of the source's for each destination and message format.
 
     Raises:
-        BridgeError: there is no such name translator.
+        BridgeError: there is no name translator of the configured name.
     """
     return _InboundChoice(transformers)
 
 
 def outbound_of(transformers: Transformers) -> Outbound:
-    """All transformers of a sink: each message goes to the one for where it is sent and its message format.
+    """Outbound transformer of a sink, which chooses one of the sink's for each destination and message format.
 
     Raises:
-        BridgeError: there is no such name translator.
+        BridgeError: there is no name translator of the configured name.
     """
     return _OutboundChoice(transformers)
 
@@ -116,7 +121,7 @@ class _OutboundChoice:
         return self._made[settings].encoded(message, address, reply_to)
 
     def _format(self, message: Message) -> int:
-        """The message format that it came in, 0 where it did not come by AMQP."""
+        """Message format in which the message came in; 0 if it did not come over AMQP."""
         for name in self._formats:
             found = message.properties.get(name)
             if found is not None and found.text.isascii() and found.text.isdecimal() and len(found.text) <= _DIGITS:

@@ -1,6 +1,8 @@
-"""Fair turns: the client that has used the least processor time goes first, and before that its address.
+"""Fair turns among the clients of a listener, by the processor time that they have used.
 
-The time of each is counted from that of the others that were waiting when it came, so that no time is saved up.
+The address (or certificate) that has used the least time goes first, and of its clients the one that has used the
+least. An address or client that becomes ready starts with at least the time of the one that had the last turn, so that
+no time can be saved up.
 """
 
 from __future__ import annotations
@@ -12,20 +14,20 @@ __all__ = ["ClientTurns", "Owner", "TimedClient"]
 
 
 class Owner:
-    """The address that clients connect from, or the certificate that they show."""
+    """Address that clients connect from, or certificate that they show."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.clients = 0
-        """Connections."""
+        """Number of connections."""
         self.used = 0.0
-        """Processor time, in seconds."""
+        """Processor time of all its clients, in seconds."""
         self.least = 0.0
-        """Processor time of the client that had the last turn."""
+        """Processor time of its client that had the last turn, in seconds."""
 
 
 class TimedClient(Protocol):
-    """A client as `ClientTurns` needs it."""
+    """Client with an owner and a processor time, as `ClientTurns` needs it."""
 
     owner: Owner
     used: float
@@ -36,11 +38,11 @@ Client = TypeVar("Client", bound=TimedClient)
 
 
 class ClientTurns(Generic[Client]):
-    """Clients that have something to be read."""
+    """Clients that have input to read, in the order of their turns."""
 
     def __init__(self) -> None:
         self._ready: dict[Owner, list[tuple[float, int, Client]]] = {}
-        """Heaps by processor time, and by arrival where that is the same."""
+        """Heap of clients by owner, ordered by processor time, then by arrival."""
         self._waiting: set[Client] = set()
         self._least = 0.0
         self._arrivals = 0
@@ -49,7 +51,7 @@ class ClientTurns(Generic[Client]):
         return bool(self._waiting)
 
     def add(self, client: Client) -> None:
-        """A client has something to be read; adding it twice does nothing."""
+        """Adds a client that has input to read; adding it twice does nothing."""
         if client in self._waiting:
             return
         owner = client.owner
@@ -60,7 +62,7 @@ class ClientTurns(Generic[Client]):
         self._waiting.add(client)
 
     def discard(self, client: Client) -> None:
-        """A client is gone."""
+        """Removes a client, if it is there."""
         if client not in self._waiting:
             return
         self._waiting.discard(client)
@@ -70,7 +72,7 @@ class ClientTurns(Generic[Client]):
             self._ready[client.owner] = line
 
     def pop(self) -> Client:
-        """The client whose turn it is. ValueError: there is none."""
+        """Removes and returns the client whose turn it is. Raises ValueError if there is none."""
         owner = min(self._ready, key=lambda each: each.used)
         client = heappop(self._ready[owner])[2]
         if not self._ready[owner]:
@@ -81,6 +83,6 @@ class ClientTurns(Generic[Client]):
 
     @staticmethod
     def charge(client: Client, seconds: float) -> None:
-        """A client has used so much processor time."""
+        """Adds processor time to a client and its owner."""
         client.used += seconds
         client.owner.used += seconds
