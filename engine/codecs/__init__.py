@@ -1,1 +1,1 @@
-"""Wire formats: pure functions between bytes and messages. Knows no broker and no connection."""
+"""Wire formats: pure functions between bytes and messages, without brokers or connections."""

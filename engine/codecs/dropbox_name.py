@@ -1,16 +1,15 @@
-"""The name of a DropboxMQ message file, which holds all of a message but its body.
+"""Codec of the names of DropboxMQ message files, which hold everything of a message but its body.
 
     4.1140429201295000-9262574723.T.1140429211295.corr1283.TestQueue1.XYZType.prop1S=hello
 
-Eight fields between dots: priority, message id, message class, expiration, correlation id, reply-to, type, properties.
-Fields that are not there are empty. The first three are required; those behind the last one that is there, dots
-included, may be left out. Texts are
-URL-encoded as by Java's `URLEncoder`. That leaves `.` and `*` as they are: here both are encoded, since the one ends a
-field and the other is no letter of file names on Windows. Read are both forms, raw dots only in the properties, which
-end the name.
+A name has eight fields, separated by dots: priority, message id, message class, expiration, correlation id, reply-to,
+type, properties. Absent fields are empty. The first three are required; absent fields at the end may be left out with
+their dots. Texts are URL-encoded as by Java's `URLEncoder`, which leaves `.` and `*` as they are. `encode` escapes
+those, too: a dot would end the field, and Windows does not allow `*` in file names. `decode` accepts both forms, but
+unescaped dots only in the properties, which end the name.
 
-Any file name is a message: one that is not of this form is foreign. It is itself the message id, with defaults for the
-rest, and says no time.
+Any file name is a message. A name of another form is foreign: as a whole it is the message id, the other fields have
+their defaults, and the time of sending is unknown.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from routes.properties import JmsType, Property
 __all__ = ["CLASSES", "LONG", "LONGEST_BYTES", "DropboxName", "Rank", "decode", "encode", "escape", "fitted", "rank"]
 
 LONGEST_BYTES = 255
-"""Of a file name, on all usual file systems."""
+"""Largest length of a file name on all usual file systems."""
 LONG = "jmsbridge.long"
-"""Property of a name that holds only a part of what its message carries, see `fitted`."""
+"""Property that marks a file name which holds only a part of its message's fields, see `fitted`."""
 CLASSES = frozenset("MBSPOT")
-"""Message, BytesMessage, StreamMessage, MapMessage, ObjectMessage, TextMessage."""
+"""Letters of the message classes: Message, BytesMessage, StreamMessage, MapMessage, ObjectMessage, TextMessage."""
 
 _PRIORITY = 4
 _CLASS = "B"
@@ -59,46 +58,46 @@ _BOUNDS = {"Y": range(-128, 128), "H": range(-(1 << 15), 1 << 15), "I": _INT, "L
 
 @dataclass(frozen=True, slots=True)
 class DropboxName:
-    """What a file name says of its message."""
+    """The fields of a message that its file name holds."""
 
     message_id: str
-    """Without the `ID:` of JMS."""
+    """The JMSMessageID without its `ID:`."""
     priority: int = _PRIORITY
     message_class: str = _CLASS
-    """One of `CLASSES`."""
+    """One letter of `CLASSES`."""
     expiration: int = 0
-    """Milliseconds since 1970; 0: never."""
+    """Milliseconds since 1970; 0 if the message never expires."""
     correlation_id: str | None = None
     reply_to: str | None = None
     type: str | None = None
     properties: Mapping[str, Property] = field(default_factory=dict)
     is_foreign: bool = False
-    """Whether the file has a name of another form, which as a whole is the message id."""
+    """True if the file name has another form; the whole name is then the message id."""
 
     @property
     def sent_microseconds(self) -> int | None:
-        """When it was sent, since 1970; None if the message id does not say, as DropboxMQ's do."""
+        """Time of sending in microseconds since 1970, as DropboxMQ writes it into message ids; None without it."""
         found = None if self.is_foreign else _SENT.fullmatch(self.message_id)
         return None if found is None else int(found[1])
 
     @property
     def timestamp(self) -> int | None:
-        """When it was sent, milliseconds since 1970; None as for `sent_microseconds`."""
+        """Time of sending in milliseconds since 1970; None as for `sent_microseconds`."""
         microseconds = self.sent_microseconds
         return None if microseconds is None else microseconds // 1000
 
 
 class Rank(NamedTuple):
-    """The place of a file among those that wait: what sorts first is taken first."""
+    """Sort key of a waiting file: the file with the lowest rank is taken first."""
 
     descending_priority: int
     microseconds: int
-    """Since 1970: what its message id says, or the time of the file."""
+    """Time of sending since 1970, from the message id, else the time of the file."""
     filename: str
 
 
 def encode(name: DropboxName) -> str:
-    """The eight fields as text: ASCII, of any length, at least three fields."""
+    """Encodes the fields as ASCII text of any length, with at least three fields."""
     fields = [
         str(name.priority),
         escape(name.message_id),
@@ -115,10 +114,10 @@ def encode(name: DropboxName) -> str:
 
 
 def fitted(name: DropboxName) -> DropboxName:
-    """The name itself where a file name can hold it, else as much of it as fits, with the property `LONG`.
+    """Returns the name itself if a file name can hold it, else as much of it as fits, with the property `LONG`.
 
-    Properties go first; then the message id, which is shorter, takes the place of the correlation id; then type and
-    reply-to go. What is left fits with any message id of up to 80 bytes.
+    The properties go first. Then the message id, which is shorter, replaces the correlation id. Then the type and the
+    reply-to go. The rest fits with any message id of up to 80 bytes.
     """
     if _fits(name):
         return name
@@ -131,12 +130,12 @@ def fitted(name: DropboxName) -> DropboxName:
 
 
 def decode(filename: str) -> DropboxName:
-    """What a file name says. Never fails.
+    """Decodes a file name. Never fails.
 
-    A name is of the form above only as a whole: one with fewer than three fields, with a priority that is no 32-bit
-    number, without a message id, with an unknown class, a faulty number, a property without a type, or a `%` that
-    escapes nothing is foreign. So `10.csv` and `2024.report.pdf` have ids that no other file of their folder has. Bytes
-    of a name that are no UTF-8 become U+FFFD.
+    A name is foreign if any part of it is not of the form above: fewer than three fields, a priority that is no 32-bit
+    number, no message id, an unknown class, a faulty number, a property without a type, or a `%` that escapes nothing.
+    So each of `10.csv` and `2024.report.pdf` is an id that no other file of its folder has. Bytes of a foreign name
+    that are no UTF-8 become U+FFFD.
     """
     try:
         return _decoded(filename)
@@ -145,9 +144,10 @@ def decode(filename: str) -> DropboxName:
 
 
 def rank(filename: str, modified: Callable[[], float]) -> Rank:
-    """The rank of a file; `modified` is asked only where its name does not say when it was sent.
+    """Returns the rank of a file.
 
-    `modified` is in seconds since 1970.
+    `modified` returns the file's time in seconds since 1970; it is called only if the name does not tell the time of
+    sending.
     """
     name = decode(filename)
     sent = name.sent_microseconds
@@ -155,7 +155,10 @@ def rank(filename: str, modified: Callable[[], float]) -> Rank:
 
 
 def escape(text: str) -> str:
-    """A text as it stands in a file or folder name: `+` for a blank, `%` and capitals, `?` for what is no character."""
+    """Escapes a text for a file or folder name: `+` for a blank, `%` and upper-case hex for special characters.
+
+    A lone surrogate, which is no character, becomes an escaped `?`.
+    """
     if _PLAIN.fullmatch(text):
         return text
     encoded = quote_plus(text.encode("utf-8", "replace"), safe="")
@@ -171,13 +174,13 @@ def _pair(name: str, value: Property) -> str:
     try:
         _value(letter, value.text)
     except ValueError:
-        # A number that does not fit its type stays what it says, as text.
+        # A number that does not fit its type is written as a text.
         letter = "S"
     return f"{escape(name + letter)}={escape(value.text)}"
 
 
 def _decoded(filename: str) -> DropboxName:
-    # Raises for the surrogates that stand for bytes which are no UTF-8.
+    # Raises UnicodeEncodeError for surrogates, which stand for bytes that are no UTF-8.
     filename.encode()
     fields = filename.split(".", _FIELDS - 1)
     if len(fields) < _REQUIRED:
@@ -203,14 +206,14 @@ def _properties(text: str) -> dict[str, Property]:
     for pair in text.split("&") if text else ():
         encoded, equals, value = pair.partition("=")
         name = _text(encoded)
-        if not equals or len(name) < 2:  # a letter of its own, and that of its type
+        if not equals or len(name) < 2:  # one letter for the name, one for the type
             raise ValueError(pair)
         found[name[:-1]] = _value(name[-1], _text(value))
     return found
 
 
 def _value(letter: str, text: str) -> Property:
-    """The property of that text; ValueError where it is none of that type."""
+    """Returns the property with a type letter and a text; ValueError if the text is no value of that type."""
     if letter == "S":
         return Property(text, JmsType.STRING)
     if letter == "B":
@@ -224,7 +227,7 @@ def _value(letter: str, text: str) -> Property:
         return Property(str(_number(text, _BOUNDS[letter])), kind)
     if not _FRACTION.fullmatch(text):
         raise ValueError(text)
-    # Java may end a number with its type.
+    # Java allows a type suffix behind a number.
     number = text if text.endswith(("Infinity", "NaN")) else text.rstrip("fFdD")
     return Property(Property.of(float(number)).text, kind)
 

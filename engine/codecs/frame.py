@@ -1,8 +1,9 @@
-"""What a bridge frame holds: a body, and headers with types, some of which are JMS fields under names of their own.
+"""The frame of the Java NATS bridge: a body and typed headers, some of which are JMS fields under other names.
 
-NATS had no headers when the Java bridge was made, so it puts them before the body, in one of two forms: `json_frame`
-and `typed_frame`. Both check the body, and the first its headers, with the same hash. Only typed frames of release 1.0
-have a correlation id.
+NATS had no headers when the Java bridge was written, so it puts them before the body, in one of two encodings:
+`json_frame` and `typed_frame`. Both carry a checksum of the body, and JSON frames another one of the headers, by the
+same hash. Only typed frames of release 1.0 have a correlation id. This module converts frames to canonical messages and
+back; the other two convert frames to bytes and back.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ __all__ = [
 
 
 class FrameError(ValueError):
-    """Bytes are not the frame that they begin as, or a message does not fit into one. One line for users."""
+    """Bytes begin like a frame and are none, or a message does not fit into a frame. The text is one line for users."""
 
 
 @immutable
 class Frame:
-    """A message as NATS carries it."""
+    """A message in the form that the Java bridge sends over NATS."""
 
     body: bytes = b""
     headers: Mapping[str, Property] = field(default_factory=dict)
-    """By name; JMS fields under those of `FIELDS` or `FIELDS_1_0`."""
+    """Headers by name; JMS fields have the names in `FIELDS` or `FIELDS_1_0`."""
 
 
 FIELDS: Mapping[str, tuple[str, JmsType]] = {
@@ -57,12 +58,12 @@ FIELDS: Mapping[str, tuple[str, JmsType]] = {
     "BRIDGE_priority": ("JMSPriority", JmsType.INT),
     "BRIDGE_redelivered": ("JMSRedelivered", JmsType.BOOLEAN),
 }
-"""The names in a frame: the JMS field of each, and its type on the wire."""
+"""JMS field and wire type of each reserved header name."""
 FIELDS_1_0: Mapping[str, tuple[str, JmsType]] = {
     **FIELDS,
     "BRIDGE_correlation_id": ("JMSCorrelationID", JmsType.STRING),
 }
-"""The names in a frame of release 1.0."""
+"""JMS field and wire type of each reserved header name in frames of release 1.0."""
 
 
 def _whole(bits: int) -> Callable[[str], int]:
@@ -92,11 +93,11 @@ PARSERS: Mapping[JmsType | None, Callable[[str], int | float]] = {
     JmsType.FLOAT: _real,
     JmsType.DOUBLE: _real,
 }
-"""Readers of the texts of numbers, as in predicates; ValueError where a text is no number of the type."""
+"""Parsers of number texts by JMS type, with the syntax of predicates. ValueError if a text is no number of the type."""
 BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
-"""Boolean values by their text in lower case, as in predicates."""
+"""Boolean values by their lower-case text, as in predicates."""
 PART = struct.Struct(">iI")
-"""What stands before the body, and before headers in JSON: length and checksum."""
+"""Length and checksum that stand before the body, and in JSON frames also before the headers."""
 
 _MODES = {"1": "NON_PERSISTENT", "2": "PERSISTENT"}
 _MODE_NUMBERS = {name: number for number, name in _MODES.items()}
@@ -113,12 +114,12 @@ _MASK = 0xFFFFFFFF
 
 
 def _powers() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """31 to the power of 4095, ..., 1, 0, modulo 2 to the power of 32."""
+    """Returns 31 to the powers 4095, ..., 1, 0, each modulo 2 to the power of 32."""
     found, power = [], 1
     for _ in range(_CHUNK):
         found.append(power)
         power = power * 31 & _MASK
-    # As floating point, for which NumPy is fastest; still exact, as 4096 products under 2**40 have a sum under 2**52.
+    # NumPy is fastest with floating point, which is still exact here: 4096 products below 2**40 have a sum below 2**52.
     return np.array(found[::-1], dtype=np.float64)
 
 
@@ -127,7 +128,7 @@ _CHUNK_POWER = pow(31, _CHUNK, 1 << 32)
 
 
 def checksum(data: bytes) -> int:
-    """Java's `Arrays.hashCode` with unsigned bytes and a start of 0, as an unsigned 32-bit number."""
+    """Computes Java's `Arrays.hashCode` of unsigned bytes with start value 0, as an unsigned 32-bit number."""
     if not data:
         return 0
     first = len(data) % _CHUNK
@@ -139,15 +140,15 @@ def checksum(data: bytes) -> int:
 
 
 def shown(number: float) -> str:
-    """A number with a fraction as the text of a property."""
+    """Formats a float as the text of a property."""
     return repr(number) if isfinite(number) else Property.of(number).text
 
 
 def to_message(frame: Frame, source: str = "", known: Mapping[str, tuple[str, JmsType]] = FIELDS) -> Message:
-    """The canonical message of a frame; its body is text where it is UTF-8: a frame does not say.
+    """Makes the canonical message of a frame. Frames do not tell text from bytes: a body that is UTF-8 becomes text.
 
-    `known` has the names of fields: `FIELDS` or `FIELDS_1_0`. A header with an empty name is left out: JMS has no such
-    property (Jakarta Messaging 3.1, 3.5.1).
+    `known` is `FIELDS` or `FIELDS_1_0`. A header with an empty name is left out: JMS has no such property (Jakarta
+    Messaging 3.1, 3.5.1).
     """
     fields: dict[str, str] = {}
     properties: dict[str, Property] = {}
@@ -161,7 +162,7 @@ def to_message(frame: Frame, source: str = "", known: Mapping[str, tuple[str, Jm
 
 
 def from_message(message: Message, known: Mapping[str, tuple[str, JmsType]] = FIELDS) -> Frame:
-    """The frame of a message: its fields as far as `known` has them, and its properties but those of JMS itself."""
+    """Makes the frame of a message from the JMS fields that `known` names, and all properties but those of JMS."""
     headers: dict[str, Property] = {}
     for name, (jms_name, kind) in known.items():
         text = message.headers.get(jms_name)
@@ -176,7 +177,7 @@ def from_message(message: Message, known: Mapping[str, tuple[str, JmsType]] = FI
 
 
 def _field(name: str, kind: JmsType, text: str) -> str | None:
-    """The value of a JMS field; None where the frame says that the message has none."""
+    """Returns the text of a JMS field from its text in a frame; None where the frame says that the field is not set."""
     if name == "JMSDeliveryMode":
         return _MODES.get(text)
     if name == "JMSCorrelationID":
@@ -185,7 +186,7 @@ def _field(name: str, kind: JmsType, text: str) -> str | None:
 
 
 def _wire(name: str, kind: JmsType, text: str) -> str | None:
-    """The value of a field in a frame; None for what need not be sent: the Java bridge leaves out what is not set."""
+    """Returns the text of a JMS field for a frame; None to leave it out, as the Java bridge does with unset fields."""
     if name == "JMSDeliveryMode":
         return _MODE_NUMBERS.get(text)
     if name == "JMSRedelivered":

@@ -1,15 +1,15 @@
-"""The frame with its headers as a JSON object, as the Java bridge's first version reads and writes it.
+"""Codec of frames whose headers are a JSON object, the format of the Java bridge's first version.
 
     AB CD 01 00 AB CD                   marker and version
     length, checksum, JSON object       headers
     length, checksum, bytes             body
 
-Lengths and checksums are big-endian and have 32 bits. Numbers of JSON become `int` or `long` by their size and
-`double` with a fraction, as they do in Java. What follows a frame is no part of it and is left alone, as Java does.
+Lengths and checksums are big-endian 32-bit numbers. As in Java, a JSON number becomes an `int` or a `long` by its size,
+or a `double` if it has a fraction, and bytes behind the frame are ignored.
 
-What the Java program does and this does not: a message without a body gets two bytes instead of two numbers, which it
-cannot read itself; such a frame is read here, and never written. It reads no field of type `long` from a number
-that fits 32 bits (a time before February 1970); such a field is left out when writing, and read.
+The Java program writes two things that it cannot read; `decode` reads them and `encode` never writes them. For a
+message without a body it writes two bytes in place of length and checksum. And it writes a field of type `long` (a
+time) also where the number fits 32 bits (before February 1970); `encode` leaves out such a field.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from routes.properties import JmsType, Property
 __all__ = ["MARKER", "decode", "encode"]
 
 MARKER = bytes.fromhex("abcd0100abcd")
-"""How each frame begins."""
+"""First bytes of every frame."""
 
 _NO_BODY = b"\0\0"
-"""In place of length and checksum, from the Java program for a message without a body."""
-# Names of their own, because Python 3.11 takes long to find a member of an enum.
+"""Bytes that the Java program writes in place of length and checksum for a message without a body."""
+# Aliases, because looking up a member of an enum is slow in Python 3.11.
 _BOOLEAN, _INT, _LONG, _DOUBLE, _STRING = JmsType.BOOLEAN, JmsType.INT, JmsType.LONG, JmsType.DOUBLE, JmsType.STRING
 _INTS = range(-(1 << 31), 1 << 31)
 _LONGS = range(-(1 << 63), 1 << 63)
@@ -38,17 +38,17 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def encode(frame: Frame) -> bytes:
-    """The bytes of a frame. Never fails but for a body or headers of 2 GiB."""
+    """Encodes a frame. Fails only for a body or headers of 2 GiB or more."""
     fields = {name: _plain(value) for name, value in frame.headers.items() if name not in _TIMES or _readable(value)}
     headers = _ENCODER.encode(fields).encode("utf-8", "replace")
     return b"".join((MARKER, _head(headers), headers, _head(frame.body), frame.body))
 
 
 def decode(data: bytes) -> Frame:
-    """The frame in bytes that begin with `MARKER`.
+    """Decodes a frame from bytes that begin with `MARKER`.
 
     Raises:
-        FrameError: they are cut off, their checksums do not fit, or the headers are no JSON object of plain values.
+        FrameError: the bytes are cut off, a checksum does not fit, or the headers are no JSON object of plain values.
     """
     headers, end = _part(data, len(MARKER), "the headers")
     fields = _object(headers)
@@ -62,7 +62,7 @@ def _head(part: bytes) -> bytes:
 
 
 def _part(data: bytes, start: int, what: str) -> tuple[bytes, int]:
-    """The part at an offset, and where it ends."""
+    """Returns the headers or the body at an offset, and the offset behind it. `what` names the part in errors."""
     begin = start + PART.size
     if len(data) < begin:
         raise FrameError(f"the frame ends before the length and checksum of {what}, at byte {len(data)}")
@@ -77,7 +77,7 @@ def _part(data: bytes, start: int, what: str) -> tuple[bytes, int]:
 
 def _object(headers: bytes) -> dict[str, Any]:
     try:
-        # What follows the object is left alone, as by Java's reader.
+        # Bytes behind the object are ignored, as by Java's reader.
         fields, _ = _DECODER.raw_decode(headers.decode().lstrip(" \t\r\n"))
     except (ValueError, RecursionError) as error:
         raise FrameError(f"the headers are no JSON: {error}") from error
@@ -118,7 +118,7 @@ def _typed(name: str, value: Any) -> Property:
 
 
 def _plain(value: Property) -> bool | int | float | str:
-    """What JSON has for a property: numbers that it cannot say are texts, as Java writes them."""
+    """Returns the JSON value of a property; a number that JSON cannot express becomes a text, as in Java."""
     if value.type is _BOOLEAN:
         return BOOLEANS.get(value.text.lower(), value.text)
     parser = PARSERS.get(value.type)
@@ -132,5 +132,5 @@ def _plain(value: Property) -> bool | int | float | str:
 
 
 def _readable(value: Property) -> bool:
-    """Whether the Java program can read a time: it takes a number that fits 32 bits for an `int`, and is surprised."""
+    """Returns True if the Java program can read a time: it takes a number that fits 32 bits for an `int`, and fails."""
     return int(value.text) not in _INTS

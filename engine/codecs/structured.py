@@ -1,9 +1,9 @@
-"""Bodies with structure, map, stream and object messages, as the canonical message holds them.
+"""Codec of structured bodies (map, stream and object messages) in the form that the canonical message has.
 
-The body is the JSON that anyone would write for it: an object, an array, or the value, so that a route with
-`conv.body=json` publishes it as it is. What JSON cannot tell (int or long, float or double, char, bytes as base64)
-stands in `Message.body_types`: `name=type` pairs for a map, types in order for a stream, one type for an object.
-Reading is tolerant: where the types are missing or do not fit, a value has the type that JSON gives it.
+The body is plain JSON: an object for a map, an array for a stream, or a single value. A route with `conv.body=json`
+publishes it as it is. Types that JSON cannot tell (int or long, float or double, char, bytes as base64) are in
+`Message.body_types`: `name=type` pairs for a map, types in order for a stream, one type for an object. Decoding is
+tolerant: where a type is missing or does not fit, the value has the type that JSON gives it.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ __all__ = [
 ]
 
 CHAR = "char"
-"""A type that bodies have beside those of properties."""
+"""Type of a character, which bodies have beside the types of properties."""
 NULL = "null"
 LARGEST_FLOAT = 3.4028235677973366e38
-"""From here on a number rounds to infinity in single precision."""
+"""Smallest number that rounds to infinity in single precision."""
 
 Plain = bool | int | float | str | bytes | None
 
 
 class StructureError(ValueError):
-    """A body is not the JSON that its type asks for. One line for users."""
+    """A body is not the JSON that its message type requires. The text is one line for users."""
 
 
 class Entry(NamedTuple):
-    """One value of a body with its type."""
+    """A value of a body, with its type."""
 
     kind: str
-    """One of `JmsType`, `CHAR` or `NULL`."""
+    """Value of a `JmsType`, or `CHAR` or `NULL`."""
     value: Plain
 
 
@@ -67,26 +67,26 @@ _LONGEST_KNOWN = 1000
 
 
 def encode_map(entries: Mapping[str, Entry]) -> tuple[bytes, str]:
-    """Body and body types of a map message."""
+    """Returns the body and the body types of a map message."""
     body = {name: _plain(entry) for name, entry in entries.items()}
     return _text(body), ",".join([f"{encode_type_name(name)}={entry.kind}" for name, entry in entries.items()])
 
 
 def encode_stream(entries: Sequence[Entry]) -> tuple[bytes, str]:
-    """Body and body types of a stream message."""
+    """Returns the body and the body types of a stream message."""
     return _text([_plain(entry) for entry in entries]), ",".join([entry.kind for entry in entries])
 
 
 def encode_object(entry: Entry) -> tuple[bytes, str]:
-    """Body and body type of an object message whose object is one value."""
+    """Returns the body and the body type of an object message whose object is a single value."""
     return _text(_plain(entry)), entry.kind
 
 
 def decode_map(body: bytes, types: str) -> dict[str, Entry]:
-    """The entries of a map message.
+    """Returns the entries of a map message by name.
 
     Raises:
-        StructureError: the body is no JSON object, or has a value that no JMS type can be.
+        StructureError: the body is no JSON object, or holds a value that has no JMS type.
     """
     found = _json(body)
     if not isinstance(found, dict):
@@ -96,10 +96,10 @@ def decode_map(body: bytes, types: str) -> dict[str, Entry]:
 
 
 def decode_stream(body: bytes, types: str) -> list[Entry]:
-    """The entries of a stream message.
+    """Returns the entries of a stream message.
 
     Raises:
-        StructureError: the body is no JSON array, or has a value that no JMS type can be.
+        StructureError: the body is no JSON array, or holds a value that has no JMS type.
     """
     found = _json(body)
     if not isinstance(found, list):
@@ -110,16 +110,16 @@ def decode_stream(body: bytes, types: str) -> list[Entry]:
 
 
 def decode_object(body: bytes, types: str) -> Entry:
-    """The one value of an object message.
+    """Returns the single value of an object message.
 
     Raises:
-        StructureError: the body is no JSON, or no single value.
+        StructureError: the body is no JSON, or its value has no JMS type.
     """
     return _entry(_json(body), types, "of the object")
 
 
 def _plain(entry: Entry) -> bool | int | float | str | None:
-    """The value as JSON has it."""
+    """Returns the JSON form of a value."""
     kind, value = entry
     if kind == BYTES and isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
@@ -132,7 +132,7 @@ def _plain(entry: Entry) -> bool | int | float | str | None:
 
 
 def single(value: float) -> float:
-    """The shortest double that is this number in single precision: 0.1 for 0.10000000149."""
+    """Rounds to single precision; returns the double with the shortest text for that: 0.1 for 0.10000000149."""
     return float(str(np.float32(value)))
 
 
@@ -214,7 +214,8 @@ _READERS: Mapping[str, Callable[[Any], Entry | None]] = {
     BYTES: _bytes,
     CHAR: _char,
 }
-"""How what JSON holds is read as a declared type; None if it does not fit. The other types JSON tells by itself."""
+"""Readers of JSON values by declared type; a reader returns None for a value that does not fit. JSON itself tells
+the other types."""
 
 
 def _read_map_types(types: str) -> Mapping[str, str]:
@@ -223,7 +224,7 @@ def _read_map_types(types: str) -> Mapping[str, str]:
 
 
 _map_types = lru_cache(1000)(_read_map_types)
-"""Messages of one kind have the same entries."""
+"""Cached `_read_map_types`: messages of one kind have the same entries."""
 
 
 def _shown(value: object) -> str:

@@ -1,21 +1,21 @@
-"""The frame with its headers as typed binary fields, as all releases of the Java bridge read and write it.
+"""Codec of frames whose headers are typed binary fields, which all releases of the Java bridge read and write.
 
     AB CD 01 00                         marker and version
-    count                               of headers
-    name, type, value                   of each header
+    count                               number of headers
+    name, type, value                   for each header
     length, checksum, bytes             body
 
-A name is one byte with its length and then its text, or one byte for a common name. A type is one byte; one that is
--109 or more is itself an `int`. Numbers are big-endian. What follows a frame is left alone.
+A name is one length byte and a text, or a single byte for a common name. A type is one byte; a byte of -109 or more is
+itself a value of type `int`. Numbers are big-endian. Bytes behind a frame are ignored.
 
-The codes of common names changed once without another version in the marker: from release 0.24.1 on, -121 is the
-correlation id, and the names behind it moved by one. A frame does not say which codes it has, so the caller does
-(`HeaderCodes`).
+The codes of common names changed once without a new version in the marker: from release 0.24.1 on, -121 is the
+correlation id, and the codes of the names behind it moved by one. A frame does not say which codes it uses, so the
+caller passes them (`HeaderCodes`).
 
-What the Java program writes and cannot read is read here where it has one meaning, and never written: 128 and more
-headers, short texts of 128 to 255 bytes, and empty texts. It counts the letters of names and texts, not bytes, so what
-it writes of other letters than ASCII has no meaning. Bytes with a fault are no frame but a body, as to the Java
-program: `decode` raises, and its caller takes them as they are.
+Some output of the Java program, which it cannot read itself, is read here where it has one meaning, and never written:
+more than 127 headers, short texts of 128 to 255 bytes, and empty texts. The Java program counts the characters of names
+and texts, not their bytes, so its names and texts beyond ASCII have no meaning. Faulty bytes are no frame but a plain
+body, as for the Java program: `decode` raises, and its caller takes the bytes as they are.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from routes.properties import JmsType, Property
 __all__ = ["CODES_0_3", "CODES_1_0", "MARKER", "HeaderCodes", "decode", "encode"]
 
 MARKER = bytes.fromhex("abcd0100")
-"""How each frame begins."""
+"""First bytes of every frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderCodes:
-    """Names that take one byte in the frames of some releases, and their JMS fields."""
+    """Codes that stand for common header names in the frames of some releases, and the JMS fields of those releases."""
 
     fields: Mapping[str, tuple[str, JmsType]]
-    """See `frame.FIELDS`."""
+    """JMS fields by header name, see `frame.FIELDS`."""
     codes: Mapping[str, int]
     """Codes by name, from -128 to -1."""
     names: Mapping[int, str]
-    """Names by code as an unsigned byte."""
+    """Names by code, as an unsigned byte."""
 
     @staticmethod
     def of(fields: Mapping[str, tuple[str, JmsType]], codes: Mapping[str, int]) -> HeaderCodes:
-        """The codes with their names."""
+        """Makes the header codes with the reverse table of names."""
         return HeaderCodes(fields, codes, {code & 0xFF: name for name, code in codes.items()})
 
 
@@ -72,7 +72,7 @@ CODES_1_0 = HeaderCodes.of(
 )
 """Codes of nats-jms-bridge 0.24.1 to 1.0.4."""
 
-# Names of their own, because Python 3.11 takes long to find a member of an enum.
+# Aliases, because looking up a member of an enum is slow in Python 3.11.
 _BOOLEAN, _INT, _FLOAT, _DOUBLE, _STRING = (
     JmsType.BOOLEAN,
     JmsType.INT,
@@ -89,11 +89,11 @@ _NUMBERS: Mapping[JmsType, tuple[int, struct.Struct]] = {
     JmsType.FLOAT: (-122 & 0xFF, struct.Struct(">Bf")),
     JmsType.DOUBLE: (-123 & 0xFF, struct.Struct(">Bd")),
 }
-"""The code of each type, and the layout of code and value."""
+"""Code of each number type, and the layout of its code and value."""
 _BY_CODE = {code: (kind, layout) for kind, (code, layout) in _NUMBERS.items()}
 _OWN = struct.Struct(">b")
 _OWN_TYPE = range(-109, 128)
-"""Values of type `int` that are their own type."""
+"""Values of type `int` that are written as their own type byte."""
 
 _MOST_HEADERS = 127
 _LONGEST_NAME = 127
@@ -104,11 +104,11 @@ _CONSTANTS = {number & 0xFF: Property(str(number), JmsType.INT) for number in _O
     _TRUE: Property("true", JmsType.BOOLEAN),
     _FALSE: Property("false", JmsType.BOOLEAN),
 }
-"""Types that are values at the same time."""
+"""Values whose type byte is the whole value."""
 
 
 def encode(frame: Frame, known: HeaderCodes = CODES_0_3) -> bytes:
-    """The bytes of a frame. Empty texts are left out, and a number that does not fit its type becomes a text.
+    """Encodes a frame. Empty texts are left out; a number that does not fit its type is written as a text.
 
     Raises:
         FrameError: there are more than 127 headers, or a name or text is too long.
@@ -124,11 +124,11 @@ def encode(frame: Frame, known: HeaderCodes = CODES_0_3) -> bytes:
 
 
 def decode(data: bytes, known: HeaderCodes = CODES_0_3) -> Frame:
-    """The frame in bytes that begin with `MARKER`.
+    """Decodes a frame from bytes that begin with `MARKER`.
 
     Raises:
-        FrameError: they are cut off, have an unknown type or a field of another type than its own, or the checksum
-            does not fit.
+        FrameError: the bytes are cut off, a type is unknown, a JMS field has a wrong type, or the checksum does not
+            fit.
     """
     headers: dict[str, Property] = {}
     try:
@@ -176,7 +176,7 @@ def _value(name: str, value: Property) -> bytes:
 
 
 def _number(value: Property) -> bytes | None:
-    """A number with its type; None if it is none, or does not fit its type."""
+    """Encodes a number with its type; None if the property is no number or does not fit its type."""
     if value.type is None or value.type not in _NUMBERS:
         return None
     code, layout = _NUMBERS[value.type]
@@ -222,6 +222,6 @@ def _read_text(data: bytes, at: int, length: int) -> tuple[str, int]:
 
 def _shown(kind: JmsType, number: float) -> str:
     if kind is _FLOAT:
-        # The shortest text that is this number in single precision, as Java shows it.
+        # Java shows a `float` as the shortest text that gives the same number in single precision.
         return shown(float(str(np.float32(number))))
     return shown(number) if kind is _DOUBLE else str(number)

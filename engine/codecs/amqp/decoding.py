@@ -1,7 +1,8 @@
-"""Bytes of the AMQP 1.0 type system as values (OASIS AMQP 1.0, part 1).
+"""Decoder of the AMQP 1.0 type system: bytes to values (OASIS AMQP 1.0, part 1).
 
-One function for each constructor, found in a table by the byte that names it: that is what makes it fast. No size or
-count is believed before the bytes are there, and no nesting goes deeper than `MOST_DEPTH`.
+There is one function for each constructor, and a table finds it by the constructor's byte, which makes decoding fast. A
+size or count in the data is checked against the bytes that are there before anything is allocated, and values nest at
+most `MOST_DEPTH` deep.
 """
 
 from __future__ import annotations
@@ -36,24 +37,24 @@ from engine.codecs.amqp.values import (
 __all__ = ["MOST_DEPTH", "READERS", "UNREADABLE", "decode", "decode_at", "unreadable"]
 
 MOST_DEPTH = 64
-"""Of values within values."""
+"""Largest nesting depth of compound and described values."""
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
-"""Takes the bytes, where the value starts behind its constructor, and how much deeper it may go; gives the value and
-where it ends."""
+"""Takes the bytes, the offset behind the constructor, and the nesting depth that is left; returns the value and the
+offset behind it."""
 
 UNREADABLE = (IndexError, struct.error, UnicodeDecodeError)
-"""What a reader raises, beside `AmqpError`, where the bytes end or a string is none."""
+"""Exceptions, beside `AmqpError`, that a reader raises where the bytes end early or a string is no UTF-8."""
 
 _MOST_EMPTY = 4096
 _LAST_CHAR = 0x10FFFF
 
 
 def decode(data: bytes) -> Any:
-    """The one value that the bytes are.
+    """Decodes bytes that hold exactly one value.
 
     Raises:
-        AmqpError: they are not, or not only.
+        AmqpError: the bytes are no value, or more bytes follow it.
     """
     value, end = decode_at(data, 0)
     if end != len(data):
@@ -62,10 +63,10 @@ def decode(data: bytes) -> Any:
 
 
 def decode_at(data: bytes, at: int) -> tuple[Any, int]:
-    """The value at an offset, and where it ends.
+    """Decodes the value at an offset; returns it and the offset behind it.
 
     Raises:
-        AmqpError: there is none.
+        AmqpError: no value can be read at the offset.
     """
     try:
         return READERS[data[at]](data, at + 1, MOST_DEPTH)
@@ -74,7 +75,7 @@ def decode_at(data: bytes, at: int) -> tuple[Any, int]:
 
 
 def unreadable(error: Exception, data: bytes, at: int) -> AmqpError:
-    """The error to show for one of `UNREADABLE`, in the value at that offset."""
+    """Makes the `AmqpError` for an exception of `UNREADABLE` that was raised in the value at an offset."""
     if isinstance(error, UnicodeDecodeError):
         return AmqpError(f"a string in the value at byte {at} is no UTF-8: {error.reason}")
     return _cut_off(data, at)
@@ -92,7 +93,7 @@ def _constant(value: Any) -> Reader:
 
 
 def _small(values: Sequence[Any]) -> Reader:
-    """One byte, of which all values are ready made."""
+    """Makes a reader of one-byte values, which picks from the 256 objects prepared in `values`."""
 
     def read(data: bytes, at: int, _: int) -> tuple[Any, int]:
         return values[data[at]], at + 1
@@ -178,7 +179,7 @@ def _make_symbol(raw: bytes) -> Symbol:
 
 _LONGEST_KNOWN = 64
 _known_symbol = lru_cache(1000)(_make_symbol)
-"""A program uses the same symbols again and again."""
+"""Cached `_make_symbol` for short symbols: a program uses the same ones again and again."""
 
 
 def _list8(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
@@ -198,7 +199,8 @@ def _items(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[list
     for _ in range(count):
         code = data[at]
         if code == _STRING8:
-            # Most values are, and a call takes as long as the rest. Where it ends is seen below.
+            # Short strings are the most frequent values, and a call costs as much as reading one, so they are read in
+            # place. A string that ends too far shows below, where `at` is compared with `end`.
             begin = at + 2
             at = begin + data[at + 1]
             values.append(data[begin:at].decode())
@@ -229,7 +231,7 @@ def _pairs(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[Map,
     for _ in range(count // 2):
         code = data[at]
         if code == _STRING8:
-            # As in a list.
+            # Read in place, as in `_items`.
             begin = at + 2
             at = begin + data[at + 1]
             key: Any = data[begin:at].decode()
@@ -282,7 +284,10 @@ def _elements(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[A
 
 @lru_cache(256)
 def _repeated(code: int, count: int) -> tuple[Any, ...]:
-    """Shared, so that an array of a few bytes takes no more memory than that."""
+    """Returns `count` references to the one value of a constructor without bytes, such as null or true.
+
+    The cached tuple is shared, so that arrays of a few bytes cannot claim memory by a large count.
+    """
     return (READERS[code](b"", 0, 0)[0],) * count
 
 
@@ -295,12 +300,12 @@ def _described(data: bytes, at: int, depth: int) -> tuple[Described, int]:
 
 
 def _unknown(data: bytes, at: int, _: int) -> tuple[Any, int]:
-    # The byte before it, or the constructor of an array.
+    # The unknown constructor stands before `at`, also where it is the constructor of an array's elements.
     raise AmqpError(f"there is no type {data[at - 1]:#04x}, at byte {at - 1}")
 
 
 def _unlikely(data: bytes, at: int, end: int, count: int, depth: int) -> AmqpError:
-    """Why a compound value is not even begun."""
+    """Makes the error for a compound value that is refused before its first element is read."""
     if depth <= 0:
         return _too_deep(at)
     if end > len(data):
@@ -365,7 +370,7 @@ _TABLE: dict[int, Reader] = {
     0xE0: _array8,
     0xF0: _array32,
 }
-"""By constructor, section 1.6."""
+"""Readers by constructor (section 1.6)."""
 
 READERS: list[Reader] = [_TABLE.get(code, _unknown) for code in range(256)]
-"""The reader of each constructor. They raise `AmqpError` and what is in `UNREADABLE`."""
+"""Readers by constructor, for all 256 bytes. A reader raises `AmqpError` or an exception of `UNREADABLE`."""

@@ -1,4 +1,4 @@
-"""Values as bytes of the AMQP 1.0 type system, each in its shortest form (OASIS AMQP 1.0, part 1)."""
+"""Encoder of the AMQP 1.0 type system: values to bytes, each in its shortest form (OASIS AMQP 1.0, part 1)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _UINT = struct.Struct(">I")
 
 
 def encode(value: Any) -> bytes:
-    """The bytes of a value, its constructor first. A lone surrogate in a string becomes `?`.
+    """Encodes a value, its constructor first. A lone surrogate in a string becomes `?`.
 
     Raises:
-        AmqpError: its type is none of AMQP's, or its type cannot hold it.
+        AmqpError: the value has a type that AMQP does not know, or does not fit its type.
     """
     try:
         return _WRITERS[type(value)](value)
@@ -53,12 +53,12 @@ def encode(value: Any) -> bytes:
 
 
 def encode_list(items: list[bytes]) -> bytes:
-    """A list of values that are encoded already."""
+    """Encodes a list whose items are encoded already."""
     return _compound(0xC0, items) if items else b"\x45"
 
 
 def encode_pairs(items: list[bytes]) -> bytes:
-    """A map of keys and values in turn, encoded already."""
+    """Encodes a map whose keys and values, in turn, are encoded already."""
     return _compound(0xC1, items)
 
 
@@ -107,7 +107,7 @@ def _number(code: int, layout: str) -> Callable[[Any], bytes]:
 
 
 def _shortest(small: int, layout: str, large: int) -> Callable[[int], bytes]:
-    """Signed numbers, of which those of one byte have a form of their own."""
+    """Makes a writer of signed numbers, which uses constructor `small` for numbers that fit one byte."""
     pack = struct.Struct(f">B{layout}").pack
     return lambda value: bytes((small, value & 0xFF)) if value in _SMALL_SIGNED else pack(large, value)
 
@@ -167,7 +167,7 @@ def _packed(layout: str) -> Callable[[Any], bytes]:
 
 
 def _sized(size: int, encoded: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """An element of variable size: what its writer gives, with a size of `size` bytes."""
+    """Makes a writer of array elements of variable size: a size field of `size` bytes, then what `encoded` returns."""
 
     def write(value: Any) -> bytes:
         raw = encoded(value)
@@ -181,7 +181,7 @@ def _sized(size: int, encoded: Callable[[Any], bytes]) -> Callable[[Any], bytes]
 
 
 def _counted(size: int, pairs: bool) -> Callable[[Any], bytes]:
-    """An element that is a list or a map: count and content, with a size of `size` bytes."""
+    """Makes a writer of array elements that are lists, or maps with `pairs`. Size and count take `size` bytes each."""
 
     def content(value: Any) -> bytes:
         items = [encode(item) for pair in value for item in pair] if pairs else [encode(item) for item in value]
@@ -193,7 +193,11 @@ def _counted(size: int, pairs: bool) -> Callable[[Any], bytes]:
 
 
 def _nested(size: int) -> Callable[[Any], bytes]:
-    """An element that is an array itself; written large, and made small where that is asked for."""
+    """Makes a writer of array elements that are arrays themselves, with size and count of `size` bytes each.
+
+    The nested array is first encoded in its shortest form, then its size and count are rewritten in the width that the
+    outer array's constructor asks for.
+    """
 
     def content(value: Array) -> bytes:
         raw = _array(value)
@@ -233,7 +237,7 @@ _WRITERS: Mapping[type, Callable[[Any], bytes]] = {
     Array: _array,
     Described: _described,
 }
-"""By the type of the value."""
+"""Writers of whole values, constructor included, by Python type."""
 
 _UTF8: Callable[[str], bytes] = lambda value: value.encode("utf-8", "replace")  # noqa: E731
 _ASCII: Callable[[str], bytes] = lambda value: value.encode("ascii", "replace")  # noqa: E731
@@ -273,4 +277,4 @@ _ELEMENTS: Mapping[int, Callable[[Any], bytes]] = {
     0xE0: _nested(1),
     0xF0: _nested(4),
 }
-"""The elements of an array by their constructor, which stands only once before them all."""
+"""Writers of array elements, by the elements' constructor. An array holds that once, so the writers leave it out."""

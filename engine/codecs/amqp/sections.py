@@ -1,9 +1,9 @@
-"""The sections of an AMQP 1.0 message (OASIS AMQP 1.0, part 3.2): taken apart, and put together.
+"""The sections of an AMQP 1.0 message, decoded from bytes and encoded again (OASIS AMQP 1.0, part 3.2).
 
     header, delivery-annotations, message-annotations, properties, application-properties, body, footer
 
-Each is there or not, in this order. The body is any number of data or of sequence sections, or one value. A message
-without a body is not what the specification allows, but what brokers send: it is read.
+Every section is optional, and they stand in this order. The body consists of data sections, of sequence sections, or of
+one value section. The specification requires a body, but brokers send messages without one, so `decode` accepts those.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _PROPERTIES_FIELDS: Fields = (
 
 @dataclass(slots=True)
 class Header:
-    """How the message is to be delivered (3.2.1). None: the field is not there."""
+    """The header section: how the message is to be delivered (3.2.1). A field that is None is absent."""
 
     durable: bool | None = None
     priority: UByte | None = None
@@ -91,12 +91,12 @@ class Header:
     """Milliseconds."""
     first_acquirer: bool | None = None
     delivery_count: UInt | None = None
-    """Deliveries before this one that failed."""
+    """Earlier deliveries of this message that failed."""
 
 
 @dataclass(slots=True)
 class Properties:
-    """What the message says of itself (3.2.4). None: the field is not there."""
+    """The properties section: the message's standard properties (3.2.4). A field that is None is absent."""
 
     message_id: str | UUID | ULong | bytes | None = None
     user_id: bytes | None = None
@@ -105,7 +105,7 @@ class Properties:
     reply_to: str | None = None
     correlation_id: str | UUID | ULong | bytes | None = None
     content_type: str | None = None
-    """A symbol; a string is read as one."""
+    """A symbol. `decode` also accepts a string, and leaves it one; `encode_sections` writes a symbol."""
     content_encoding: str | None = None
     absolute_expiry_time: Timestamp | None = None
     creation_time: Timestamp | None = None
@@ -116,7 +116,7 @@ class Properties:
 
 @dataclass(slots=True)
 class Sections:
-    """One message. A map that is None is not there."""
+    """A message, split into its sections. A section that is None is absent."""
 
     header: Header | None = None
     delivery_annotations: Map | None = None
@@ -124,19 +124,21 @@ class Sections:
     properties: Properties | None = None
     application_properties: Map | None = None
     body: int | None = None
-    """`DATA`, `SEQUENCE` or `VALUE`; None without a body."""
+    """Kind of the body: `DATA`, `SEQUENCE` or `VALUE`; None without a body."""
     content: Any = None
-    """Of the body: bytes, a list, or the value. Several sections are one after the other in it."""
+    """Content of the body: bytes, a list, or the value. The contents of several sections are concatenated."""
     footer: Map | None = None
     encoded_body: bytes = field(default=b"", repr=False, compare=False)
-    """The sections of the body as they came, without those of `DATA`; to be sent, it goes before `content`."""
+    """The body's sections as received; empty for a `DATA` body. Where it is set, `encode_sections` writes it in
+    place of `body` and `content`."""
 
 
 def decode(data: bytes) -> Sections:
-    """The sections of an encoded message; what is in them may be shared with others, and is not to be changed.
+    """Decodes a message. Messages may share parts, such as equal annotations, so the caller must not change them.
 
     Raises:
-        AmqpError: the bytes are no message: cut off, out of order, or a section or field has a type that is not its.
+        AmqpError: the bytes are no message: they are cut off, the sections are out of order, or a section or field has
+            a wrong type.
     """
     found: list[Any] = [None] * len(_NAMES)
     parts: list[Any] = []
@@ -183,7 +185,7 @@ def _check_keys(pairs: Map, number: int) -> None:
 
 
 def _known(data: bytes, at: int) -> tuple[Any, int]:
-    """The list or map at an offset, looked up where it is short and another message had the same."""
+    """Decodes the list or map at an offset and returns it with the offset behind it; short ones come from a cache."""
     code, size = data[at], _LONGEST_KNOWN
     if code in _SMALL:
         size = 2 + data[at + 1]
@@ -199,10 +201,10 @@ _decoded = lru_cache(1000)(decode_value)
 
 
 def encode_sections(sections: Sections) -> bytes:
-    """The encoded message. Empty maps are left out.
+    """Encodes a message. Empty maps are left out.
 
     Raises:
-        AmqpError: a value in it has no encoding.
+        AmqpError: a value in the message has no encoding.
     """
     parts: list[bytes] = []
     if sections.header is not None:
@@ -227,7 +229,7 @@ def encode_sections(sections: Sections) -> bytes:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """The section that begins at an offset in a longer form than usual, and where its value does."""
+    """Reads a section's descriptor in an unusual, longer form; returns its number and the offset of its value."""
     if data[at] != 0:
         raise AmqpError(f"a section begins with byte 0, not {data[at]:#04x}, at byte {at}")
     descriptor, end = READERS[data[at + 1]](data, at + 2, 1)
@@ -244,7 +246,7 @@ def _out_of_order(number: int, at: int) -> AmqpError:
 
 
 def _fields(values: list[Any], fields: Fields, section: str) -> list[Any]:
-    """The fields of a section, of which the last may be left out."""
+    """Checks the types of a section's fields and returns them; absent fields at the end may be missing."""
     if len(values) > len(fields):
         raise AmqpError(f"section {section} has {len(values)} fields, more than {len(fields)}")
     for value, (name, types) in zip(values, fields, strict=False):
@@ -284,7 +286,7 @@ def _encode_properties(values: Properties) -> bytes:
 
 
 def _encode_fields(values: Sequence[Any]) -> bytes:
-    """A list without the fields at its end that are not there."""
+    """Encodes fields as a list, without the absent ones at its end."""
     last = len(values)
     while last and values[last - 1] is None:
         last -= 1

@@ -1,8 +1,8 @@
-"""What the types of AMQP 1.0 are in Python, each kept apart from all others (OASIS AMQP 1.0, part 1, section 1.6).
+"""Python classes for the types of AMQP 1.0, one for each type (OASIS AMQP 1.0, part 1, section 1.6).
 
-The common ones are Python's own: `None`, `bool`, `int` (long), `float` (double), `str` (string), `bytes` (binary),
-`UUID`, `list`. The others are subclasses, so that an ubyte computes like a number and still is no int. Two values of
-different types may be equal, as `UInt(1) == 1`: where it matters, compare types as well.
+The common types are Python's own: `None`, `bool`, `int` (long), `float` (double), `str` (string), `bytes` (binary),
+`UUID`, `list`. The others are subclasses: a `UByte` computes like any number and still has a type of its own. Values of
+different types may be equal, as in `UInt(1) == 1`; compare the types as well where the type matters.
 """
 
 from __future__ import annotations
@@ -33,111 +33,111 @@ __all__ = [
 
 
 class AmqpError(ValueError):
-    """Bytes are not what AMQP 1.0 says they should be, or a value has no encoding. One line for users."""
+    """Bytes violate the AMQP 1.0 encoding, or a value cannot be encoded. The text is one line for users."""
 
 
 class UByte(int):
-    """8 bits, unsigned."""
+    """An unsigned 8-bit integer."""
 
     __slots__ = ()
 
 
 class UShort(int):
-    """16 bits, unsigned."""
+    """An unsigned 16-bit integer."""
 
     __slots__ = ()
 
 
 class UInt(int):
-    """32 bits, unsigned."""
+    """An unsigned 32-bit integer."""
 
     __slots__ = ()
 
 
 class ULong(int):
-    """64 bits, unsigned."""
+    """An unsigned 64-bit integer."""
 
     __slots__ = ()
 
 
 class Byte(int):
-    """8 bits, signed."""
+    """A signed 8-bit integer."""
 
     __slots__ = ()
 
 
 class Short(int):
-    """16 bits, signed."""
+    """A signed 16-bit integer."""
 
     __slots__ = ()
 
 
 class Int(int):
-    """32 bits, signed; a plain `int` is a long."""
+    """A signed 32-bit integer; a plain `int` is a long."""
 
     __slots__ = ()
 
 
 class Timestamp(int):
-    """Milliseconds since 1970."""
+    """A point in time, milliseconds since 1970."""
 
     __slots__ = ()
 
 
 class Float(float):
-    """IEEE 754 single precision; a plain `float` is a double."""
+    """An IEEE 754 single-precision number; a plain `float` is a double."""
 
     __slots__ = ()
 
 
 class Char(str):
-    """One Unicode character; from Java it may be half of a pair of surrogates."""
+    """A Unicode character; from a Java client it may be one half of a surrogate pair."""
 
     __slots__ = ()
 
 
 class Symbol(str):
-    """A name from some domain, ASCII."""
+    """A symbol: an ASCII name from some domain."""
 
     __slots__ = ()
 
 
 class Decimal32(bytes):
-    """IEEE 754 decimal, its four bytes as they are."""
+    """An IEEE 754 decimal as its four raw bytes."""
 
     __slots__ = ()
 
 
 class Decimal64(bytes):
-    """The same with eight bytes."""
+    """An IEEE 754 decimal as its eight raw bytes."""
 
     __slots__ = ()
 
 
 class Decimal128(bytes):
-    """The same with 16 bytes."""
+    """An IEEE 754 decimal as its 16 raw bytes."""
 
     __slots__ = ()
 
 
 class Map(list[tuple[Any, Any]]):
-    """Pairs of key and value in their order. Keys of AMQP may be of any type, also of ones that Python cannot hash."""
+    """A map as pairs of key and value, in order. AMQP allows keys that Python cannot hash, so it is no dict."""
 
     __slots__ = ()
 
 
 class Array(NamedTuple):
-    """Values of one type, not to be changed: those without bytes of their own are shared."""
+    """Values of one type. Immutable, because arrays whose elements take no bytes share their values."""
 
     code: int
-    """The constructor of every element, as it stands on the wire."""
+    """Constructor of every element, as on the wire."""
     values: tuple[Any, ...]
     descriptor: Any = None
-    """Of every element; None: they are not described."""
+    """Descriptor of every element; None if the elements are not described."""
 
 
 class Described(NamedTuple):
-    """A value of a type that somebody added."""
+    """A value of a described type: a descriptor, which names the type, and the underlying value."""
 
     descriptor: Any
     value: Any
@@ -155,5 +155,5 @@ _NAMES: dict[type, str] = {
 
 
 def type_name(value: object) -> str:
-    """What AMQP calls the type of a value, for people."""
+    """Returns the AMQP name of a value's type, for messages to users."""
     return _NAMES.get(type(value)) or type(value).__name__.lower()

@@ -1,1 +1,1 @@
-"""AMQP 1.0: ActiveMQ Artemis, and other brokers that speak it."""
+"""AMQP 1.0 connectors, for ActiveMQ Artemis and other brokers, and listeners that AMQP clients connect to."""

@@ -1,4 +1,4 @@
-"""The message annotations by which JMS clients tell one another what AMQP has no field for (AMQP JMS mapping, 3.2)."""
+"""Message annotations in which JMS clients put facts that have no AMQP field (AMQP JMS mapping, 3.2)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ __all__ = [
 ]
 
 MESSAGE_TYPE = Symbol("x-opt-jms-msg-type")
-"""The class of JMS message, a byte; whoever sets it is a JMS client."""
+"""Class of the JMS message, a byte. Only JMS clients set it, so it also marks their messages."""
 DESTINATION = Symbol("x-opt-jms-dest")
-"""The kind of the destination in `to`, a byte."""
+"""Kind of the destination in field `to`, a byte: an index into `KINDS`."""
 REPLY_TO = Symbol("x-opt-jms-reply-to")
-"""The same of `reply-to`."""
+"""Kind of the destination in field `reply-to`, a byte: an index into `KINDS`."""
 JMS_TYPE = Symbol("x-opt-jms-type")
 """The JMSType."""
 DELIVERY_TIME = Symbol("x-opt-delivery-time")
-"""When the message is to be delivered, milliseconds since 1970."""
+"""Earliest time of delivery, milliseconds since 1970."""
 SERIALIZED = "application/x-java-serialized-object"
-"""Content type of a data section with an object."""
+"""Content type of a data section that holds a serialized Java object."""
 
 MESSAGE = 0
-"""The message type of a message without a body."""
+"""Message type of a message without a body."""
 BODIES: Mapping[int, BodyType] = {
     1: BodyType.OBJECT,
     2: BodyType.MAP,
@@ -43,14 +43,14 @@ BODIES: Mapping[int, BodyType] = {
     4: BodyType.STREAM,
     5: BodyType.TEXT,
 }
-"""The other message types."""
+"""Body types by message type; `MESSAGE` is not among them."""
 MESSAGE_TYPES: Mapping[BodyType, int] = {kind: number for number, kind in BODIES.items()}
 KINDS = ("queue", "topic", "queue", "topic")
-"""By kind of destination; the last two are temporary."""
+"""Kinds of destinations by their number in an annotation; the last two are those of temporary destinations."""
 PREFIXES: Mapping[str, str] = {
     "queue://": "queue",
     "topic://": "topic",
     "temp-queue://": "queue",
     "temp-topic://": "topic",
 }
-"""How brokers write the kind into an address."""
+"""Kinds of destinations by the prefix that some brokers put before an address."""

@@ -1,7 +1,7 @@
-"""The bodies of AMQP messages as those of JMS messages, and the other way.
+"""Conversion of AMQP bodies to JMS bodies and back, by the tables in `docs/connectors/amqp.md`.
 
-What a body becomes is in the tables of `docs/connectors/amqp.md`. The message type that a JMS client gives decides only
-between what the body can be: an object message from a string, a plain message from none.
+The message type that a JMS client gives decides only where the AMQP body can be several kinds of JMS message, such as
+an object message made from a string, or a plain message without a body.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ if TYPE_CHECKING:
 __all__ = ["ENCODED", "Body", "is_serialized", "read_body", "write_body"]
 
 ENCODED = "amqp"
-"""The body types of an object message whose body is an encoded AMQP section: no value of JMS is what it holds."""
+"""Body type of an object message whose body is an encoded AMQP section, because no JMS value can hold the content."""
 
 Body = tuple[bytes, BodyType, str]
-"""As in `Message`: the body, its type, and the types in it."""
+"""The body, its type, and the types in it, as in `Message`."""
 
 _JAVA = b"\xac\xed"
-"""How a Java object begins that was serialized."""
+"""First bytes of every serialized Java object."""
 _EMPTY: Mapping[BodyType | None, bytes] = {BodyType.MAP: b"{}", BodyType.STREAM: b"[]"}
 
 
 def read_body(sections: Sections, message_type: int | None, errors: dict[str, str]) -> Body:
-    """The body of a message; `message_type` is what its sender says it is, None for one that is no JMS client.
+    """Converts the body of an AMQP message to a JMS body.
 
-    `errors` gains what JMS cannot hold: by the name of the entry, by its number in a stream, or by an empty name.
+    `message_type` is the annotation of a JMS client, None for a message of another client. `errors` receives each value
+    that JMS cannot hold, by the entry's name in a map, by its number in a stream, else by an empty name.
     """
     body, content = sections.body, sections.content
     wanted = None if message_type is None else BODIES.get(message_type, BodyType.BYTES)
@@ -78,7 +79,7 @@ def _read_data(content: bytes, wanted: BodyType | None) -> Body:
 
 
 def _read_nothing(wanted: BodyType | None, *, null: bool) -> Body:
-    """A body that is not there, or is null and comes of a JMS client."""
+    """Returns the JMS body for an absent body, or for the null that a JMS client sends."""
     if wanted is BodyType.OBJECT:
         body, types = encode_object(Entry(NULL, None))
         return body, BodyType.OBJECT, types
@@ -118,7 +119,8 @@ def _read_object(sections: Sections, errors: dict[str, str], *, exact: bool) -> 
             raise UnfitError("a sequence")
         body, types = encode_object(entry(sections.content, exact=exact))
     except UnfitError as error:
-        # A JMS client means a list, a map or an array by it, and gets that back.
+        # A list, map or array from a JMS client is no error: the client sent it as an object, and gets it back
+        # unchanged.
         if not (exact and type(sections.content) in (list, Map, Array)):
             errors[""] = str(error)
         return sections.encoded_body, BodyType.OBJECT, ENCODED
@@ -129,7 +131,7 @@ def write_body(message: Message, sections: Sections) -> None:
     """Sets the body of an AMQP message to that of a JMS message.
 
     Raises:
-        RefusedError: a map or stream message is none, or a text is no text.
+        RefusedError: the body of a map or stream message is no JSON object or array, or a text is no UTF-8.
     """
     kind = message.body_type
     try:
@@ -157,11 +159,11 @@ def _write_object(message: Message, sections: Sections) -> None:
         return
     sections.body, sections.content = DATA, message.body
     if not is_serialized(message):
-        # Whatever else is no single value, its receiver may know.
+        # A body that is no single JSON value goes out as data: its receiver may know the format.
         with suppress(StructureError):
             sections.content, sections.body = value_of(decode_object(message.body, message.body_types)), VALUE
 
 
 def is_serialized(message: Message) -> bool:
-    """Whether it is an object message with a serialized Java object."""
+    """Returns True if a message is an object message that holds a serialized Java object."""
     return message.body_type is BodyType.OBJECT and message.body.startswith(_JAVA)

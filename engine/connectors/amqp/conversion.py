@@ -1,7 +1,7 @@
-"""AMQP values as JMS ones and back: entries of bodies, and properties.
+"""Conversion of AMQP values to JMS values and back, for entries of bodies and for properties.
 
-A message of an AMQP client is read by the table of the JMS mapping, in which a short and a char become an `int`. One of
-a JMS client (it says so itself, see `annotations`) means its own types by them, and keeps them.
+A message of a plain AMQP client is read by the table of the JMS mapping, in which a short and a char become an `int`. A
+JMS client marks its messages (see `annotations`), and its values keep their types: `exact` conversion.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["UnfitError", "entry", "property_of", "to_property", "value_of"]
 
 
 class UnfitError(ValueError):
-    """JMS cannot hold a value. The text is for people: its AMQP type, and what it is."""
+    """JMS cannot hold an AMQP value. The text, for users, has the value's AMQP type and the value."""
 
 
-# Names of their own, because Python 3.11 takes long to find a member of an enum.
+# Aliases, because looking up a member of an enum is slow in Python 3.11.
 _BOOLEAN, _BYTE, _SHORT, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES = JmsType
 _MOST_LONG = (1 << 63) - 1
 
@@ -77,7 +77,7 @@ _TABLE: Mapping[type, Converter] = {
     bytes: _of(_BYTES.value),
     type(None): lambda _: Entry(NULL, None),
 }
-"""The specification's, row by row; and null, which it does not name."""
+"""The specification's table, row by row, and null, which the specification leaves out."""
 _EXACT: Mapping[type, Converter] = {
     **_TABLE,
     Short: _int_of(_SHORT.value),
@@ -86,10 +86,10 @@ _EXACT: Mapping[type, Converter] = {
 
 
 def entry(value: Any, *, exact: bool) -> Entry:
-    """The JMS value of an AMQP one, by the table or `exact`, as of a JMS client.
+    """Converts an AMQP value to a JMS value: by the table, or keeping its type if `exact` (from a JMS client).
 
     Raises:
-        UnfitError: JMS has none.
+        UnfitError: JMS has no such value.
     """
     convert = (_EXACT if exact else _TABLE).get(type(value))
     if convert is None:
@@ -113,19 +113,19 @@ _PROPERTIES: Mapping[type, Callable[[Any], Property]] = {
     Float: _real(_FLOAT),
     bytes: lambda value: Property(base64.b64encode(value).decode("ascii"), _BYTES),
 }
-"""The types that messages are full of; the others go by `entry`."""
+"""Fast converters for the most frequent types of properties; `entry` converts the others."""
 
 
 def to_property(value: Any, *, exact: bool) -> Property:
-    """The JMS property of an AMQP value, which is not null.
+    """Converts an AMQP value other than null to a JMS property.
 
     Raises:
-        UnfitError: JMS has none.
+        UnfitError: JMS has no such value.
     """
     if (make := _PROPERTIES.get(type(value))) is not None:
         return make(value)
     kind, plain = entry(value, exact=exact)
-    # A property cannot be a char, so a text is nearest.
+    # JMS has no char properties; a text is nearest.
     return Property(str(plain), _STRING if kind == CHAR else JmsType(kind))
 
 
@@ -158,7 +158,7 @@ _READERS: Mapping[JmsType | None, Callable[[str], Any]] = {
 
 
 def property_of(found: Property) -> Any:
-    """The AMQP value of a JMS property: a string where it has no type, or its text does not fit it."""
+    """Converts a JMS property to an AMQP value: a string if it has no type, or its text does not fit the type."""
     read = _READERS.get(found.type)
     if read is None:
         return found.text
@@ -179,6 +179,6 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
 
 
 def value_of(found: Entry) -> Any:
-    """The AMQP value of an entry of a body."""
+    """Converts an entry of a JMS body to an AMQP value."""
     make = _VALUES.get(found.kind)
     return found.value if make is None else make(found.value)

@@ -1,6 +1,7 @@
-"""AMQP 1.0 frames: any cut of a stream of bytes gives the same frames, in memory that is bounded.
+"""Parser and encoder of AMQP 1.0 frames (OASIS AMQP 1.0, part 2.3; SASL frames: part 5.3).
 
-Specification: OASIS AMQP 1.0, part 2.3 (framing) and 5.3 (SASL). What is in a frame is the business of `performatives`.
+The parser gives the same frames however the stream of bytes is cut, and its memory is bounded by the largest frame. The
+contents of frames are in `performatives`.
 """
 
 from __future__ import annotations
@@ -24,44 +25,45 @@ __all__ = [
 ]
 
 AMQP, SASL = 0, 1
-"""Types of frames."""
+"""Frame types."""
 PROTOCOL_HEADER = b"AMQP\x00\x01\x00\x00"
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 EMPTY = b"\x00\x00\x00\x08\x02\x00\x00\x00"
-"""A frame that says nothing but that its sender is there."""
+"""An empty frame: a heart-beat."""
 MAX_FRAME_BYTES = 1024 * 1024
-"""What we take."""
+"""Largest frame that the bridge accepts."""
 
 _HEAD = struct.Struct(">IBBH")
 _WORDS = 4
 
 
 class FrameError(Exception):
-    """The stream is not AMQP 1.0; nothing that follows in it can be trusted."""
+    """The stream is not AMQP 1.0. Nothing that follows in the stream can be parsed."""
 
 
 class FrameParser:
-    """Takes bytes as they come and gives frames as they are complete. Empty ones are passed over."""
+    """Splits a stream of bytes into frames. Skips empty frames."""
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
-        """`max_bytes` is the largest frame that is taken."""
+        """Sets the size of the largest frame that is accepted."""
         self._max = max_bytes
         self._rest = bytearray()
-        """The beginning of a frame of which more is to come; extended in place."""
+        """Beginning of a frame that is still incomplete; extended in place."""
         self._missing = 0
+        """Bytes that the incomplete frame still lacks; 0 until its size is known."""
         self.completed = 0
-        """Frames that have come whole, empty ones included."""
+        """Number of complete frames so far, empty ones included."""
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of a frame that has not come whole."""
+        """Bytes of the incomplete frame."""
         return len(self._rest)
 
     def header(self, data: bytes) -> bytes | None:
-        """The protocol header at the beginning of a stream; None if not all of it has come.
+        """Returns the protocol header at the beginning of a stream; None until it is complete.
 
         Raises:
-            FrameError: it is none.
+            FrameError: the stream does not begin with an AMQP header.
         """
         self._rest += data
         if not self._rest.startswith(b"AMQP"[: len(self._rest)]):
@@ -73,10 +75,10 @@ class FrameParser:
         return header
 
     def one(self, data: bytes) -> tuple[int, int, bytes] | None:
-        """The first frame alone, while what follows may be something else; None if not all of it has come.
+        """Returns only the first frame, for a stream that may go on with something else; None until it is complete.
 
         Raises:
-            FrameError: what came is not AMQP 1.0.
+            FrameError: the stream is not AMQP 1.0.
         """
         self._rest += data
         while len(self._rest) >= _HEAD.size:
@@ -92,10 +94,10 @@ class FrameParser:
         return None
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Type, channel and body of the frames that `data` completes; exhaust it before the next call.
+        """Yields type, channel and body of the frames that `data` completes; to be exhausted before the next call.
 
         Raises:
-            FrameError: what came is not AMQP 1.0.
+            FrameError: the stream is not AMQP 1.0.
         """
         self._missing -= len(data)
         if self._missing > 0:
@@ -123,5 +125,5 @@ class FrameParser:
 
 
 def frame(channel: int, body: bytes, kind: int = AMQP) -> bytes:
-    """A whole frame."""
+    """Encodes a frame."""
     return _HEAD.pack(_HEAD.size + len(body), 2, kind, channel) + body

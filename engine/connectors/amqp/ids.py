@@ -1,6 +1,6 @@
-"""Message and correlation ids: in AMQP texts, UUIDs, numbers or bytes, in JMS texts, message ids beginning with `ID:`.
+"""Message ids and correlation ids in AMQP (strings, UUIDs, numbers or bytes) and in JMS (texts, often with `ID:`).
 
-The texts are those of Apache Qpid JMS, so that an id is the same to its clients whichever way it came:
+The texts are those of Apache Qpid JMS, so its clients see the same id whether a message comes by the bridge or not:
 
     AMQP                         JMS
     string ID:abc                ID:abc
@@ -32,14 +32,14 @@ _MOST_ULONG = (1 << 64) - 1
 
 
 def message_id(found: Id) -> str:
-    """The JMSMessageID of a message-id."""
+    """Converts an AMQP message-id to a JMSMessageID."""
     if isinstance(found, str) and not found.startswith(_ID):
         return _NO_PREFIX + found
     return correlation_id(found)
 
 
 def correlation_id(found: Id) -> str:
-    """The JMSCorrelationID of a correlation-id."""
+    """Converts an AMQP correlation-id to a JMSCorrelationID."""
     if isinstance(found, str):
         return _STRING + found if found.startswith(_ENCODED) else found
     if isinstance(found, UUID):
@@ -48,7 +48,7 @@ def correlation_id(found: Id) -> str:
 
 
 def to_amqp(text: str) -> Id:
-    """The id that a JMS text stands for; a text that only looks like one of another type is the text itself."""
+    """Converts a JMS id to an AMQP id. A text that has a prefix of another type but no valid value stays a string."""
     if not text.startswith(_ENCODED):
         return text
     prefix = next(each for each in _ENCODED if text.startswith(each))

@@ -1,7 +1,7 @@
-"""The JMSMapping inbound transformer: an AMQP message as a JMS message, by the tables in `docs/connectors/amqp.md`.
+"""The JMSMapping inbound transformer: AMQP messages to JMS messages, by the tables in `docs/connectors/amqp.md`.
 
-What JMS cannot hold is left out, and a property `<name>_ERROR` says what it was. Messages of JMS clients, which say so
-by an annotation, keep what their senders meant where the tables would make something else of it.
+A value that JMS cannot hold is left out, and a property `<name>_ERROR` tells what it was. A message of a JMS client,
+marked by an annotation, keeps the types that its sender meant where the tables would change them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["JmsMappingInbound", "TransformError"]
 
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
-"""How names begin that only a bridge may use; no sender from outside can pass for one."""
+"""Prefixes of names that are reserved for bridges; properties from outside with such a name are dropped."""
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
 _AMQP_PRIORITY, _MOST_PRIORITY = 4, 9
@@ -51,11 +51,11 @@ _STRING = JmsType.STRING
 
 
 class TransformError(ValueError):
-    """An AMQP message cannot be read as its transformer should. One line for users."""
+    """An AMQP message cannot be read by its transformer. The text is one line for users."""
 
 
 class JmsMappingInbound:
-    """From AMQP to JMS."""
+    """Converts AMQP messages to JMS messages."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         self._settings = settings
@@ -67,10 +67,10 @@ class JmsMappingInbound:
         self._application_properties = _Names("", translate)
         self._format, self._native = f"{vendor}MESSAGE_FORMAT", f"{vendor}NATIVE"
         self._known: dict[int, _Given] = {}
-        """By identity of the annotations, which decoding gives again for the same bytes."""
+        """Cache by the identity of the decoded annotations: decoding returns the same object for the same bytes."""
 
     def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
-        """The canonical message.
+        """Makes the canonical message of an encoded AMQP message.
 
         Raises:
             TransformError: the bytes are no AMQP message.
@@ -96,7 +96,7 @@ class JmsMappingInbound:
         return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
 
     def _given(self, annotations: Map) -> _Given:
-        """What the message annotations say; looked up where another message had the same object."""
+        """Returns the facts from message annotations, from the cache for an annotations object that was seen before."""
         known = self._known.get(id(annotations))
         if known is None or known.annotations is not annotations:
             if len(self._known) >= _MOST_KNOWN:
@@ -122,7 +122,7 @@ class JmsMappingInbound:
     def _header(self, draft: _Draft, header: Header, properties: Properties) -> None:
         settings, fields = self._settings, draft.fields
         durable, priority = header.durable, header.priority
-        # JMS clients leave out what AMQP has as its default, and mean that.
+        # JMS clients leave out fields that have AMQP's default value, so an absent field means that default.
         if durable is None:
             fields["JMSDeliveryMode"] = "NON_PERSISTENT" if draft.exact else settings.default_delivery_mode
         else:
@@ -131,7 +131,7 @@ class JmsMappingInbound:
             fields["JMSPriority"] = str(_AMQP_PRIORITY if draft.exact else settings.default_priority)
         else:
             fields["JMSPriority"] = str(min(priority, _MOST_PRIORITY))
-        # A zero that the sender wrote means that the message never expires.
+        # A zero from the sender means that the message never expires; only an absent ttl gets the default.
         expires_at: int | None = properties.absolute_expiry_time
         if expires_at is None:
             time_to_live = settings.default_ttl_ms if header.ttl is None else header.ttl
@@ -159,7 +159,7 @@ class JmsMappingInbound:
         if found.group_id is not None:
             fields["JMSXGroupID"] = found.group_id
         if found.group_sequence is not None:
-            # Java has no unsigned numbers: the larger half is negative, as in Qpid JMS.
+            # Java has no unsigned numbers: the upper half becomes negative, as in Qpid JMS.
             number = found.group_sequence
             fields["JMSXGroupSeq"] = str(number if number <= _MOST_INT else number - _UINTS)
         if found.user_id:
@@ -167,7 +167,7 @@ class JmsMappingInbound:
         self._texts(draft, found)
 
     def _texts(self, draft: _Draft, found: Properties) -> None:
-        """Adds the texts that become properties."""
+        """Adds the properties for subject, content type, content encoding and reply-to group."""
         vendor = self._vendor
         if found.subject is not None:
             draft.properties[f"{vendor}Subject"] = Property(str(found.subject), _STRING)
@@ -181,7 +181,7 @@ class JmsMappingInbound:
             draft.properties[f"{vendor}ReplyToGroupID"] = Property(str(found.reply_to_group_id), _STRING)
 
     def _application(self, draft: _Draft, pairs: Map) -> tuple[str, ...]:
-        """Adds the application properties; gives the bridges that the message came through."""
+        """Adds the application properties; returns the ids of the bridges that the message came through."""
         origins: tuple[str, ...] = ()
         type_property = self._settings.jms_type_property
         names = self._application_properties
@@ -206,7 +206,7 @@ class JmsMappingInbound:
 
 
 class _Names(dict[Any, str | None]):
-    """What names are translated into, with a prefix; None for one that nobody outside may give."""
+    """Cache of JMS names by AMQP name, with a prefix; None for a name that is reserved for bridges."""
 
     def __init__(self, prefix: str, translate: Translator) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ class _Names(dict[Any, str | None]):
         found: str | None = self._prefix + self._translate(text)
         if (found or "").startswith(_BRIDGE) or text.startswith(_BRIDGE):
             found = None
-        # A program uses the same names again and again.
+        # Names recur; the bounds keep arbitrary names of senders from filling the memory.
         if len(text) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
             self[name] = found
         return found
@@ -226,29 +226,32 @@ class _Names(dict[Any, str | None]):
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What message annotations say."""
+    """Facts from the message annotations of a message."""
 
     annotations: Map
     marks: Mapping[Symbol, Any]
     message_type: int | None
-    """Of a JMS client; all others have none."""
+    """Message type of a JMS client; None for messages of other clients."""
     fields: dict[str, str] = field(default_factory=dict)
     properties: dict[str, Property] = field(default_factory=dict)
 
 
 class _Draft:
-    """A message in the making."""
+    """Fields and properties of a message under construction."""
 
     __slots__ = ("exact", "fields", "properties")
 
     def __init__(self, properties: dict[str, Property], *, exact: bool) -> None:
         self.exact = exact
-        """Whether types are meant as those of JMS, see `conversion`."""
+        """True if types are kept because the sender is a JMS client, see `conversion`."""
         self.fields: dict[str, str] = {}
         self.properties = properties
 
     def add(self, name: str | None, value: Any) -> None:
-        """Adds a property, or the fault why it is none; null is no value."""
+        """Adds a property, or an error property if JMS cannot hold the value or the name is taken.
+
+        Skips null and reserved names (None).
+        """
         if value is None or name is None:
             return
         if not name:
@@ -264,7 +267,7 @@ class _Draft:
             self.fault(name, str(error))
 
     def fault(self, name: str, what: str) -> None:
-        """Says what a property could not hold."""
+        """Adds the property that tells which value could not be held."""
         self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
 
 
@@ -281,7 +284,7 @@ def _user(draft: _Draft, user: bytes) -> None:
 
 
 def _destination(text: str, mark: Any, default: str) -> str:
-    """`queue:NAME` or `topic:NAME`; the kind by the annotation, the prefix, or as given."""
+    """Returns `queue:NAME` or `topic:NAME`: the kind from the annotation, else from a prefix, else `default`."""
     kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
     for prefix, its_kind in PREFIXES.items():
         if text.startswith(prefix):

@@ -1,7 +1,8 @@
-"""The two kinds of links of an AMQP session: messages come by a receiver, and go by a sender.
+"""The links of an AMQP session: receivers take messages in, senders send them (OASIS AMQP 1.0, part 2.6).
 
-Specification: OASIS AMQP 1.0, part 2.6. A receiver gives credit as its messages are taken, so that no more are on their
-way than `window`; a sender keeps what it has no credit for.
+The links serve both the bridge's connections to brokers and those of clients to a listener; "remote end" stands for
+either. A receiver gives new credit as its messages are taken, so that at most `window` of them are under way. A sender
+keeps messages until it has credit for them.
 """
 
 from __future__ import annotations
@@ -23,89 +24,89 @@ if TYPE_CHECKING:
 __all__ = ["Incoming", "Link", "LinkSession", "Receiver", "Sender"]
 
 _HEAD_BYTES = 100
-"""Of a transfer's frame at most, apart from its part of the message."""
+"""Upper bound for the bytes of a transfer frame beside its part of the message."""
 _DURABILITY, _FILTER, _CAPABILITIES = 1, 7, 10
-"""Fields of a source (AMQP 1.0, 3.5.3)."""
+"""Indexes of fields of a source (AMQP 1.0, 3.5.3)."""
 _GONE = Condition("amqp:link:detach-forced", "the broker has ended the link")
 
 
 class LinkSession(Protocol):
-    """What links use of the session that they are part of, whichever side began it."""
+    """The part of a session that its links use, whichever side opened the connection."""
 
     channel: int
     max_frame_bytes: int
-    """Of what is sent to the other side."""
+    """Largest frame that the remote end accepts."""
     remote_window: int
-    """How many transfers it takes in now."""
+    """Number of transfers that the remote end's session window still allows."""
 
     def give_credit(self, link: Link, delivery_count: int, credit: int) -> None:
-        """The other side may send so many messages more."""
+        """Sends a flow with the delivery count and the credit of a link."""
 
     def next_delivery(self) -> int:
-        """The number of the next delivery to the other side."""
+        """Returns a new delivery id for a message to the remote end."""
 
     def sent_transfer(self) -> None:
-        """One more transfer goes out."""
+        """Counts a transfer that is sent, and takes it off the session window."""
 
 
 class Link:
-    """What both kinds have in common: how it comes to be and how it ends."""
+    """Base class of receivers and senders: attaching and detaching."""
 
     role: Role
     ends = True
-    """Whether leaving it ends it for good; a durable subscription stays."""
+    """True if leaving ends the link for good; False for a durable subscription, which stays."""
 
     def __init__(self, session: LinkSession, name: str, terminus: Terminus) -> None:
         self.session = session
         self.name = name
         self.terminus = terminus
         self.handle = 0
-        """Given by `AmqpSession.attach`."""
+        """Handle of this end, assigned by the session."""
         self.attached = False
         self.leaving = False
-        """Whether we have ended it."""
+        """True if this end has detached the link."""
         self.fault: Condition | None = None
-        """Why the broker did not take it, or has ended it."""
+        """Reason why the broker refused or ended the link."""
 
     def attachment(self) -> bytes:
-        """What asks for it."""
+        """Returns the attach performative that asks for the link."""
         raise NotImplementedError
 
     def answered(self, fields: list[Any]) -> None:
-        """The broker's attach; without our terminus in it, a detach that says why follows."""
+        """Handles the broker's attach. One without a terminus is a refusal; a detach with the reason follows it."""
         terminus = field(fields, 5 if self.role is Role.RECEIVER else 6)
         self.attached = isinstance(terminus, Described) and type(terminus.value) is list
 
     def detached(self, condition: Condition | None) -> None:
-        """The broker has ended it."""
+        """Handles the broker's detach."""
         self.attached = False
         self.fault = condition or _GONE
 
     def transferred(self, transfer: Transfer) -> None:
-        """Part of a message has come."""
+        """Handles a transfer: a message or a part of it."""
 
     def flowed(self, fields: list[Any]) -> None:
-        """The broker has told how much it takes."""
+        """Handles a flow, in which the remote end tells its credit."""
 
 
 class Incoming(NamedTuple):
-    """A message that has come."""
+    """A message that a receiver has received completely."""
 
     receiver: Receiver
     delivery_id: int
     message_format: int
     encoded: bytes
-    """Only its beginning where it was too large to keep."""
+    """The encoded message; only its beginning if the message was too large to keep."""
     size: int
-    """Bytes as it was sent."""
+    """Bytes of the message as it was sent."""
     settled: bool = False
-    """Whether its sender has no interest in what becomes of it."""
+    """True if the sender has settled the message and needs no outcome."""
     transaction: bytes | None = None
-    """What it is part of."""
+    """Id of the transaction in which the message was sent; None outside of transactions."""
 
 
 class Receiver(Link):
-    """Messages of one source at the broker."""
+    """A link that takes in the messages of one source."""
 
     role = Role.RECEIVER
 
@@ -120,15 +121,18 @@ class Receiver(Link):
         max_bytes: int,
         kept_bytes: int,
     ) -> None:
-        """`take` is called for each message; of one over `max_bytes` only the first `kept_bytes` are kept."""
+        """Creates the receiver; `take` is called with each complete message.
+
+        A message of more than `max_bytes` is cut to its first `kept_bytes`.
+        """
         super().__init__(session, name, terminus)
         self.ends = not terminus.durable
         self.filtered = terminus.selector is None
-        """Whether the broker says that it applies the selector that was asked for."""
+        """True if no selector was asked for, or the broker says that it applies the selector."""
         self.is_topic = False
-        """Whether the broker calls its end a topic."""
+        """True if the broker says that its source is a topic."""
         self.is_durable = False
-        """Whether the broker says that its end outlives the link."""
+        """True if the broker says that its source outlives the link."""
         self._take = take
         self._window = window
         self._max = max_bytes
@@ -154,23 +158,23 @@ class Receiver(Link):
         self.begin(number(fields, 9))
 
     def begin(self, delivery_count: int) -> None:
-        """The other side may send; it counts its deliveries from there."""
+        """Starts to receive: takes over the sender's delivery count and gives the first credit."""
         self.attached = True
         self._count = delivery_count
         self._give_credit()
 
     @property
     def overrun(self) -> bool:
-        """Whether more has come than there was credit for."""
+        """True if more messages have arrived than there was credit for."""
         return self._credit < 0
 
     @property
     def held_bytes(self) -> int:
-        """Of a message of which not everything has come."""
+        """Bytes kept of a message that is still incomplete."""
         return len(self._partial.kept) if self._partial else 0
 
     def taken(self) -> None:
-        """One of its messages went on."""
+        """Notes that a message has left the window, and gives new credit when half of the window is free."""
         self._waiting -= 1
         if self._credit + self._waiting <= self._window // 2:
             self._give_credit()
@@ -213,7 +217,7 @@ class Receiver(Link):
 
 
 class _Partial:
-    """A message of which not everything has come."""
+    """A message that has arrived only in part."""
 
     __slots__ = ("delivery_id", "kept", "message_format", "settled", "size", "transaction")
 
@@ -233,7 +237,7 @@ class _Partial:
 
 
 class _Unsent:
-    """A message that waits for credit, or of which not everything went out."""
+    """A message that waits for credit, or has been sent only in part."""
 
     __slots__ = ("delivery_id", "encoded", "message_format", "number", "offset")
 
@@ -246,7 +250,7 @@ class _Unsent:
 
 
 class Sender(Link):
-    """Messages to one target at the broker."""
+    """A link that sends messages to one target."""
 
     role = Role.SENDER
 
@@ -257,13 +261,17 @@ class Sender(Link):
         terminus: Terminus,
         on_credit: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_credit` is called where there may be more credit, before the other side gets back what is not used."""
+        """Creates the sender with a callback for new credit.
+
+        `on_credit` is called after each flow of the remote end, before unused credit is given back to a remote end that
+        asks for that (drain).
+        """
         super().__init__(session, name, terminus)
         self._on_credit = on_credit
         self.sent = 0
-        """Messages that have gone out, whole or not."""
+        """Number of messages sent, at least in part."""
         self.most = 0
-        """Bytes of a message that the other side takes; 0: any."""
+        """Largest message that the remote end accepts, in bytes; 0: no limit."""
         self._too_large: list[int] = []
         self._count = 0
         self._credit = 0
@@ -281,26 +289,26 @@ class Sender(Link):
 
     @property
     def unsent(self) -> list[int]:
-        """Numbers of messages that have not gone out, or not whole."""
+        """Numbers of the messages that have not been sent completely."""
         return [each.number for each in self._unsent]
 
     @property
     def half_sent(self) -> int | None:
-        """The delivery of which a part has gone out, and more is to follow."""
+        """Delivery id of the message that has been sent only in part; None if there is none."""
         return self._unsent[0].delivery_id if self._unsent else None
 
     @property
     def room(self) -> int:
-        """How many more messages could go out now."""
-        # Only the first can have taken its credit already.
+        """Number of messages that could still be added and sent at once."""
+        # Only the first waiting message can have taken its credit already.
         return self._credit - len(self._unsent) + (self.half_sent is not None) if self.attached else 0
 
     def add(self, number: int, encoded: bytes, message_format: int) -> None:
-        """One more message, to go out when there is credit."""
+        """Adds a message, to be sent when there is credit."""
         self._unsent.append(_Unsent(number, encoded, message_format))
 
     def withdraw(self, numbers: Collection[int]) -> list[int]:
-        """Takes back those of the messages that have not begun to go out; their numbers."""
+        """Takes back those of the given messages of which nothing has been sent; returns their numbers."""
         found = [each.number for each in self._unsent if each.number in numbers and each.delivery_id is None]
         if found:
             self._unsent = deque(each for each in self._unsent if each.number not in found)
@@ -311,18 +319,21 @@ class Sender(Link):
         self._credit = max(number(fields, 6) - serial(self._count - number(fields, 5)), 0)
         self._on_credit()
         if field(fields, 8):
-            # It wants its credit back where there is nothing to send.
+            # The remote end asks to drain: credit that no message waits for is given back.
             spent = 0 if self._unsent else self._credit
             self._count, self._credit = serial(self._count + spent), self._credit - spent
             self.session.give_credit(self, self._count, self._credit)
 
     def too_large(self) -> list[int]:
-        """Numbers of messages that the broker says it would not take, each told once."""
+        """Returns the numbers of messages that exceed the remote end's limit, each one once."""
         found, self._too_large = self._too_large, []
         return found
 
     def frames(self, under_way: dict[int, int]) -> list[bytes]:
-        """What may go out now, the oldest first. `under_way` gets the number of each message by its delivery."""
+        """Encodes the transfers that credit and the session window allow now, oldest message first.
+
+        `under_way` receives the number of each message that begins to be sent, by its delivery id.
+        """
         frames = []
         session = self.session
         most = session.max_frame_bytes - _HEAD_BYTES

@@ -1,6 +1,6 @@
-"""Name translators: what the name of an AMQP property or annotation is called in JMS, and the other way.
+"""Name translators, which map names of AMQP properties and annotations to JMS names and back.
 
-In JMS a name has to be a Java identifier, so that a selector can speak of it; in AMQP it may be any text.
+An AMQP name may be any text. A JMS name has to be a Java identifier, so that selectors can refer to it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _LONGEST_KNOWN = 100
 
 
 def translator(name: str) -> Translator:
-    """The translator of that name: one of `NAME_TRANSLATORS`, of an entry point, or `module:function`.
+    """Returns a translator by its name: one of `NAME_TRANSLATORS`, an entry point, or `module:function`.
 
     Raises:
-        BridgeError: there is none.
+        BridgeError: there is no such translator.
     """
     translate = _TRANSLATORS.get(NAME_TRANSLATORS.get(name, ""))
     return _cached(translate if translate is not None else _custom(name))
 
 
 def _cached(translate: Translator) -> Translator:
-    """A program uses the same names again and again; long ones are not worth the memory."""
+    """Caches the translations of short names, as programs repeat their names; long ones would cost memory."""
     known = lru_cache(1000)(translate)
     return lambda name: known(name) if len(name) <= _LONGEST_KNOWN else translate(name)
 
@@ -49,7 +49,7 @@ def _custom(name: str) -> Translator:
 
 
 def _checked(name: str, translate: Callable[[str], object]) -> Translator:
-    """A function that somebody else wrote: what it does wrong is said as such."""
+    """Wraps a custom function: its exceptions and wrong results become a BridgeError with the translator's name."""
 
     def checked(source: str) -> str:
         try:
@@ -67,19 +67,19 @@ def _checked(name: str, translate: Callable[[str], object]) -> Translator:
 
 
 def _invalid_to_underscore(name: str) -> str:
-    """Every character that may not stand where it does in a Java identifier becomes an underscore."""
+    """Replaces each character that a Java identifier does not allow at its position by an underscore."""
     if _PLAIN.fullmatch(name):
         return name
     return "".join([char if _is_part(char) and (at or _is_start(char)) else "_" for at, char in enumerate(name)])
 
 
 def _is_start(char: str) -> bool:
-    """`Character.isJavaIdentifierStart`."""
+    """Returns True if a Java identifier may begin with a character (`Character.isJavaIdentifierStart`)."""
     return category(char) in _START
 
 
 def _is_part(char: str) -> bool:
-    """`Character.isJavaIdentifierPart`."""
+    """Returns True if a Java identifier may contain a character (`Character.isJavaIdentifierPart`)."""
     return category(char) in _PART or char in _IGNORABLE
 
 

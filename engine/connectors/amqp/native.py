@@ -1,6 +1,6 @@
-"""The AMQPNative transformers: the encoded message is the body of a BytesMessage, and becomes the message again.
+"""The AMQPNative transformers, which carry an encoded AMQP message as the body of a BytesMessage.
 
-What stands in the message is not looked at, so no route and no selector can speak of it.
+The message is not decoded, so no route and no selector can refer to its contents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_FORMAT = (1 << 32) - 1
 
 
 def new_message_id() -> str:
-    """A JMSMessageID that no other message has."""
+    """Returns a new, globally unique JMSMessageID."""
     return f"ID:{_PROCESS}:{next(_NUMBERS)}"
 
 
@@ -32,13 +32,13 @@ _NUMBERS = count(1)
 
 
 class NativeInbound:
-    """From AMQP to JMS."""
+    """Converts AMQP messages to JMS messages."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         self._settings = settings
 
     def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
-        """The BytesMessage that holds the message. Never fails."""
+        """Wraps an encoded message into a BytesMessage. Never fails."""
         settings = self._settings
         now = time.time_ns() // 1_000_000
         fields = {
@@ -58,17 +58,18 @@ class NativeInbound:
 
 
 class NativeOutbound:
-    """From JMS to AMQP."""
+    """Converts JMS messages to AMQP messages."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         self._format = f"{settings.prefix_vendor}MESSAGE_FORMAT"
         self._native = f"{settings.prefix_vendor}NATIVE"
 
     def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
-        """The message that the BytesMessage holds; the addresses in it stay as they are.
+        """Returns the encoded message that a BytesMessage holds, addresses unchanged, and its message format.
 
         Raises:
-            RefusedError: it is no BytesMessage, or does not say that it holds an AMQP message, or in which format.
+            RefusedError: the message is no BytesMessage, or its properties do not mark it as an AMQP message of some
+                format.
         """
         if message.body_type is not BodyType.BYTES:
             raise RefusedError(f"transformer AMQPNative sends bytes messages only, and this is a {message.body_type}")

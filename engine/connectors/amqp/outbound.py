@@ -1,7 +1,7 @@
-"""The JMSMapping outbound transformer: a JMS message as an AMQP message, by the tables in `docs/connectors/amqp.md`.
+"""The JMSMapping outbound transformer: JMS messages to AMQP messages, by the tables in `docs/connectors/amqp.md`.
 
-Beyond the tables it writes the annotations by which JMS clients of today know the class of a message and the kinds of
-its destinations, so that a client gets from the bridge what another gave to it.
+Beyond SwiftMQ's tables it writes the annotations from which current JMS clients take the class of a message and the
+kinds of its destinations, so a client receives from the bridge what another client gave to the bridge.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = ["JmsMappingOutbound"]
 _KINDS = {"queue": Byte(0), "topic": Byte(1)}
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
-"""Annotations that are made anew, with the underscores that a translator may have put into their names."""
+"""Annotations that are written anew, with the underscores that a name translator may have put into their names."""
 _LEFT_OUT = _OWN | {"x_opt_routing_type", "x_opt_delivery_delay"}
-"""And those that tell a broker what to do with the message."""
+"""Annotations that are not copied: those written anew, and those that instruct a broker."""
 _ELSEWHERE = (
     *("FirstAcquirer", "Subject", "ContentType", "ContentEncoding", "ReplyToGroupID"),
     *("MESSAGE_FORMAT", "NATIVE"),
 )
-"""Vendor properties that have a field of their own, or say only how the message came."""
+"""Vendor properties that are not copied: they have an AMQP field of their own, or only tell how the message arrived."""
 _DELIVERY, _MESSAGE, _APPLICATION, _FOOTER = range(4)
-"""The sections that properties go to."""
+"""Sections that take properties, as indexes into the maps of `encoded`."""
 _LONGEST_KNOWN = 100
 _MOST_KNOWN = 1000
 _UINTS = 1 << 32
@@ -63,7 +63,7 @@ _FORMAT = 0
 
 
 class JmsMappingOutbound:
-    """From JMS to AMQP."""
+    """Converts JMS messages to AMQP messages."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         self._settings = settings
@@ -71,13 +71,13 @@ class JmsMappingOutbound:
         self._message_type = f"{vendor}{settings.prefix_message_annotations}{MESSAGE_TYPE.replace('-', '_')}"
         self._places = _Places(settings)
         self._may_repeat = settings.name_translator is not None
-        """Whether two names of properties can become one."""
+        """True if a name translator is set, which may map two names of properties to one."""
 
     def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
-        """The encoded message, and its message format, 0.
+        """Returns the encoded message and its message format, 0.
 
         Raises:
-            RefusedError: AMQP cannot carry it.
+            RefusedError: AMQP cannot carry the message.
         """
         kind, to = kind_and_name(address)
         sections = Sections(header=self._header(message))
@@ -117,7 +117,7 @@ class JmsMappingOutbound:
             header.priority = UByte(priority)
         if expiration := _number(fields, "JMSExpiration", _TIMES):
             left = max(expiration - time.time_ns() // 1_000_000, 1)
-            # What lives longer than AMQP can say here still has its absolute expiry time.
+            # A time to live beyond 32 bits does not fit this field; the absolute expiry time still holds it.
             header.ttl = UInt(left) if left < _UINTS else None
         count = _number(fields, "JMSXDeliveryCount", _COUNTS)
         if count is not None and count > 1:
@@ -153,12 +153,15 @@ class JmsMappingOutbound:
         return None if found is None else found.text
 
     def _jms_type(self, message: Message, properties: Properties, annotations: Map) -> Map:
-        """Puts the JMSType where it belongs; gives the application properties, with it or none yet."""
+        """Writes the JMSType to its fields.
+
+        Returns the application properties: with the JMSType if it has a property there, else empty.
+        """
         jms_type = message.headers.get("JMSType")
         if jms_type is None:
             return Map()
         if properties.subject is None:
-            # Where JMS clients of today look for it.
+            # Current JMS clients read the JMSType from the subject.
             properties.subject = jms_type
         if self._settings.jms_type_property is not None:
             return Map([(self._settings.jms_type_property, jms_type)])
@@ -166,7 +169,7 @@ class JmsMappingOutbound:
         return Map()
 
     def _type(self, message: Message) -> Byte:
-        """The message type that JMS clients look at."""
+        """Returns the message type for JMS clients."""
         given = message.properties.get(self._message_type)
         if given is not None and given.text == str(MESSAGE) and not message.body:
             return Byte(MESSAGE)
@@ -174,7 +177,7 @@ class JmsMappingOutbound:
 
 
 class _Places(dict[str, tuple[int, str] | None]):
-    """Where each property goes: a section and its name there; None for one that is not sent as such."""
+    """Cache of where properties go: section and AMQP name by JMS name; None for a property that is not copied."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -190,7 +193,7 @@ class _Places(dict[str, tuple[int, str] | None]):
 
     def __missing__(self, name: str) -> tuple[int, str] | None:
         found = self._found(name)
-        # A program uses the same names again and again.
+        # Names recur; the bounds keep arbitrary names from filling the memory.
         if len(name) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
             self[name] = found
         return found
@@ -208,7 +211,7 @@ class _Places(dict[str, tuple[int, str] | None]):
 
 
 def _drop_repeated(pairs: Map) -> None:
-    """Keeps the first pair of each name: AMQP has no map with a key twice (AMQP 1.0, 1.6.23)."""
+    """Keeps the first pair of each name: an AMQP map may not hold a key twice (AMQP 1.0, 1.6.23)."""
     first: dict[str, Any] = {}
     for name, value in pairs:
         first.setdefault(name, value)
@@ -216,7 +219,7 @@ def _drop_repeated(pairs: Map) -> None:
 
 
 def _number(fields: Mapping[str, str], name: str, numbers: range) -> int | None:
-    """A field that is a number; None for what is none, or larger than JMS has it."""
+    """Returns a numeric field; None if it is absent, no number, or outside the range `numbers`."""
     text = fields.get(name)
     if text is None or not _NUMBER.fullmatch(text):
         return None

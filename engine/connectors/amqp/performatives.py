@@ -1,7 +1,8 @@
-"""What the two sides of an AMQP 1.0 connection say to each other: performatives, as bytes and back.
+"""Performatives, the commands of the AMQP 1.0 protocol: encoded for sending, and decoded.
 
-Specification: OASIS AMQP 1.0, parts 2.7 (transport), 3.4 and 3.5 (outcomes, termini), 4.5 (transactions), 5.3 (SASL).
-Here is what the bridge says and hears, no more. A transfer is read by hand: there is one for each message.
+Only those that the bridge sends and receives: OASIS AMQP 1.0, parts 2.7 (transport), 3.4 and 3.5 (outcomes, termini),
+4.5 (transactions), 5.3 (SASL). A transfer has a decoder of its own for speed, as there is one for each message.
+Performatives that only a listener sends are in `answers`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ __all__ = [
 _SYMBOL = 0xB3
 _MOST_HANDLE = 2**16 - 1
 MAX_WINDOW = 2**31 - 1
-"""Of a session: how many frames may come. TCP and the credit of links limit what does."""
+"""Session window that the bridge gives, in frames. It never limits: TCP and the credit of links do."""
 
 
 class Code(IntEnum):
@@ -73,7 +74,7 @@ class Code(IntEnum):
 
 
 class Role(IntEnum):
-    """Of a link's end, as attach and disposition tell it."""
+    """Role of a link's end in attach and disposition."""
 
     SENDER = 0
     RECEIVER = 1
@@ -92,7 +93,7 @@ class Outcome(IntEnum):
 
 
 class Request(IntEnum):
-    """Descriptors of what is asked of a coordinator."""
+    """Descriptors of requests to a transaction coordinator."""
 
     DECLARE = 0x31
     DISCHARGE = 0x32
@@ -110,10 +111,10 @@ _OUTCOMES = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "
 
 
 class Condition(NamedTuple):
-    """An error as the other side tells it."""
+    """An error as the remote end reports it."""
 
     name: str
-    """`amqp:not-found` and the like."""
+    """Symbol of the error, such as `amqp:not-found`."""
     description: str
 
     def __str__(self) -> str:
@@ -122,16 +123,16 @@ class Condition(NamedTuple):
 
 
 class Terminus(NamedTuple):
-    """A source or target: where messages of a link come from or go to."""
+    """The source or target of a link: an address that messages come from or go to."""
 
     address: str
     kind: str
-    """`queue` or `topic`, which becomes a capability."""
+    """`queue` or `topic`; sent as a capability."""
     selector: str | None = None
     durable: bool = False
     shared: bool = False
     shared_by_all: bool = False
-    """By connections of all containers, not only by those of ours."""
+    """True if connections of all containers share the subscription, not only those of the attaching container."""
 
     @property
     def destination(self) -> str:
@@ -140,12 +141,12 @@ class Terminus(NamedTuple):
 
     @property
     def capabilities(self) -> Sequence[str]:
-        """Words that JMS clients use for it (JMS mapping of AMQP, 5)."""
+        """Capabilities by which JMS clients express the kind and the sharing (JMS mapping of AMQP, 5)."""
         words = {"shared": self.shared, "global": self.shared_by_all}
         return (self.kind, *(word for word, holds in words.items() if holds))
 
     def source(self) -> Described:
-        """As a source, with the outcomes that we may tell."""
+        """Builds the source of an attach, with the outcomes that the bridge supports."""
         selector = Described(ULong(_SELECTOR_CODE), self.selector)
         return _described(
             _SOURCE,
@@ -154,46 +155,49 @@ class Terminus(NamedTuple):
             Symbol(_NEVER) if self.durable else None,
             *(None, None, None, None),
             Map([(Symbol(_SELECTOR), selector)]) if self.selector else None,
-            # What is left of a link that breaks goes back as delivered in vain.
+            # Default outcome: messages that a broken link leaves without an outcome return as failed deliveries.
             _described(Outcome.MODIFIED, True),
             _symbols(_OUTCOMES),
             _symbols(self.capabilities),
         )
 
     def target(self) -> Described:
-        """As a target."""
+        """Builds the target of an attach."""
         return _described(_TARGET, self.address, *(None,) * 5, _symbols(self.capabilities))
 
 
 class Transfer(NamedTuple):
-    """A transfer, or one of several that a message takes."""
+    """A transfer performative with its payload: a message, or one of several parts of it."""
 
     handle: int
     delivery_id: int | None
-    """None in transfers after the first."""
+    """None in the transfers of a message after the first."""
     message_format: int | None
     settled: bool
     more: bool
     aborted: bool
     payload: bytes
     state: Any = None
-    """Of the delivery, which may say what transaction it is part of."""
+    """Delivery state, which may name the transaction that the message belongs to."""
 
 
 def open_(container: str, host: str, idle_milliseconds: int, product: str) -> bytes:
-    """Who we are."""
+    """Encodes an open: container id, host, largest frame, idle time-out and the product's name."""
     properties = Map([(Symbol("product"), product)])
     limits = (UInt(MAX_FRAME_BYTES), UShort(0), UInt(idle_milliseconds))
     return _performative(Code.OPEN, container, host, *limits, *(None, None, None, None), properties)
 
 
 def begin() -> bytes:
-    """A session whose frames count from 0."""
+    """Encodes the begin of a session that numbers its transfers from 0."""
     return _performative(Code.BEGIN, None, UInt(0), UInt(MAX_WINDOW), UInt(MAX_WINDOW), UInt(_MOST_HANDLE))
 
 
 def attach(name: str, handle: int, role: Role, source: Described, target: Described) -> bytes:
-    """A link that settles no message before it has its outcome. A sender counts its deliveries from 0."""
+    """Encodes an attach of a link whose messages are settled only with their outcome.
+
+    A sender counts its deliveries from 0.
+    """
     modes = (UByte(0), UByte(0))
     count = UInt(0) if role is Role.SENDER else None
     fields = (name, UInt(handle), bool(role), *modes, source, target, None, None, count)
@@ -201,49 +205,52 @@ def attach(name: str, handle: int, role: Role, source: Described, target: Descri
 
 
 def flow(next_incoming: int, next_outgoing: int, *link: int) -> bytes:
-    """Where we are; with handle, delivery count and credit for the sender on the other side of a link."""
+    """Encodes a flow with the session's state.
+
+    `link`, which is handle, delivery count and credit, also gives credit to the sender at the remote end of a link.
+    """
     window = (next_incoming, MAX_WINDOW, next_outgoing, MAX_WINDOW)
     return _performative(Code.FLOW, *map(UInt, (*window, *link)))
 
 
 def transfer(handle: int, delivery_id: int, tag: bytes, message_format: int, *, more: bool) -> bytes:
-    """The head of a transfer that is not settled; its part of the message follows."""
+    """Encodes the head of an unsettled transfer; a part of the message is to follow it."""
     fields = (UInt(handle), UInt(delivery_id), tag, UInt(message_format), False)
     return _performative(Code.TRANSFER, *fields, True) if more else _performative(Code.TRANSFER, *fields)
 
 
 def disposition(role: Role, first: int, last: int, state: Described) -> bytes:
-    """What became of deliveries, settled."""
+    """Encodes a disposition that settles a range of deliveries with an outcome."""
     return _performative(Code.DISPOSITION, bool(role), UInt(first), UInt(last), True, state)
 
 
 def detach(handle: int, *, closed: bool) -> bytes:
-    """The end of a link, for good or for now."""
+    """Encodes a detach, which ends a link for good or, if not `closed`, for now."""
     return _performative(Code.DETACH, UInt(handle), closed)
 
 
 def end() -> bytes:
-    """The end of the session."""
+    """Encodes the end of the session."""
     return _performative(Code.END)
 
 
 def close() -> bytes:
-    """The end of the connection."""
+    """Encodes the close of the connection."""
     return _performative(Code.CLOSE)
 
 
 def sasl_init(mechanism: str, response: bytes, host: str) -> bytes:
-    """The way in that we choose, and what it takes."""
+    """Encodes the chosen SASL mechanism and its initial response."""
     return _performative(Code.SASL_INIT, Symbol(mechanism), response, host)
 
 
 def is_transfer(body: bytes) -> bool:
-    """Whether a frame is a transfer."""
+    """Returns True if the body of a frame is a transfer."""
     return body.startswith(_TRANSFER)
 
 
 def read(body: bytes) -> tuple[int, list[Any]]:
-    """Descriptor and fields of a performative; AmqpError if it is none."""
+    """Decodes a performative to its descriptor and fields; AmqpError if the body of a frame is none."""
     value, _ = decode_at(body, 0)
     if not isinstance(value, Described) or type(value.value) is not list:
         raise AmqpError("a frame without a performative")
@@ -251,12 +258,12 @@ def read(body: bytes) -> tuple[int, list[Any]]:
 
 
 def field(fields: Sequence[Any], index: int) -> Any:
-    """A field; None if it is left out."""
+    """Returns a field; None if it is absent."""
     return fields[index] if index < len(fields) else None
 
 
 def number(fields: Sequence[Any], index: int, otherwise: int = 0) -> int:
-    """A field that is one; AmqpError if it is something else."""
+    """Returns a numeric field, or `otherwise` if it is absent; AmqpError if it is no number."""
     value = field(fields, index)
     if value is None:
         return otherwise
@@ -270,7 +277,7 @@ _HANDLE, _ID, _FORMAT, _SETTLED, _MORE, _STATE, _ABORTED = 0, 1, 3, 4, 5, 7, 9
 
 
 def read_transfer(body: bytes) -> Transfer:
-    """A transfer; AmqpError if it is none."""
+    """Decodes the body of a frame that is a transfer; AmqpError if it is malformed."""
     try:
         count, at, end = _extent(body)
         fields: list[Any] = []
@@ -315,7 +322,7 @@ _CONSTANTS: dict[int, Any] = {0x40: None, 0x41: True, 0x42: False, 0x43: 0}
 
 
 def _extent(body: bytes) -> tuple[int, int, int]:
-    """How many fields a performative's list has, where they begin and where they end."""
+    """Returns the number of fields in a transfer's list, the offset of the first, and the offset behind the last."""
     code = body[3]
     if code == 0xC0:
         return body[5], 6, 5 + body[4]
@@ -325,16 +332,16 @@ def _extent(body: bytes) -> tuple[int, int, int]:
 
 
 def outcome_of(state: Any) -> tuple[int, list[Any]]:
-    """Descriptor and fields of a delivery state, or of another composite type; 0 if it is none."""
+    """Returns descriptor and fields of a delivery state or another composite type; 0 and no fields for other values."""
     if not isinstance(state, Described) or type(state.value) is not list:
         return 0, []
     return _code(state.descriptor), state.value
 
 
 def transaction_of(state: Any) -> tuple[bytes | None, Any]:
-    """Which transaction a delivery state is part of, None: of none; and the outcome that it is to have there.
+    """Splits a delivery state into the id of its transaction, None outside of transactions, and the outcome.
 
-    AmqpError if it does not say which.
+    AmqpError if a transactional state has no transaction id.
     """
     code, fields = outcome_of(state)
     if code != Outcome.TRANSACTIONAL:
@@ -346,7 +353,7 @@ def transaction_of(state: Any) -> tuple[bytes | None, Any]:
 
 
 def condition_of(error: Any) -> Condition | None:
-    """What an error field says; None if there is none."""
+    """Returns the condition in an error field; None if there is no error."""
     if not isinstance(error, Described) or type(error.value) is not list or not error.value:
         return None
     name, text = error.value[0], field(error.value, 1)
@@ -388,7 +395,7 @@ def _performative(code: Code, *fields: Any) -> bytes:
 
 
 def _described(code: int, *fields: Any) -> Described:
-    """A list with its descriptor, without the fields at its end that are not set."""
+    """Makes a described list, without the unset fields at its end."""
     last = len(fields)
     while last and fields[last - 1] is None:
         last -= 1

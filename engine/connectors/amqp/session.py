@@ -1,7 +1,7 @@
-"""What an AMQP source and an AMQP sink have in common: a connection with one session, and what goes over it.
+"""A connection to an AMQP broker with one session, shared by AMQP sources and sinks (OASIS AMQP 1.0, parts 2 and 5).
 
-Connecting, the login, heart-beats and silence, errors of the connection and the good-bye are here; frames are handed to
-the links they are about (`links`). Nothing is read that nobody asks for. Specification: OASIS AMQP 1.0, parts 2 and 5.
+It connects, logs in, sends heart-beats, detects a silent broker, reports errors of the connection and closes in order.
+Frames about links go to `links`. Nothing is read ahead: data is read only in `pump`, and while connecting or closing.
 """
 
 from __future__ import annotations
@@ -55,34 +55,34 @@ _log = structlog.get_logger(__name__)
 
 
 def serial(number: int) -> int:
-    """Numbers of deliveries and frames begin again after 32 bits (RFC 1982)."""
+    """Wraps a delivery or transfer number to 32 bits (serial numbers, RFC 1982)."""
     return number & _SERIAL
 
 
 class AmqpSession:
-    """One connection after the other to one broker; for one thread."""
+    """A session with one broker over one connection at a time; `open` makes a new one. For one thread."""
 
     def __init__(self, broker: BrokerConfig, who: str, url: str, container: str) -> None:
-        """`who` is the source or sink, for people; `container` what the broker knows it by.
+        """Sets up the session without connecting. SetupError if a TLS file is missing or invalid.
 
-        SetupError where a TLS file is no good.
+        `who` names the source or sink in logs, `container` is the container id for the broker.
         """
         parts = urlsplit(url)
         tls = parts.scheme == "amqps"
         self.endpoint = Endpoint(parts.scheme, parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme], tls)
         self.channel = 0
         self.product = product_of(System.AMQP, "")
-        """The broker, as far as it told when it was connected to last."""
+        """Product of the broker, as it told at the latest connection."""
         self.server = ""
-        """Its name and version in its own words."""
+        """Name and version of the broker as it tells them."""
         self.capabilities: frozenset[str] = frozenset()
-        """What it offers beyond the specification."""
+        """Capabilities that the broker offers beyond the specification."""
         self.max_frame_bytes = _LEAST_FRAME_BYTES
-        """Of what is sent to it."""
+        """Largest frame that the broker accepts."""
         self.remote_window = 0
-        """How many transfers it takes in now."""
+        """Number of transfers that the broker's session window still allows."""
         self.on_disposition: Callable[[Sequence[Any]], None] = lambda _: None
-        """Is given the fields of what the broker says of deliveries to it."""
+        """Called with the fields of each disposition from the broker."""
         self._broker = broker
         self._who = who
         self._container = container
@@ -92,9 +92,9 @@ class AmqpSession:
         self._pulse: Pulse | None = None
         self._parser = FrameParser()
         self._links: dict[int, Link] = {}
-        """By our handles."""
+        """Links by the bridge's handles."""
         self._remote: dict[int, Link] = {}
-        """By the broker's."""
+        """Links by the broker's handles."""
         self._next_incoming = 0
         self._next_outgoing = 0
         self._next_delivery = 0
@@ -106,7 +106,7 @@ class AmqpSession:
         """Connects, logs in and begins the session.
 
         Raises:
-            NotConnectedError: it could not; a refused login is to be asked for again only after a while.
+            NotConnectedError: one of these failed; with a longer back-off after a refused login.
         """
         self.hang_up()
         self._parser = FrameParser()
@@ -118,7 +118,8 @@ class AmqpSession:
             self._login(deadline)
         self._greet(PROTOCOL_HEADER, deadline)
         beat = self._broker.heartbeat_seconds
-        # The broker shows itself in half of the time that we tell it.
+        # A broker sends a frame at least every half of the idle time-out that it is told, so it is told twice the
+        # interval.
         opened = performatives.open_(self._container, self._host, int(beat * 2000), _PRODUCT)
         self.send(opened, performatives.begin())
         try:
@@ -129,21 +130,21 @@ class AmqpSession:
         self._hear(b"")
 
     def send(self, *bodies: bytes) -> None:
-        """Performatives, in one write; NotConnectedError if the connection is gone."""
+        """Sends performatives in one write; NotConnectedError if the connection is lost."""
         self.write(b"".join([frame(0, body) for body in bodies]))
 
     def write(self, frames: bytes) -> None:
-        """Whole frames in one write."""
+        """Sends encoded frames in one write; NotConnectedError if the connection is lost."""
         self._opened_wire.send(frames)
 
     def attach(self, link: Link) -> None:
-        """Asks for a link; the broker's answer comes to it."""
+        """Sends the attach of a link; `Link.answered` gets the broker's answer."""
         link.handle = next(free for free in range(len(self._links) + 1) if free not in self._links)
         self._links[link.handle] = link
         self.send(link.attachment())
 
     def await_attached(self, link: Link) -> None:
-        """Returns when the broker has taken the link; NotConnectedError with what it says where it does not."""
+        """Waits until the broker has attached a link; NotConnectedError with the broker's reason if it refuses."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while not link.attached and link.fault is None:
             if time.monotonic() > deadline:
@@ -153,26 +154,30 @@ class AmqpSession:
             raise self.fail(f"the broker says: {link.fault}", _REFUSED_SECONDS)
 
     def detach(self, link: Link) -> None:
-        """Ends a link for good; it may not be used any more."""
+        """Ends a link for good; the caller may not use it any more."""
         link.leaving = True
         self.send(performatives.detach(link.handle, closed=True))
 
     def give_credit(self, link: Link, delivery_count: int, credit: int) -> None:
-        """The broker may send so many messages more."""
+        """Sends a flow with the delivery count and the credit of a link."""
         self.send(performatives.flow(self._next_incoming, self._next_outgoing, link.handle, delivery_count, credit))
 
     def next_delivery(self) -> int:
-        """The number of the next delivery to the broker."""
+        """Returns a new delivery id for a message to the broker."""
         following, self._next_delivery = self._next_delivery, serial(self._next_delivery + 1)
         return following
 
     def sent_transfer(self) -> None:
-        """One more transfer goes out."""
+        """Counts a transfer that is sent, and takes it off the broker's session window."""
         self._next_outgoing = serial(self._next_outgoing + 1)
         self.remote_window -= 1
 
     def pump(self, timeout_seconds: float) -> bool:
-        """Hands over what has come, waiting so long for some; whether any has. NotConnectedError if the broker left."""
+        """Reads what has arrived, waiting for it at most `timeout_seconds`, and hands it to the links.
+
+        Returns False if nothing arrived. NotConnectedError if the connection is lost or the broker is silent for too
+        long.
+        """
         data = self._opened_wire.read(timeout_seconds)
         now = time.monotonic()
         if not data:
@@ -185,19 +190,19 @@ class AmqpSession:
 
     @property
     def artemis(self) -> bool:
-        """Whether the broker is ActiveMQ Artemis."""
+        """True if the broker is ActiveMQ Artemis."""
         return self.product is ARTEMIS
 
     @property
     def unnoticed_seconds(self) -> float:
-        """For how long a dead connection may go unnoticed."""
+        """Seconds until a dead connection is noticed."""
         return self._broker.heartbeat_seconds * _SILENT_BEATS
 
     def close(self, links: Sequence[Link] = ()) -> None:
-        """Leaves in order, and never raises.
+        """Detaches the links and closes the connection in order. Never raises.
 
-        Where the connection still works it returns when the broker has taken everything that was sent.
-        What has come and is not settled goes back.
+        Where the connection still works, the call returns when the broker has taken everything that was sent. Received
+        messages without an outcome return to the broker.
         """
         if self._wire is None:
             return
@@ -210,12 +215,12 @@ class AmqpSession:
             self.hang_up()
 
     def fail(self, why: str, back_off_seconds: float | None = None) -> NotConnectedError:
-        """Hangs up; what to raise then."""
+        """Ends the connection at once; returns the exception to raise."""
         self.hang_up()
         return NotConnectedError(why, back_off_seconds)
 
     def hang_up(self) -> None:
-        """Ends the connection without a good-bye."""
+        """Ends the connection without a close performative."""
         wire, self._wire, self._open = self._wire, None, False
         pulse, self._pulse = self._pulse, None
         if pulse is not None:
@@ -252,7 +257,7 @@ class AmqpSession:
             raise self.fail(f"the broker refuses {who}", _REFUSED_SECONDS)
 
     def _greet(self, header: bytes, deadline: float) -> None:
-        """Protocol headers are exchanged; the other side's is what it speaks."""
+        """Exchanges protocol headers; NotConnectedError if the broker answers with another protocol."""
         self.write(header)
         answer, data = None, b""
         try:
@@ -265,7 +270,7 @@ class AmqpSession:
             raise self.fail(f"the broker speaks no {what} here, but {answer!r}", _REFUSED_SECONDS)
 
     def _expect(self, code: Code, deadline: float, kind: int = AMQP) -> list[Any]:
-        """Fields of the broker's answer while the connection is being made."""
+        """Waits for a performative while the connection is being set up; returns its fields."""
         data = b""
         try:
             while True:
@@ -283,7 +288,7 @@ class AmqpSession:
             raise self._senseless(error) from error
 
     def _read(self, deadline: float) -> bytes:
-        """Some bytes, while the connection is being made."""
+        """Returns the next bytes while the connection is being set up."""
         while (left := deadline - time.monotonic()) > 0:
             if data := self._opened_wire.read(left):
                 return data
@@ -351,7 +356,7 @@ class AmqpSession:
     def _attached(self, fields: list[Any]) -> None:
         name, handle, role = field(fields, 0), number(fields, 1), bool(field(fields, 2))
         for link in self._links.values():
-            # The broker's end has the other role.
+            # The ends of a link have opposite roles.
             if link.name == name and bool(link.role) is not role and not link.attached:
                 self._remote[handle] = link
                 link.answered(fields)
@@ -384,7 +389,7 @@ class AmqpSession:
         while True:
             try:
                 for _, _, body in self._parser.feed(data):
-                    # Messages that are still on their way go back to where they came from.
+                    # Messages that still arrive return to the broker, as they get no outcome.
                     if not performatives.is_transfer(body) and performatives.read(body)[0] == Code.CLOSE:
                         return
             except (FrameError, AmqpError) as error:

@@ -1,11 +1,12 @@
-"""Messages to an AMQP 1.0 broker: each an unsettled transfer, confirmed by its outcome.
+"""Sink for AMQP 1.0 brokers: each message is an unsettled transfer, confirmed by its outcome.
 
-Many are on their way at once, each address over a link of its own, whose order is that of sending. Artemis settles a
-message when it has stored it, and drops one that comes again with the same id, so that what a lost connection left in
-doubt is simply sent again.
+Many messages are under way at once. Each address has a link of its own, which keeps the order of sending. Artemis
+settles a message when it has stored it, and drops one that comes again with the same id, so messages that a lost
+connection left in doubt are simply sent again.
 
-A message that the broker rejects, and all for an address that it does not let us send to, are refused for good. What
-may pass, such as an address that is full, ends the connection, so that everything is sent again in its order.
+A message that the broker rejects, and all messages for an address that the broker does not let the bridge send to, are
+refused for good. A condition that may pass, such as a full address, ends the connection, so that everything is sent
+again in order.
 """
 
 from __future__ import annotations
@@ -60,21 +61,22 @@ _REFUSING = frozenset(
         "amqp:unauthorized-access",
     }
 )
-"""What no other try can change."""
+"""Error conditions that no other try can change."""
 _PASSING = frozenset({"amqp:resource-limit-exceeded", "amqp:resource-locked"})
-"""What passes by itself."""
+"""Error conditions that pass by themselves."""
 _ARTEMIS_REFUSING = ("AMQ229032", "AMQ229216")
-"""What Artemis calls an internal error: the user may not create the address or queue, no name for a queue."""
+"""Codes of final errors that Artemis reports as internal: no permission to create the address or queue, no queue
+name."""
 
 
 class AmqpSink:
-    """A connection of its own to the broker."""
+    """Sink that sends the messages of one worker over a connection of its own."""
 
     most_under_way = 4_000
     settle_seconds = 0.0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
-        """SetupError where a TLS file is no good."""
+        """Sets up the sink without connecting. SetupError if a TLS file is missing or invalid."""
         self._config = config
         self._sink = sink
         container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
@@ -83,27 +85,28 @@ class AmqpSink:
         self._transformers = sink.transformers
         self._outbound = outbound_of(sink.transformers)
         self._links: OrderedDict[str, Sender] = OrderedDict()
-        """By destination, the one used last at the end."""
+        """Links by destination, least recently used first."""
         self._open: dict[int, str] = {}
-        """Destination of each message that has no outcome."""
+        """Destinations of the messages without an outcome, by message number."""
         self._deliveries: dict[int, int] = {}
-        """Message of each delivery that has no outcome."""
+        """Message numbers of the deliveries without an outcome, by delivery id."""
         self._named = 0
-        """How many links there were; a name is not used again while the broker may still know it."""
+        """Number of links made so far; makes link names unique, as the broker may still know a link that has ended."""
         self._expiry = ExpiryTimes()
         self._known: list[Outcome] = []
         self._doubts: dict[int, int] = {}
+        """Rejections for unexplained reasons so far, by message number."""
         self._failure: NotConnectedError | None = None
 
     @property
     def address(self) -> str:
-        """`amqp://host:port`."""
+        """Broker as `amqp://host:port`."""
         return str(self._session.endpoint)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while.
+        """Connects and logs in; NotConnectedError with a longer back-off after a refused login.
 
-        HardFailureError where a route sends to a topic and the broker would put that into a queue.
+        HardFailureError if a route sends to a topic and the broker would put the message into a queue.
         """
         self._links.clear()
         self._open.clear()
@@ -115,22 +118,22 @@ class AmqpSink:
         require(self._config, self._sink, self._session.product, self._session.server)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """What there is credit for goes out in one write, the rest when the broker gives some."""
+        """Sends as many messages as there is credit for, in one write; the rest follows with further credit."""
         try:
             if self._failure:
-                # Behind what is to be sent again.
+                # The messages would be sent ahead of those that have to be sent again.
                 raise self._failure
             for each in messages:
                 self._add(each)
             self._push()
         except NotConnectedError as error:
-            # The broker may have said why; what it said of messages is told first.
+            # The outcomes that the broker has already told are returned before the error is raised.
             self._failure = self._failure or error
             if not self._known:
                 raise
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
-        """What was settled; after a loss first what is known, then NotConnectedError."""
+        """Returns the outcomes that arrived; NotConnectedError after a loss, once all known outcomes are returned."""
         if not self._known and self._failure is None:
             self._listen(timeout_seconds)
         if self._failure and not self._known:
@@ -139,7 +142,7 @@ class AmqpSink:
         return known
 
     def close(self) -> None:
-        """Leaves in order."""
+        """Detaches the links and closes the connection in order."""
         self._session.close(list(self._links.values()))
 
     def _add(self, outgoing: Outgoing) -> None:
@@ -156,7 +159,7 @@ class AmqpSink:
         link.add(outgoing.number, encoded, form)
 
     def _is_native(self, link: Sender, form: int) -> bool:
-        """Whether the encoded message is somebody else's, and not to be changed."""
+        """Returns True if the message is sent as it once came (AMQPNative), so that the bridge may not change it."""
         used = self._transformers.settings(link.terminus.destination, form)
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
@@ -177,7 +180,7 @@ class AmqpSink:
         return link
 
     def _make_room(self) -> None:
-        """Ends the link that has not been used for longest, of those with nothing under way."""
+        """Ends the least recently used link without messages under way, if there are too many links."""
         if len(self._links) < _MOST_LINKS:
             return
         busy = set(self._open.values())
@@ -198,7 +201,7 @@ class AmqpSink:
             self._session.write(b"".join(frames))
 
     def _listen(self, timeout_seconds: float) -> None:
-        """Takes what has come, waiting so long for some."""
+        """Handles what has arrived, waiting for it at most `timeout_seconds`."""
         try:
             while self._session.pump(timeout_seconds) and self._failure is None:
                 self._check_links()
@@ -218,12 +221,15 @@ class AmqpSink:
                     self._told(message, expired=True)
 
     def _check_links(self) -> None:
-        """A link that the broker has ended takes nothing any more."""
+        """Removes links that the broker has ended, and decides about their messages.
+
+        The messages are refused if that is final for all of them; else NotConnectedError, so that they are sent again.
+        """
         ended = [(each, link, link.fault) for each, link in self._links.items() if link.fault]
         busy = set(self._open.values()) if ended else set()
         for address, link, condition in ended:
             if address not in busy:
-                # Such as a temporary queue whose owner has left.
+                # For example the link to a temporary queue whose owner has left.
                 del self._links[address]
                 continue
             final = not link.sent and [each for each in link.unsent if self._is_final(each, condition)]
@@ -234,7 +240,7 @@ class AmqpSink:
                 self._told(each, f"the broker says: {condition}; may the bridge send to {address}?")
 
     def _settled(self, fields: Sequence[Any]) -> None:
-        """What the broker says of deliveries."""
+        """Handles a disposition of the broker."""
         if not field(fields, 0):
             return
         first = number(fields, 1)
@@ -248,7 +254,7 @@ class AmqpSink:
             self._outcome(self._deliveries.pop(delivery), state, details)
 
     def _among(self, first: int, last: int) -> list[int]:
-        """The open deliveries of a range."""
+        """Returns the delivery ids of a range that have no outcome yet."""
         if first == last:
             return [first] if first in self._deliveries else []
         length = serial(last - first)
@@ -281,7 +287,7 @@ class AmqpSink:
         self._known.append(Outcome(message, refusal, expired))
 
     def _is_final(self, message: int, condition: Condition) -> bool:
-        """Whether a message is refused for good. Of what the broker does not explain, after some tries."""
+        """Returns True if a message is refused for good; for an unexplained reason, only after some tries."""
         if condition.name in _PASSING:
             return False
         if condition.name in _REFUSING or condition.description.startswith(_ARTEMIS_REFUSING):

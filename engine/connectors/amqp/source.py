@@ -1,8 +1,8 @@
-"""Messages from an AMQP 1.0 broker: queues, and topics with or without a durable subscription.
+"""Source for AMQP 1.0 brokers: reads queues, and topics with or without a durable subscription.
 
-Here are the steps of a source: attach, receive, settle. The connection is in `session`, links are in `links`, bytes
-become messages in `transformers`; `source_loop` does the rest. A message stays unsettled until the journal has it; what
-is then accepted follows in one disposition for each run of deliveries.
+This module has the steps of a source: attach, receive, settle. The connection is in `session`, links are in `links`,
+messages are decoded in `transformers`, and `source_loop` runs the source. A message stays unsettled until the journal
+has it. One disposition then accepts each run of consecutive deliveries.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ __all__ = ["AmqpSource"]
 
 _WINDOW = 1000
 _HEAD_BYTES = 1024 * 1024
-"""What may stand around a body that the journal takes."""
+"""Bytes allowed for the sections around a body that the journal accepts."""
 _KEPT_BYTES = 64 * 1024
 _SHARED = "SHARED-SUBS"
 _RETURNS_SECONDS = 60.0
-"""After so long Artemis gives up a client that has vanished with its machine."""
+"""Time after which Artemis gives up a client whose machine has vanished."""
 
 
 class AmqpSource:
-    """A connection of its own to the broker, with a link for each destination."""
+    """Source that reads with one worker: a connection of its own, and a link for each destination."""
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
-        """SetupError where a TLS file is no good."""
+        """Sets up the source without connecting. SetupError if a TLS file is missing or invalid."""
         self._config = config
         self._source = source
         self._worker = worker
@@ -53,19 +53,19 @@ class AmqpSource:
 
     @property
     def address(self) -> str:
-        """`amqp://host:port (queue:orders, …)`."""
+        """Broker and destinations as `amqp://host:port (queue:orders, …)`."""
         read = ", ".join(self._destinations(shared=self._source.subscription is not None))
         return f"{self._session.endpoint} ({read or 'nothing left for this worker'})"
 
     @property
     def redelivery(self) -> Redelivery:
-        """See `Source`. What a client had when it vanished does not count as delivered (AMQP 1.0, 2.7.5)."""
+        """See `Source`. Messages that a client held when it vanished do not count as delivered (AMQP 1.0, 2.7.5)."""
         return Redelivery(_RETURNS_SECONDS, self._session.unnoticed_seconds, is_marked=False)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while.
+        """Connects, logs in and attaches; NotConnectedError with a longer back-off after a refused login.
 
-        HardFailureError where the broker does not honour a topic, a subscription or a selector.
+        HardFailureError if the broker does not honour a topic, a subscription or a selector.
         """
         self.close()
         self._session.open()
@@ -79,7 +79,7 @@ class AmqpSource:
             self._check_granted(link)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """A message, with what was left of it if it was too large to keep; one that cannot be read has a `fault`."""
+        """Returns the next message. An oversized one is only its beginning; an unreadable one has a `fault`."""
         if not self._waiting:
             self._session.pump(timeout_seconds)
             self._check()
@@ -90,7 +90,7 @@ class AmqpSource:
         return self._delivery(incoming)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """One disposition for each run of deliveries; all in one write."""
+        """Accepts deliveries with one disposition for each run of consecutive ids, all in one write."""
         runs: list[list[int]] = []
         for number in cast("Sequence[int]", tokens):
             if runs and number == serial(runs[-1][1] + 1):
@@ -100,23 +100,27 @@ class AmqpSource:
         self._session.send(*(disposition(Role.RECEIVER, first, last, ACCEPTED) for first, last in runs))
 
     def tend(self) -> None:
-        """Heart-beats have a thread of their own."""
+        """Does nothing: heart-beats have a thread of their own."""
 
     def close(self) -> None:
-        """Leaves in order, so that the broker has taken every acknowledgement before the connection ends."""
+        """Closes in order, so that the broker has taken every acknowledgement before the connection ends."""
         self._waiting.clear()
         links, self._links = self._links, []
         self._session.close(links)
 
     def _destinations(self, *, shared: bool) -> list[str]:
-        """What this worker reads: a topic gives each of its subscribers everything, unless they share it."""
+        """Returns the destinations of this worker.
+
+        A topic gives each subscriber every message, so only worker 1 reads topics, unless the workers share a
+        subscription.
+        """
         every = self._worker == 1 or shared
         return [name for name in self._source.destinations if every or name.startswith("queue:")]
 
     def _receiver(self, destination: str, *, shared: bool) -> Receiver:
         kind, _, name = destination.partition(":")
         durable = kind == "topic" and self._source.subscription is not None
-        # The name of a durable link is that of the subscription; what is behind the bar, Artemis leaves out.
+        # The name of a durable link is the name of the subscription; Artemis ignores what follows the bar.
         link = f"{self._source.subscription}.{name}" if durable else f"{destination}#{self._worker}"
         if durable and shared and self._worker > 1:
             link += f"|{self._worker}"
@@ -133,7 +137,7 @@ class AmqpSource:
         )
 
     def _check_granted(self, link: Receiver) -> None:
-        """HardFailureError where the broker's attach says that it does not do what was asked for."""
+        """Raises HardFailureError if the broker's attach does not grant what was asked for."""
         destination, server = link.terminus.destination, self._session.server or str(self._session.endpoint)
         if not link.filtered:
             selector, instead = self._source.selector or "", "its attach has no filter"
@@ -158,7 +162,7 @@ class AmqpSource:
         return Delivery(message, incoming.delivery_id, size)
 
     def _check(self) -> None:
-        """NotConnectedError if the broker has ended a link."""
+        """Raises NotConnectedError if the broker has ended a link."""
         for link in self._links:
             if link.fault is not None:
                 raise self._session.fail(f"the broker says of {link.terminus.address}: {link.fault}")

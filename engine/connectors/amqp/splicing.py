@@ -1,7 +1,7 @@
-"""Encoded AMQP messages changed without decoding them: a long body cut short, and an id put in for ActiveMQ Artemis.
+"""Changes to encoded AMQP messages without decoding them: a body is cut, or a duplicate id for Artemis added.
 
-Specification: OASIS AMQP 1.0, part 3.2. Everything that is not the body or the footer is a list or a map, whose size
-stands before it.
+Every section but the body and the footer is a list or a map with its size in front, so that it can be skipped (OASIS
+AMQP 1.0, part 3.2).
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _WIDTHS = {0xC0: 1, 0xC1: 1, 0xD0: 4, 0xD1: 4}
 _BODY_WIDTHS = {0xA0: 1, 0xA1: 1, 0xB0: 4, 0xB1: 4}
 _BINARY, _STRING = 0xB0, 0xB1
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
-"""What Artemis reads; it is put in behind all name translators."""
+"""Application property that Artemis reads. It is added to the encoded message, so no name translator changes it."""
 
 
 def shortened(beginning: bytes, body_bytes: int) -> tuple[bytes, int]:
-    """The beginning of a message as a whole one whose body has so many bytes at most, and where its body began.
+    """Cuts the body of a message, of which `beginning` holds at least the sections before the body.
 
-    Text stays text; a body that cannot be cut, such as a map, becomes bytes, the first of its encoding. What is no
-    message comes back as it is.
+    Returns a complete message with a body of at most `body_bytes`, and the offset at which the content of the original
+    body began. A text stays a text; a body that cannot be cut, such as a map, becomes data with the first bytes of its
+    encoding. Bytes that are no message are returned unchanged, with offset 0.
     """
     at = 0
     for section in _sections(beginning):
@@ -51,9 +52,10 @@ def shortened(beginning: bytes, body_bytes: int) -> tuple[bytes, int]:
 
 
 def with_duplicate_id(encoded: bytes, message_id: str) -> bytes:
-    """The message with an id by which Artemis knows it when it comes again.
+    """Adds an id by which Artemis recognizes a message that is sent again.
 
-    One that it has already is taken to be meant. What is no message comes back as it is.
+    A message that has such an id already keeps it, as its sender's choice. Bytes that are no message are returned
+    unchanged.
     """
     at, pairs, rest = 0, [], 0
     for section in _sections(encoded):
@@ -74,14 +76,15 @@ def with_duplicate_id(encoded: bytes, message_id: str) -> bytes:
 class _Section(NamedTuple):
     kind: int
     content: int
-    """Where its items begin."""
+    """Offset of the first item."""
     items: int
-    """Of its items."""
+    """Number of items, as the encoding counts them: two for each pair of a map."""
     end: int
+    """Offset behind the section."""
 
 
 def _sections(data: bytes) -> Iterator[_Section]:
-    """Those before the body, as far as they are whole."""
+    """Yields the sections before the body, up to the first incomplete one."""
     at = 0
     while len(data) >= at + _HEAD_BYTES + 1 and data[at : at + 2] == _ULONG and data[at + 2] < _DATA:
         kind, constructor = data[at + 2], data[at + _HEAD_BYTES]
