@@ -1,1 +1,1 @@
-"""DropboxMQ: folders as queues and topics, files as messages, moves as transactions."""
+"""Dropbox connector, compatible with DropboxMQ: folders are queues and topics, files messages, moves transactions."""

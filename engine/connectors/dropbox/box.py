@@ -1,11 +1,12 @@
-"""The folders of one dropbox.
+"""Location and folders of a dropbox, the folder tree of one queue, topic or subscription.
 
     ROOT/NAME/incoming/                             a queue
     ROOT/NAME/                                      a queue of a DropboxMQ that is set up without `incoming`
     ROOT/topic-root/NAME/.incoming/                 a topic; dots in NAME are further folders
-    ROOT/topic-root/NAME/.subscriptions/SUB.CLIENT/ a durable subscription of it
+    ROOT/topic-root/NAME/.subscriptions/SUB.CLIENT/ a durable subscription of the topic
 
-Each has the same seven folders in it. `routing` is for DropboxMQ's own router: it is made and left alone.
+Each dropbox has the same seven folders. `routing` is for DropboxMQ's own router: the bridge creates it, but never uses
+it. `docs/connectors/dropbox.md` describes the purpose of each folder.
 """
 
 from __future__ import annotations
@@ -36,44 +37,47 @@ _TOPICS = "topic-root"
 _TOPIC_INCOMING = ".incoming"
 _SUBSCRIPTIONS = ".subscriptions"
 _DELETED = ".deleted"
-"""What DropboxMQ puts into the name of a dropbox or subscription that it has deleted but kept."""
+"""Text that DropboxMQ inserts into the name of a dropbox or subscription that was deleted but is kept on disk."""
 _READ_LOCK = "read-lock"
 _GLOBAL_READ_LOCK = "global-read-lock"
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The place of one dropbox, for the queue or topic `destination`."""
+    """Location of the dropbox for the queue or topic `destination`."""
 
     root: str
     names: tuple[str, ...]
-    """The way from the root to the folder with the seven folders, folder by folder."""
+    """Names of the folders from the root to the folder that has the seven folders."""
     destination: str
     """`queue:NAME` or `topic:NAME`."""
 
     @property
     def path(self) -> str:
-        """The folder with the seven folders."""
+        """Path of the folder that has the seven folders."""
         return "/".join((self.root, *self.names))
 
     @property
     def is_topic(self) -> bool:
-        """Whether it is a topic or a subscription of one."""
+        """True if the dropbox belongs to a topic or to a subscription of one."""
         return self.destination.startswith("topic:")
 
 
 class OpenBox:
-    """One dropbox with its folders held open; to be closed. OSError from its methods is the file system's."""
+    """Dropbox whose folders are held open by descriptor; the caller closes it.
+
+    All methods except `remove` raise OSError for errors of the file system.
+    """
 
     def __init__(self, root: Folder, box: Box) -> None:
-        """Makes the folders that are missing. `root` stays open for as long as this."""
+        """Opens the dropbox and creates missing folders. `root` has to stay open for as long as the dropbox."""
         self.box = box
         self.root = root
         self._open: dict[str, Folder] = {}
         try:
             os.lstat(f"{box.path}/{max(_FOLDERS, key=len)}")
         except OSError as error:
-            # Before a folder is made. What else may be wrong is found on the way.
+            # Checked before any folder is created. Other errors show up when the folders are opened below.
             if error.errno == errno.ENAMETOOLONG:
                 raise
         self._own = root.reach(box.names, make=True)
@@ -85,31 +89,34 @@ class OpenBox:
             raise
 
     def folder(self, name: str) -> Folder:
-        """One of the seven, which is open from its first use on."""
+        """Returns one of the seven folders, which stays open from its first use on."""
         found = self._open.get(name)
         if found is None:
             found = self._open[name] = self._own.enter(name)
         return found
 
     def check(self) -> None:
-        """Raises ESTALE where one of its folders is not the one that was opened any more."""
+        """Raises OSError with ESTALE if the path of one of the open folders no longer leads to that folder."""
         for folder in (self.root, self._own, *self._open.values()):
             folder.check()
 
     @property
     def is_read_locked(self) -> bool:
-        """Whether an administrator of DropboxMQ has put up the file that stops consumers, for this dropbox or all."""
+        """True if the file that stops consumers exists: `read-lock` for this dropbox or `global-read-lock` for all.
+
+        Administrators of DropboxMQ create these files.
+        """
         return self._own.has(_READ_LOCK) or self.root.has(_GLOBAL_READ_LOCK)
 
     def remove(self) -> None:
-        """Deletes the whole queue or subscription with all that is in it. Never raises."""
+        """Deletes the whole queue or subscription with all its files. Never raises."""
         names = self.box.names
         *way, last = names[:-1] if names[-1] == _INCOMING else names
         with suppress(OSError), self.root.reach([".", *way]) as parent:
             shutil.rmtree(last, ignore_errors=True, dir_fd=parent.handle)
 
     def close(self) -> None:
-        """Gives the descriptors back."""
+        """Closes the descriptors of the folders."""
         for folder in (self._own, *self._open.values()):
             folder.close()
         self._open.clear()
@@ -122,7 +129,11 @@ class OpenBox:
 
 
 def examine(root: Folder, box: Box) -> None:
-    """Makes nothing; raises the file system's OSError where a folder that is there cannot be opened, as for a link."""
+    """Checks, without creating anything, that the existing folders of a dropbox can be opened.
+
+    Raises:
+        OSError: a folder cannot be opened, for example because a link stands in its place.
+    """
     with suppress(FileNotFoundError), root.reach(box.names) as own:
         for name in _FOLDERS:
             with suppress(FileNotFoundError):
@@ -130,10 +141,12 @@ def examine(root: Folder, box: Box) -> None:
 
 
 def locate(root: Path, address: str) -> Box:
-    """The dropbox of a queue, or the `.incoming` of a topic: `queue/NAME`, `queue:NAME`, `NAME`, `topic/NAME`.
+    """Returns the dropbox of an address: of a queue, or the `.incoming` of a topic.
+
+    Addresses are `queue/NAME`, `queue:NAME`, `NAME`, `topic/NAME` and `topic:NAME`.
 
     Raises:
-        RefusedError: no folder can have that name.
+        RefusedError: the address is not valid as the name of a folder.
     """
     if not _ADDRESS.fullmatch(address):
         msg = f"{address[:100]!r} is no dropbox; expected {ADDRESSES[System.DROPBOX].expected.partition(', as')[0]}"
@@ -149,16 +162,16 @@ def locate(root: Path, address: str) -> Box:
 
 
 def subscription(topic: Box, name: str, client_id: str) -> Box:
-    """A subscription of a topic."""
+    """Returns the dropbox of the subscription `name` of `client_id` to a topic."""
     names = (*topic.names[:-1], _SUBSCRIPTIONS, f"{escape(name)}.{escape(client_id)}")
     return Box(topic.root, names, topic.destination)
 
 
 def subscriptions(topic: OpenBox) -> list[Box]:
-    """All that a topic has now, in the order of their names.
+    """Returns the dropboxes of all current subscriptions of a topic, ordered by name.
 
     Raises:
-        OSError: ELOOP where a link stands in the place of a subscription.
+        OSError: ELOOP if a link stands in the place of a subscription.
     """
     names = (*topic.box.names[:-1], _SUBSCRIPTIONS)
     try:
@@ -172,7 +185,10 @@ def subscriptions(topic: OpenBox) -> list[Box]:
 
 
 def _is_ready(subscriptions: Folder, name: str) -> bool:
-    """Whether it is a folder with those in it that messages need: one that is about to be made or removed gets none."""
+    """Returns True if a subscription has the folders `target` and `working`, which distribution needs.
+
+    A subscription that is being created or removed lacks one of them, and gets no messages.
+    """
     try:
         with subscriptions.enter(name) as own:
             own.enter("target").close()

@@ -1,9 +1,9 @@
-"""Brings new files to disk, many together in the time of a few.
+"""Writer of new files that syncs many of them to disk together.
 
-`fsync` costs a disk a write of its own for each file. From some files on it is cheaper to have the kernel write all
-that it holds for their file system, with `syncfs`: for 500 files a half of the time, and a third of the CPU. It has to
-wait for what others have written there, too, and tells of errors since Linux 5.8; before, and where there is no such
-call, each file is synced.
+`fsync` costs a disk write for each file. For more than `_FEW` files it is cheaper to have the kernel write everything
+that it buffers for their file system, with `syncfs`: for 500 files this takes half of the time, and a third of the CPU
+time. `syncfs` also waits for data that other processes have written to that file system. It reports errors only since
+Linux 5.8; on older kernels, and where the call does not exist, each file is synced with `fsync`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ _FIRST_THAT_TELLS = (5, 8)
 
 
 class Disk:
-    """New files of one folder, open until the block ends. OSError where they cannot be written or synced."""
+    """Batch of new files in one folder, used as a context manager; the files stay open until the block ends.
+
+    Its methods raise OSError if the files cannot be written or synced.
+    """
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._handles: list[int] = []
 
     def __enter__(self) -> Disk:
-        # First, since a handle is told of the errors that come after it.
+        # Opened before any write: a descriptor is told only of write errors that happen after it was opened.
         self._handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder.handle)
         return self
 
@@ -42,7 +45,7 @@ class Disk:
             os.close(handle)
 
     def write(self, name: str, body: bytes) -> None:
-        """Makes a new file in the folder."""
+        """Creates a new file with this content in the folder."""
         handle = self._folder.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._handles.append(handle)
         left = memoryview(body)
@@ -50,7 +53,7 @@ class Disk:
             left = left[os.write(handle, left) :]
 
     def sync(self) -> None:
-        """Returns when all are on disk, their names in this folder included."""
+        """Waits until all files, and their names in the folder, are on disk."""
         syncfs = _syncfs() if len(self._handles) > _FEW else None
         if syncfs is not None:
             syncfs(self._handle)

@@ -1,9 +1,9 @@
-"""Folders held open by descriptor, so that no link can lead the bridge out of a dropbox.
+"""Folders held open by descriptor, so that no symbolic link can lead the bridge out of a dropbox.
 
-Others may write into a dropbox: they can put a link in the place of a folder at any moment. So each folder below the
-root is opened once, from its parent and never through a link (`openat` with `O_NOFOLLOW`); from then on all that is
-done with files names the descriptor and one file name, which is never followed either. Paths serve for messages, and
-for `Folder.check`, which finds out whether a path still leads to the folder that is open.
+Other users may write into a dropbox, and can put a link in the place of a folder at any moment. So each folder below
+the root is opened once, from its parent and never through a link (`openat` with `O_NOFOLLOW`). All later operations on
+files use the descriptor and one file name, which is never followed either. Paths serve only for error messages, and for
+`Folder.check`, which checks that a path still leads to the open folder.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Folder:
-    """One open folder; to be closed. Methods raise the file system's OSError, with the whole path as `filename`.
+    """Open folder; the caller closes it. Methods raise OSError with the full path as `filename`.
 
-    OSError is ELOOP where a link stands in the place of a folder, and ESTALE where a folder is not the one that was
-    opened any more.
+    The error is ELOOP if a link stands in the place of a folder, and ESTALE if the path of this folder no longer leads
+    to it.
     """
 
     __slots__ = ("_identity", "handle", "path")
@@ -41,7 +41,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: str) -> Folder:
-        """The folder at a path whose last part is no link."""
+        """Opens the folder at a path; the last part of the path must not be a link."""
         with _named(path):
             try:
                 return cls(os.open(path, _FLAGS), path)
@@ -50,7 +50,7 @@ class Folder:
                 raise
 
     def enter(self, name: str) -> Folder:
-        """A folder inside it."""
+        """Opens a folder inside this one."""
         path = f"{self.path}/{name}"
         with _named(path):
             try:
@@ -60,7 +60,7 @@ class Folder:
                 raise
 
     def make(self, name: str) -> Folder:
-        """A folder inside it, which is made and brought to disk where it is missing."""
+        """Opens a folder inside this one; creates it and syncs its name to disk if it is missing."""
         with suppress(FileNotFoundError):
             return self.enter(name)
         with _named(f"{self.path}/{name}"), suppress(FileExistsError):
@@ -69,7 +69,7 @@ class Folder:
         return self.enter(name)
 
     def reach(self, names: Sequence[str], *, make: bool = False) -> Folder:
-        """The folder at the end of a way through several, at least one; `make` makes those that are missing."""
+        """Opens the folder at the end of a path of at least one name; `make` creates missing folders on the way."""
         folder = self
         for name in names:
             try:
@@ -81,7 +81,7 @@ class Folder:
         return folder
 
     def close(self) -> None:
-        """Gives the descriptor back."""
+        """Closes the descriptor."""
         os.close(self.handle)
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class Folder:
         self.close()
 
     def check(self) -> None:
-        """Raises ESTALE where its path leads to another folder by now, or to none."""
+        """Raises OSError with ESTALE if the path now leads to another folder, or to none."""
         try:
             found = _identity(os.lstat(self.path))
         except (FileNotFoundError, NotADirectoryError):
@@ -101,16 +101,19 @@ class Folder:
             raise OSError(errno.ESTALE, told, self.path)
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
-        """All that is in it, in no order; their `path` is the name alone, and links are not to be followed."""
+        """Yields the directory entries in no particular order.
+
+        The `path` of an entry is its bare name. The caller must pass `follow_symlinks=False` to the entries' methods.
+        """
         with _named(self.path), os.scandir(self.handle) as found:
             yield from found
 
     def folders(self) -> list[str]:
-        """The folders in it by name, in order; links are none."""
+        """Returns the sorted names of the folders in this one; links are not included."""
         return sorted(entry.name for entry in self.entries() if entry.is_dir(follow_symlinks=False))
 
     def has(self, name: str) -> bool:
-        """Whether something of that name is in it, a link that leads nowhere included."""
+        """Returns True if an entry of that name exists, even a link that leads nowhere."""
         try:
             self.status(name)
         except FileNotFoundError:
@@ -118,7 +121,7 @@ class Folder:
         return True
 
     def status(self, name: str) -> os.stat_result:
-        """What the system says of a file in it, or of the link itself."""
+        """Returns the status of a file in the folder; of a link the status of the link itself."""
         try:
             return os.stat(name, dir_fd=self.handle, follow_symlinks=False)
         except OSError as error:
@@ -126,20 +129,20 @@ class Folder:
             raise
 
     def open_file(self, name: str, flags: int, mode: int = 0o666) -> int:
-        """The descriptor of a file in it; never waits for the other side of a pipe."""
+        """Opens a file in the folder and returns its descriptor; never blocks on a pipe, and never follows a link."""
         with _named(f"{self.path}/{name}"):
             extra = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             return os.open(name, flags | extra, mode, dir_fd=self.handle)
 
     def move(self, name: str, target: Folder, new_name: str | None = None) -> bool:
-        """Moves a file to another folder, where it takes the place of one of the same name.
+        """Moves a file to another folder, where it replaces a file of the same name.
 
-        False if it is not there any more: of all that try to take a file, one succeeds.
+        Returns False if the file is no longer there: of several processes that move a file at once, one succeeds.
         """
         try:
             os.rename(name, new_name or name, src_dir_fd=self.handle, dst_dir_fd=target.handle)
         except FileNotFoundError:
-            # A folder that was removed has no files either.
+            # The file is also missing if its whole folder was removed, which is an error.
             self.check()
             target.check()
             return False
@@ -149,7 +152,7 @@ class Folder:
         return True
 
     def remove(self, name: str) -> bool:
-        """Deletes a file; False if it is not there any more."""
+        """Deletes a file; returns False if it is no longer there."""
         try:
             with _named(f"{self.path}/{name}"):
                 os.unlink(name, dir_fd=self.handle)
@@ -159,15 +162,15 @@ class Folder:
         return True
 
     def sync(self) -> None:
-        """Returns when the names in it are on disk."""
+        """Waits until the names of the files in the folder are on disk."""
         os.fsync(self.handle)
 
 
 def open_root(path: str) -> Folder:
-    """The root of dropboxes, to be closed.
+    """Opens the root of dropboxes; the caller closes it.
 
     Raises:
-        NotConnectedError: there is no such folder, it is a link, or the bridge may not work in it.
+        NotConnectedError: the folder does not exist, is a link, or the bridge lacks rights in it.
     """
     try:
         root = Folder.open(path)
@@ -186,7 +189,7 @@ def open_root(path: str) -> Folder:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """OSError inside becomes NotConnectedError: what is wrong with a disk or its permissions may pass."""
+    """Turns OSError inside the block into NotConnectedError, since faults of a disk or of permissions may pass."""
     try:
         yield
     except OSError as error:
@@ -194,14 +197,14 @@ def told() -> Iterator[None]:
 
 
 def reason(error: OSError) -> str:
-    """An error of the file system in one line for users, with the path that it is about."""
+    """Describes an error of the file system in one line for the operator, with the path concerned."""
     where = f": {os.fsdecode(error.filename)}" if error.filename is not None else ""
     return f"{error.strerror or error}{where}"
 
 
 @contextmanager
 def _named(path: str) -> Iterator[None]:
-    """OSError inside names that path, and not only a name in a folder."""
+    """Sets `path` as the `filename` of any OSError inside the block, in place of a bare file name."""
     try:
         yield
     except OSError as error:
@@ -214,6 +217,6 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _refuse_link(status: os.stat_result, path: str) -> None:
-    """Raises ELOOP for a link; `O_DIRECTORY` with `O_NOFOLLOW` says ENOTDIR (open(2))."""
+    """Raises OSError with ELOOP for a link, for which `O_DIRECTORY` with `O_NOFOLLOW` gives ENOTDIR (open(2))."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "a link is not followed, put a folder in its place", path)

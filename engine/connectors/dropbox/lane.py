@@ -1,4 +1,4 @@
-"""One queue, or one subscription of a topic, as one process of a source takes from it."""
+"""Reader of one queue or one topic subscription, for one process of a dropbox source."""
 
 from __future__ import annotations
 
@@ -32,43 +32,50 @@ __all__ = ["Lane", "Reading", "Token"]
 
 _BEGINNING_BYTES = 64 * 1024
 _UNREADABLE = (errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO)
-"""What is wrong with one file and not with its disk."""
+"""Errors that concern a single file and not its disk."""
 _GONE = "a file that was taken is gone"
 _INCOMPLETE = "its long name, which has its other headers and properties, is missing"
 _log = structlog.get_logger(__name__)
 
 
 class Token(NamedTuple):
-    """What a delivery is acknowledged by."""
+    """Acknowledgement token of a delivery."""
 
     lane: Lane
     filename: str
     is_consumed: bool
-    """Whether it was read whole; else its file goes to `error`."""
+    """True if the file was read completely; otherwise the acknowledgement moves it to `error`."""
 
 
 class Reading(NamedTuple):
-    """How a source reads, the same for all of its lanes."""
+    """Settings of a source that all of its lanes share."""
 
     source: str
     owner: str
-    """Begins the names of the slots of its processes."""
+    """Prefix of the names of the slots of this source's processes."""
     interval_seconds: float
     deletes: bool
-    """Whether files that the journal has are deleted."""
+    """True if files whose messages are in the journal are deleted instead of moved to `processed`."""
     most_bytes: int
-    """Of a body that is read whole."""
+    """Maximum size of a body that is read completely."""
 
 
 class Lane:
-    """Methods raise the file system's OSError where its folders cannot be used, apart from `close`."""
+    """Reader of one queue or topic subscription, which takes files into a slot of its own.
+
+    All methods except `close` raise OSError if the folders cannot be used.
+    """
 
     def __init__(self, root: Folder, box: Box, topic: Box | None, reading: Reading, *, is_temporary: bool) -> None:
-        """Makes the dropbox. `topic` is what `box` is a subscription of; one that is temporary goes in the end."""
+        """Opens the dropbox, creating missing folders, and takes over files of processes that have died.
+
+        `topic` is the topic to which `box` is a subscription; None for a queue. `close` deletes the whole dropbox if it
+        `is_temporary`.
+        """
         self._reading = reading
         self._is_temporary = is_temporary
         self._long_names = LongNames(root)
-        # A lane that is not made is not closed.
+        # If the constructor fails, `close` is never called, so the stack closes what was opened.
         with ExitStack() as made:
             self._topic = None if topic is None else made.enter_context(OpenBox(root, topic))
             self._box = made.enter_context(OpenBox(root, box))
@@ -81,11 +88,11 @@ class Lane:
             self._opened = made.pop_all()
 
     def _names(self) -> list[str]:
-        """Of the files that a process of this slot has left, the next one at the end."""
+        """Returns the names of files that an earlier process left in this slot, the next one to take at the end."""
         return sorted(self._slot.names(), key=lambda name: rank(name, lambda: self._modified(name)), reverse=True)
 
     def _give_back(self) -> None:
-        """What processes have left that nobody follows."""
+        """Moves files of this source's other dead processes back to `target`."""
         for slot in Slot.abandoned(self._box, self._reading.owner):
             try:
                 slot.give_back(slot.names())
@@ -94,23 +101,23 @@ class Lane:
 
     @property
     def folders(self) -> list[Folder]:
-        """Where new files come."""
+        """Folders in which new files appear."""
         boxes = [self._box] if self._topic is None else [self._box, self._topic]
         return [box.folder("target") for box in boxes]
 
     @property
     def due_seconds(self) -> float:
-        """When it wants to look for files again, from now on."""
+        """Seconds from now until the lane looks for files again."""
         return self._waiting.due_seconds
 
     def hint(self) -> None:
-        """There may be new files."""
+        """Notes that there may be new files."""
         self._waiting.hint()
 
     def next(self) -> Delivery | None:
-        """The next message; None if none is known to wait."""
+        """Takes the next file and returns its delivery; None if no file is known to wait."""
         while True:
-            # What a process that died had taken comes first.
+            # Files that an earlier, dead process had taken come first.
             redelivered = bool(self._left)
             filename = self._left.pop() if self._left else self._take()
             if filename is None:
@@ -120,7 +127,10 @@ class Lane:
             self._taken.discard(filename)
 
     def finish(self, filenames: Sequence[str], *, consumed: bool) -> None:
-        """Files that the journal has are moved or deleted, others moved to `error`; returns when that is on disk."""
+        """Moves files to `processed`, or deletes them, if `consumed`; else moves them to `error`.
+
+        Returns when the changes are on disk. Files that have vanished are logged.
+        """
         if not filenames:
             return
         slot = self._slot.folder
@@ -138,7 +148,7 @@ class Lane:
         self._taken.difference_update(filenames)
 
     def close(self) -> None:
-        """What was taken and not finished goes back to `target`. Never raises."""
+        """Moves files that were taken and not finished back to `target`, and closes the folders. Never raises."""
         try:
             self._box.check()
             self._slot.give_back(self._taken)
@@ -150,7 +160,7 @@ class Lane:
         self._opened.close()
 
     def _take(self) -> str | None:
-        """The next file that nobody else was faster to take."""
+        """Takes the next file that no other process has taken, and returns its name; None if none waits."""
         while (filename := self._waiting.next(self._taken)) is not None:
             if self._box.folder("target").move(filename, self._slot.folder):
                 self._taken.add(filename)
@@ -158,7 +168,7 @@ class Lane:
         return None
 
     def _delivery(self, filename: str, *, redelivered: bool) -> Delivery | None:
-        """What is in a file that was taken; None for one that has expired or is gone."""
+        """Returns the delivery of a file that was taken; None if the file has expired or vanished."""
         name = decode(filename)
         if 0 < name.expiration <= time.time() * 1000:
             self._slot.folder.move(filename, self._box.folder("expired"))
@@ -200,8 +210,11 @@ class Lane:
 
 
 def _read(folder: Folder, filename: str, most_bytes: int) -> tuple[bytes, int, int]:
-    """The body or its beginning, its size, and when the file was written, in milliseconds since 1970."""
-    # It was a regular file when it was seen, but may have been exchanged since.
+    """Returns body, size of the file in bytes, and modification time in milliseconds since 1970.
+
+    Of a file larger than `most_bytes` only the first `_BEGINNING_BYTES` are read.
+    """
+    # The file was a regular one when it was listed, but another user may have replaced it since.
     handle = folder.open_file(filename, os.O_RDONLY)
     try:
         status = os.fstat(handle)

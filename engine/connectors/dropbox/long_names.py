@@ -1,8 +1,9 @@
-"""Long names: what messages carry that the names of their files cannot hold.
+"""Store of long names: names of messages that are too long for a file name.
 
-The name of a file has at most 255 bytes. Where the whole name of a message is longer, it is the content of a file of
-its own, `.long-names/MESSAGE-ID` below the root, and the message file has the part that fits (`dropbox_name.fitted`).
-All dropboxes share that folder, so that a reply finds the correlation id of a request in another dropbox.
+A file name has at most 255 bytes. If the full name of a message is longer, it is stored as the content of a separate
+file, `.long-names/MESSAGE-ID` below the root, and the message file is named with the part that fits
+(`dropbox_name.fitted`). All dropboxes of a root share that folder, so that the correlation id of a request is found for
+a reply in another dropbox.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ __all__ = ["LongNames"]
 
 _FOLDER = ".long-names"
 _ID = re.compile(r"[0-9]{16,20}-[0-9]{21,40}")
-"""Message ids as the sink makes them; no other text becomes the name of a file here."""
+"""Message ids as the sink creates them; no other text is used as a file name here."""
 _MOST_BYTES = 16 * 1024 * 1024
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM)
-"""What is wrong with one file or the folder, and not with the disk."""
+"""Errors that concern one file or the folder and not the disk; the long name then counts as missing."""
 
 
 class LongNames:
-    """The long names below one root. Methods raise the file system's OSError."""
+    """Long names of one root. Methods raise OSError for errors of the file system."""
 
     def __init__(self, root: Folder) -> None:
         self._root = root
 
     def write(self, names: Mapping[str, str], working: Folder, prefix: str) -> None:
-        """Stores names by message id, and returns when they are on disk.
+        """Stores full names by message id; returns when they are on disk.
 
-        They are written as new files of `working`, whose names begin with `prefix`.
+        The files are first written to the folder `working` under names that begin with `prefix`, then moved.
         """
         if not names:
             return
@@ -58,15 +59,16 @@ class LongNames:
                 folder.sync()
         except BaseException:
             for message_id in names:
-                # It may never have been made, or have been moved.
+                # The file may never have been created, or have been moved already.
                 with suppress(OSError):
                     working.remove(prefix + message_id)
             raise
 
     def resolved(self, name: DropboxName) -> DropboxName | None:
-        """The whole of a name, with the correlation id of the request where it is the name of a reply.
+        """Returns the full name of a message; None if its long name is missing.
 
-        None where its long name is missing.
+        A reply, whose correlation id is the message id of a request with a long name, gets the request's correlation
+        id.
         """
         whole = self._read(name.message_id) if LONG in name.properties else name
         request = self._read((whole and whole.correlation_id) or "")
@@ -75,7 +77,7 @@ class LongNames:
         return replace(whole, correlation_id=request.correlation_id)
 
     def _read(self, message_id: str) -> DropboxName | None:
-        """The whole name of a message; None where there is none, or nothing that can be one."""
+        """Returns the stored full name of a message; None if there is none, or the file is not a valid long name."""
         if not _ID.fullmatch(message_id):
             return None
         try:

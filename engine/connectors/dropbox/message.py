@@ -1,6 +1,6 @@
-"""What a message file means in JMS, and the file name of a JMS message: pure functions, one table each way.
+"""Mapping between message files and canonical messages, in both directions: pure functions.
 
-`docs/connectors/dropbox.md` shows the same tables to users.
+`docs/connectors/dropbox.md` documents the mapping. `engine.codecs.dropbox_name` parses and writes file names.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["Filename", "to_filename", "to_message"]
 
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
-"""How names begin that only a bridge may use."""
+"""Prefixes of names reserved for bridges."""
 _PROVIDER = "JMS_"
-"""How names of properties begin that a provider makes, such as those of an AMQP source: they say how a message came."""
+"""Prefix of properties that a JMS provider sets, such as those of an AMQP source. They describe how the message was
+received, so they are not sent."""
 _MOST_BYTES = 16 * 1024 * 1024
 _PREFIX = "ID:"
 _KINDS = ("queue", "topic")
@@ -38,7 +39,7 @@ _BODIES: Mapping[str, BodyType] = {
 }
 _CLASSES = {kind: letter for letter, kind in _BODIES.items()}
 _PROPERTY_FIELDS = frozenset({"JMSXGroupID", "JMSXGroupSeq"})
-"""Fields that DropboxMQ has no place for, and that JMS calls properties."""
+"""JMS fields without a field in a DropboxMQ name; they travel as properties, which JMS defines them to be."""
 _PRIORITY = 4
 _PRIORITIES = range(-(1 << 31), 1 << 31)
 _TIMES = range(1, 1 << 63)
@@ -47,18 +48,21 @@ _POSITION = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{1,18})$")
 
 
 class Filename(NamedTuple):
-    """The name of the file of a message."""
+    """File name of a message."""
 
     text: str
     message_id: str
     long: str | None
-    """The whole name where no file name can hold it; then `text` is the part that fits."""
+    """Full name if it is too long for a file name, and `text` is the part that fits; else None."""
 
 
 def to_message(
     name: DropboxName, body: bytes, destination: str, source: str, modified_ms: int, *, redelivered: bool
 ) -> Message:
-    """The canonical message of a file. `modified_ms`, since 1970, is for names that do not say when it was sent."""
+    """Returns the canonical message of a file.
+
+    `modified_ms`, the modification time in milliseconds since 1970, is the timestamp if the name has no time.
+    """
     timestamp = modified_ms if name.timestamp is None else name.timestamp
     fields = {
         "JMSMessageID": name.message_id if name.message_id.startswith(_PREFIX) else _PREFIX + name.message_id,
@@ -89,10 +93,10 @@ def to_message(
 
 
 def to_filename(outgoing: Outgoing) -> Filename:
-    """The name of its file: the same whenever it is sent again.
+    """Returns the file name of a message, which is the same each time the message is sent again.
 
     Raises:
-        RefusedError: headers and properties have more than 16 MiB.
+        RefusedError: the full name has more than 16 MiB.
     """
     message = outgoing.message
     properties = {
@@ -123,9 +127,10 @@ def to_filename(outgoing: Outgoing) -> Filename:
 
 
 def _message_id(outgoing: Outgoing) -> str:
-    """The time in microseconds as DropboxMQ has it, the place in the journal, and what tells journals apart.
+    """Returns a message id in DropboxMQ's form, `MICROSECONDS-` followed by digits.
 
-    Consumers take files in this order, so messages of one key, which come from one partition, keep theirs.
+    The digits are partition and offset in the journal, and a hash that distinguishes journals. Consumers take files in
+    the order of their ids, so messages of one key, which come from one partition, keep their order.
     """
     found = _POSITION.search(outgoing.id)
     partition, offset = (found[1] or 0, found[2]) if found else (0, 0)
@@ -134,7 +139,7 @@ def _message_id(outgoing: Outgoing) -> str:
 
 
 def _reply_to(address: str | None) -> str | None:
-    """`NAME` for a queue, `topic:NAME` for a topic."""
+    """Returns the reply-to field for an address: `NAME` for a queue, `topic:NAME` for a topic."""
     if address is None:
         return None
     kind, separator, name = address.removeprefix("/").replace("/", ":", 1).partition(":")
@@ -156,6 +161,6 @@ def _is_property(name: str) -> bool:
 
 
 def _body_type(letter: str, body: bytes) -> BodyType:
-    """What the class says; text that is no UTF-8 is bytes."""
+    """Returns the body type for a message class; a text that is not UTF-8 is bytes."""
     kind = _BODIES[letter]
     return BodyType.of(body) if kind is BodyType.TEXT else kind

@@ -1,8 +1,8 @@
-"""Messages into dropboxes: each is written to a file in `working`, and moved to `target` when it is on disk.
+"""Sink that writes each message to a file in the folder `working` of a dropbox, and then moves it to `target`.
 
-Files of a batch are brought to disk together (`disk`) and moved in the order of the messages. A message that comes
-again has the same file name, and is left out where a file of that name is in the dropbox already, whatever consumers
-have done with it but delete or rename it.
+The files of a batch are synced to disk together (`disk`), then moved in the order of the messages. A message that is
+sent again has the same file name, and is skipped if the dropbox has a file of that name already. So it is there once
+unless a consumer has deleted or renamed the file.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ __all__ = ["DropboxSink"]
 
 _MOST_BOXES = 10_000
 _MOST_OPEN = 32
-"""Dropboxes whose folders are held open, seven descriptors each."""
+"""Maximum number of dropboxes whose folders are held open, with seven descriptors each."""
 _UNUSABLE = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP)
-"""What is wrong with the name of a dropbox and not with the disk: it would be so for ever."""
+"""Errors that concern the name of a dropbox and not the disk, and would recur for ever."""
 _LOST = "a file was taken away while it was written"
 _ABANDONED_SECONDS = 3600.0
-"""A file that was being written so long ago belongs to a process that has died."""
+"""Age after which a file in `working` belongs to a process that has died."""
 
 
 class _File(NamedTuple):
-    """One message on its way into a dropbox."""
+    """File of one message while it is written to a dropbox."""
 
     number: int
     name: Filename
     body: bytes
     working: str
-    """Its name while it is written."""
+    """Name of the file in `working`."""
 
 
 class DropboxSink:
-    """The dropboxes below one root, as one process gives to them."""
+    """Sink of one worker for the dropboxes below one root."""
 
     most_under_way = 500
-    """As many files may be open at a time."""
+    """Maximum number of messages in a batch, and so of new files open at a time."""
     settle_seconds = 0.0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
-        """All workers are alike, so `worker` says nothing."""
+        """Creates the sink without touching the file system. `worker` is ignored, since all workers do the same."""
         self._root = config.root(sink)
         self._is_own_root = sink.root is None
         self._owner = f"jms-bridge.{escape(config.bridge_id)}.{escape(sink.name)}."
@@ -71,16 +71,20 @@ class DropboxSink:
         self._open_root: Folder | None = None
         self._boxes: dict[str, Box] = {}
         self._open: dict[Box, OpenBox] = {}
-        """The one used last at the end."""
+        """Open dropboxes, the most recently used at the end."""
         self._known: list[Outcome] = []
 
     @property
     def address(self) -> str:
-        """`dropbox:///root`."""
+        """URL of the root, `dropbox:///root`."""
         return f"dropbox://{self._root}"
 
     def connect(self) -> None:
-        """The root is there and can be written to."""
+        """Opens the root; creates it only if it is the default root, which is not configured.
+
+        Raises:
+            NotConnectedError: the root does not exist, is a link, or is not writable.
+        """
         self.close()
         with told():
             if self._is_own_root:
@@ -88,7 +92,7 @@ class DropboxSink:
             self._open_root = open_root(str(self._root))
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """Returns when all are in their dropboxes, and on disk; dropboxes that are missing are made."""
+        """Writes the messages to their dropboxes, creating missing ones; returns when all files are on disk."""
         groups: dict[Box, list[_File]] = {}
         with told():
             for each in messages:
@@ -105,14 +109,14 @@ class DropboxSink:
                 self._known += [Outcome(file.number) for file in files]
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
-        """All that is known; nothing is ever waited for."""
+        """Returns the outcomes of `send`; sleeps for the timeout if there are none, since none can arrive later."""
         known, self._known = self._known, []
         if not known:
             time.sleep(timeout_seconds)
         return known
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Closes all folders and drops the outcomes not yet returned."""
         self._known.clear()
         self._boxes.clear()
         while self._open:
@@ -122,7 +126,11 @@ class DropboxSink:
             self._open_root = None
 
     def _box(self, address: str) -> Box:
-        """The dropbox of an address, made where it is missing."""
+        """Returns the dropbox of an address, creating it if it is missing.
+
+        Raises:
+            RefusedError: the address cannot be a dropbox.
+        """
         box = self._boxes.get(address)
         if box is None:
             if len(self._boxes) >= _MOST_BOXES:
@@ -138,7 +146,12 @@ class DropboxSink:
         return box
 
     def _opened(self, box: Box) -> OpenBox:
-        """The folders of a dropbox, the same as before; of those that are held open it is the one used last."""
+        """Returns the open folders of a dropbox, marked as most recently used.
+
+        Raises:
+            NotConnectedError: the sink is not connected.
+            OSError: the folders cannot be opened, or were replaced while open.
+        """
         if self._open_root is None:
             raise NotConnectedError("the sink is not connected")
         opened = self._open.pop(box, None)
@@ -166,7 +179,7 @@ class DropboxSink:
             distribute_now(box)
 
     def _clear(self, working: Folder) -> None:
-        """Deletes what processes of this sink that have died were writing."""
+        """Deletes unfinished files of this sink's dead processes from `working`."""
         for entry in working.entries():
             if entry.name.startswith(self._owner):
                 modified = entry.stat(follow_symlinks=False).st_mtime
@@ -175,11 +188,14 @@ class DropboxSink:
 
 
 def _folders(box: OpenBox, slots: ExitStack) -> list[Folder]:
-    """Where a message can be that was given before. `target` comes again for what goes back while it is looked for."""
+    """Returns the folders in which a message sent before can be.
+
+    `target` is listed twice, first and last, for a file that moves back to it while the others are searched.
+    """
     target, processing = box.folder("target"), box.folder("processing")
     inner = []
     for name in processing.folders():
-        # A consumer may remove its own, or keep it to itself.
+        # A consumer may remove its folder at any moment, or deny access to it.
         with suppress(FileNotFoundError, PermissionError):
             folder = slots.enter_context(processing.enter(name))
             folder.status(".")
@@ -188,7 +204,7 @@ def _folders(box: OpenBox, slots: ExitStack) -> list[Folder]:
 
 
 def _write(folder: Folder, files: Sequence[_File]) -> None:
-    """Returns when all are on disk; what could not be written leaves nothing behind."""
+    """Writes the files to a folder and syncs them to disk; deletes all of them if one fails."""
     try:
         with Disk(folder) as disk:
             for file in files:
@@ -201,6 +217,6 @@ def _write(folder: Folder, files: Sequence[_File]) -> None:
 
 
 def _forget(folder: Folder, name: str) -> None:
-    # It may never have been made; and if its disk is gone, that is told already.
+    # The file may never have been created; and an error of the disk has been raised already.
     with suppress(OSError):
         folder.remove(name)

@@ -1,8 +1,8 @@
-"""A folder inside `processing` that belongs to one process: what it has taken and is not done with.
+"""Slot: a folder inside `processing` that belongs to one process and holds the files it has taken and not finished.
 
-A process holds a lock on the folder for as long as it lives; the system takes the lock from whoever dies. So whoever
-gets the lock of a folder knows that its owner is gone, and may take over what is in it. Nobody needs a clock for this,
-and no file of a consumer that lives is ever touched.
+The process holds a lock (`flock`) on a file in the slot for as long as it runs; the system releases the lock when the
+process dies. So a process that gets the lock of an existing slot knows that its owner is dead, and may take over the
+files. This needs no clock, and never touches the files of a running consumer.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["LOCK", "Slot"]
 
 LOCK = ".lock"
-"""The file in a slot that its lock is on."""
+"""Name of the file in a slot that carries the lock."""
 
 
 class Slot:
-    """One such folder, locked. OSError from its methods is the file system's."""
+    """Locked slot of this process. All methods except `close` raise OSError for errors of the file system."""
 
     def __init__(self, box: OpenBox, folder: Folder, name: str, lock: int) -> None:
         self._box = box
@@ -36,7 +36,7 @@ class Slot:
 
     @staticmethod
     def only(box: OpenBox, name: str) -> Slot | None:
-        """The slot of that name; None while another process has it."""
+        """Locks the slot of that name, creating it if it is missing; None if another process has it."""
         processing = box.folder("processing")
         while True:
             folder = processing.make(name)
@@ -54,7 +54,7 @@ class Slot:
 
     @staticmethod
     def any(box: OpenBox, owner: str) -> Slot:
-        """The first free slot of an owner that may have several processes: `owner.1`, `owner.2`, and so on."""
+        """Locks the first free slot among `owner.1`, `owner.2` and so on; an owner may have several processes."""
         number = 1
         while (slot := Slot.only(box, f"{owner}.{number}")) is None:
             number += 1
@@ -62,25 +62,31 @@ class Slot:
 
     @staticmethod
     def abandoned(box: OpenBox, owner: str) -> Iterator[Slot]:
-        """The other slots of that owner whose processes have died; each is to be closed."""
+        """Yields the slots of that owner whose processes have died, locked; the caller closes each.
+
+        Slots that this process holds are not among them.
+        """
         pattern = re.compile(rf"{re.escape(owner)}\.[0-9]+")
         for name in box.folder("processing").folders():
             if pattern.fullmatch(name) and (slot := Slot.only(box, name)) is not None:
                 yield slot
 
     def names(self) -> list[str]:
-        """The files in it."""
+        """Returns the sorted names of the files in the slot, without the lock."""
         return sorted(entry.name for entry in self.folder.entries() if entry.name != LOCK)
 
     def give_back(self, names: Collection[str]) -> None:
-        """Moves files to `target`, where anybody may take them; they stay where one of the same name is waiting."""
+        """Moves files to `target`, where any consumer may take them.
+
+        A file stays in the slot if a file of the same name waits in `target`.
+        """
         target = self._box.folder("target")
         for name in names:
             if not target.has(name):
                 self.folder.move(name, target)
 
     def close(self) -> None:
-        """The folder goes if it is empty; else it stays for the next process. Never raises."""
+        """Releases the lock. An empty slot is deleted; another stays for the next process. Never raises."""
         with suppress(OSError):
             if os.listdir(self.folder.handle) == [LOCK]:
                 self.folder.remove(LOCK)
@@ -90,10 +96,10 @@ class Slot:
 
 
 def _locked(folder: Folder) -> int | None:
-    """The descriptor of a slot's lock; None where its last owner has removed the slot meanwhile.
+    """Locks a slot and returns the descriptor of its lock; None if its last owner has just deleted the slot.
 
     Raises:
-        BlockingIOError: another process has it.
+        BlockingIOError: another process has the lock.
     """
     try:
         lock = folder.open_file(LOCK, os.O_RDWR | os.O_CREAT)
@@ -104,7 +110,7 @@ def _locked(folder: Folder) -> int | None:
         if folder.status(LOCK).st_ino == os.fstat(lock).st_ino:
             return lock
     except FileNotFoundError:
-        # Between opening and locking.
+        # The last owner deleted the lock file between opening and locking.
         pass
     except OSError:
         os.close(lock)

@@ -1,8 +1,9 @@
-"""Messages from dropboxes: files are taken from `target`, and moved to `processed` when the journal has them.
+"""Source for dropboxes: takes files from `target`, and moves them to `processed` when the journal has their messages.
 
-A file that is taken lies in a folder of the process's own inside `processing` (`slot`). Of several consumers, bridges
-or not, one succeeds in moving it there, and the others go on to the next. What waits and in which order is in
-`waiting`, how new files are noticed in `watch`, names become messages in `message`; `source_loop` does the rest.
+To take a file, a process moves it to its own folder inside `processing` (`slot`). Of several consumers, bridges or
+others, one succeeds in moving the file, and the others go on to the next. `lane` reads one queue or subscription,
+`waiting` has the order of files, `watch` notices new files, and `message` converts them. The journal, reconnecting and
+stopping are in `source_loop`.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ if TYPE_CHECKING:
 __all__ = ["DropboxSource"]
 
 _REDELIVERY = Redelivery(returns_seconds=0.0, doubt_seconds=0.0, is_marked=False)
-"""What was left is there at once, what is acknowledged is on disk, what goes back to `target` looks like any file."""
+"""Redelivery of a dropbox: files left by an earlier process are available at once, an acknowledgement is on disk when
+it returns, and a file that goes back to `target` is not marked as redelivered."""
 
 _REPLIES = "queue:jms-bridge.reply."
-"""How the queues begin in which the reply to one request is awaited."""
+"""Prefix of temporary queues, each of which `jms-bridge request` names for the replies to one request."""
 
 
 class DropboxSource:
-    """The dropboxes of one source, for one process of several."""
+    """Source of one worker, which reads all dropboxes of the source."""
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
-        """All workers are alike, so `worker` says nothing."""
+        """Creates the source without touching the file system. `worker` is ignored, since all workers do the same."""
         self._source = source
         self._root = config.root(source)
         self._is_own_root = source.root is None
@@ -60,16 +62,20 @@ class DropboxSource:
 
     @property
     def address(self) -> str:
-        """`dropbox:///root (queue:orders, …)`."""
+        """Root and destinations, such as `dropbox:///root (queue:orders, …)`."""
         return f"dropbox://{self._root} ({', '.join(self._source.destinations)})"
 
     @property
     def redelivery(self) -> Redelivery:
-        """See `Source`."""
+        """Redelivery of files, see `Source`; the same for each connection."""
         return _REDELIVERY
 
     def connect(self) -> None:
-        """Makes what is missing of the dropboxes, below the root."""
+        """Opens the root and the dropboxes, creating missing folders below the root.
+
+        Raises:
+            NotConnectedError: the root or a folder cannot be used.
+        """
         self.close()
         with told():
             if self._is_own_root:
@@ -81,7 +87,7 @@ class DropboxSource:
             self._watcher = watcher(folders, inotify=self._source.watch is Watch.INOTIFY)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """The next file that this process succeeds in taking."""
+        """Returns the delivery of the next file that this process takes; None if none came in time."""
         deadline = time.monotonic() + timeout_seconds
         while (found := self._next()) is None:
             left = deadline - time.monotonic()
@@ -94,7 +100,10 @@ class DropboxSource:
         return found
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """Moves their files to `processed`, or deletes them; returns when that is on disk."""
+        """Moves the files of deliveries to `processed` or deletes them; unreadable ones go to `error`.
+
+        Returns when the changes are on disk.
+        """
         groups: dict[Lane, list[Token]] = {}
         for token in cast("Sequence[Token]", tokens):
             groups.setdefault(token.lane, []).append(token)
@@ -104,10 +113,10 @@ class DropboxSource:
                 lane.finish([each.filename for each in own if not each.is_consumed], consumed=False)
 
     def tend(self) -> None:
-        """Nobody asks whether it is still there."""
+        """Does nothing; a file system needs no heart-beats."""
 
     def close(self) -> None:
-        """What is not acknowledged goes back to `target`."""
+        """Moves files that are not acknowledged back to `target`, and closes all folders."""
         lanes, self._lanes = self._lanes, []
         for lane in lanes:
             lane.close()
@@ -120,7 +129,7 @@ class DropboxSource:
             self._open_root = None
 
     def _next(self) -> Delivery | None:
-        """From the lanes in turns."""
+        """Returns the next delivery of the lanes, which are asked in turns; None if none has a file."""
         with told():
             for _ in self._lanes:
                 lane = self._lanes.pop(0)
@@ -132,8 +141,8 @@ class DropboxSource:
     def _lane(self, root: Folder, destination: str) -> Lane:
         box = locate(self._root, destination)
         if not box.is_topic:
-            # Nobody else knows a queue that was made for one reply.
+            # A queue that was created for the reply to one request has no other users, so `close` deletes it.
             return Lane(root, box, None, self._reading, is_temporary=destination.startswith(_REPLIES))
         own = subscription(box, self._source.subscription or self._client_id, self._client_id)
-        # Without a name it is no durable one.
+        # A subscription without a configured name is not durable, so `close` deletes it.
         return Lane(root, own, box, self._reading, is_temporary=not self._source.subscription)

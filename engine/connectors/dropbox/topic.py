@@ -1,16 +1,17 @@
-"""Gives each message of a topic to all of its subscriptions, once, also through crashes.
+"""Distribution of a topic's messages to all of its subscriptions, each exactly once, even if a process dies.
 
-Producers put a file into `.incoming/target`; what copies it to the subscriptions is DropboxMQ's TopicDistributor, or
-this. One process of the bridges does it at a time, whoever has the lock of its slot in `.incoming/processing`; a
-TopicDistributor beside it gets the files that it is first to take.
+Producers put a file into `.incoming/target`; DropboxMQ's TopicDistributor or this module distributes it to the
+subscriptions. Of all bridge processes, only the one that holds the lock of the slot in `.incoming/processing`
+distributes at a time. A TopicDistributor may run beside it; each file goes to the one that takes it first.
 
     1. .incoming/target      ->  the slot                       the file is taken
     2. the slot              =>  working/jms-bridge of each subscription, as a link
-    3. the slot              ->  .incoming/processed            from here on it is given
+    3. the slot              ->  .incoming/processed            the file counts as distributed
     4. working/jms-bridge    ->  target of each subscription    consumers see it
 
-After a crash a file that is still in the slot is given from step 2 on, and a link whose file is no longer there from
-step 4 on. What consumers have done with theirs meanwhile does not matter. No consumer looks into `working`.
+After a crash, a file that is still in the slot is distributed from step 2 on, and a link whose file is no longer in the
+slot from step 4 on. It does not matter what consumers have done with their files meanwhile. No consumer looks into
+`working`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,11 @@ _log = structlog.get_logger(__name__)
 
 
 def distribute(topic: OpenBox) -> bool:
-    """Gives away all that waits in a topic; False if another process is about to. OSError is the file system's."""
+    """Distributes all waiting files of a topic; returns False if another process is distributing at the moment.
+
+    Raises:
+        OSError: the folders cannot be used.
+    """
     slot = Slot.only(topic, _OWN)
     if slot is None:
         return False
@@ -56,7 +61,7 @@ def distribute(topic: OpenBox) -> bool:
         target = topic.folder("target")
         names = [rank.filename for rank in ranked(target)]
         for start in range(0, len(names), _BATCH):
-            # In the order of their ranks, which each subscription then has as well.
+            # Taken in the order of their ranks, so that each subscription gets them in that order.
             taken = [name for name in names[start : start + _BATCH] if target.move(name, slot.folder)]
             _give(topic, given, slot, taken)
     finally:
@@ -65,10 +70,13 @@ def distribute(topic: OpenBox) -> bool:
 
 
 def distribute_now(topic: OpenBox) -> None:
-    """The same, and returns only when what was there is given, whoever did it.
+    """Distributes all waiting files of a topic; if another process is distributing, first waits until it has finished.
+
+    On return all files that waited at the time of the call are distributed, by this process or another.
 
     Raises:
-        NotConnectedError: another process does not come to an end.
+        NotConnectedError: another process has not finished within `_PATIENCE_SECONDS`.
+        OSError: the folders cannot be used.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not distribute(topic):
@@ -80,7 +88,7 @@ def distribute_now(topic: OpenBox) -> None:
 
 
 def _finish(topic: OpenBox, given: Sequence[Box], slot: Slot) -> None:
-    """What a process that has died had begun."""
+    """Completes the distribution that a dead process had begun."""
     taken = slot.names()
     for box in _opened(topic, given):
         if box.folder("working").has(_OWN):
@@ -90,7 +98,7 @@ def _finish(topic: OpenBox, given: Sequence[Box], slot: Slot) -> None:
 
 
 def _give(topic: OpenBox, given: Sequence[Box], slot: Slot, taken: Sequence[str]) -> None:
-    """Steps 2 to 4 for files in the slot; each step is on disk before the next one begins."""
+    """Does steps 2 to 4 for files in the slot; each step is on disk before the next one begins."""
     names = [name for name in taken if _is_file(topic, slot, name)]
     if not names:
         return
@@ -110,7 +118,10 @@ def _give(topic: OpenBox, given: Sequence[Box], slot: Slot, taken: Sequence[str]
 
 
 def _opened(topic: OpenBox, given: Sequence[Box]) -> Iterator[OpenBox]:
-    """The subscriptions one after the other, each open in its turn: there may be more of them than descriptors."""
+    """Yields the subscriptions one after the other, each open only in its turn.
+
+    A topic may have more subscriptions than the process has descriptors.
+    """
     for box in given:
         with OpenBox(topic.root, box) as opened:
             yield opened
@@ -126,7 +137,10 @@ def _promote(box: OpenBox, staged: Folder, names: Sequence[str]) -> None:
 
 
 def _is_file(topic: OpenBox, slot: Slot, name: str) -> bool:
-    """Whether it is a regular file; else it goes to `error`. It was one when it was listed, but may be exchanged."""
+    """Returns True if a file in the slot is a regular file; otherwise moves it to `error`.
+
+    The file was a regular one when it was listed, but another user may have replaced it since.
+    """
     if stat.S_ISREG(slot.folder.status(name).st_mode):
         return True
     _log.warning("what took the place of a file goes to error", file=f"{slot.folder.path}/{name}")
@@ -135,11 +149,11 @@ def _is_file(topic: OpenBox, slot: Slot, name: str) -> bool:
 
 
 def _link(slot: Folder, name: str, staged: Folder, working: Folder) -> None:
-    """Another name for the same file; a copy where the file system has no links."""
+    """Links a file into the folder of a subscription; copies it if the file system does not support hard links."""
     try:
         os.link(name, name, src_dir_fd=slot.handle, dst_dir_fd=staged.handle, follow_symlinks=False)
     except FileExistsError:
-        # A process that has died had come so far.
+        # A dead process had made the link already.
         return
     except OSError as error:
         if error.errno not in _NO_LINKS:
@@ -149,7 +163,7 @@ def _link(slot: Folder, name: str, staged: Folder, working: Folder) -> None:
 
 def _copy(slot: Folder, name: str, staged: Folder, working: Folder) -> None:
     partial = f"{_OWN}.copy"
-    # A process that has died may have left it. What another user puts there is not written to.
+    # A dead process may have left a partial copy. `O_EXCL` keeps the copy from being written to another user's file.
     working.remove(partial)
     with (
         open(slot.open_file(name, os.O_RDONLY), "rb") as origin,

@@ -1,4 +1,4 @@
-"""The files that wait in a folder, in the order in which they are to be taken."""
+"""Ordered list of the files that wait in a folder."""
 
 from __future__ import annotations
 
@@ -17,25 +17,34 @@ __all__ = ["Waiting", "ranked"]
 
 _MOST = 100_000
 _SHARE = 0.1
-"""Of the time, that looking again may take while files are waiting."""
+"""Maximum share of the time that scanning the folder may take while files wait."""
 _UNFINISHED = ".nfs"
-"""How NFS names files that are deleted while they are open."""
+"""Prefix of the names that NFS gives to files which are deleted while they are open."""
 
 
 def ranked(folder: Folder, most: int = _MOST) -> list[Rank]:
-    """The regular files of a folder, of which at most so many that go first. OSError if it cannot be read."""
+    """Returns the ranks of the regular files of a folder in order, at most the first `most`.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
     return heapq.nsmallest(most, _ranks(folder))
 
 
 class Waiting:
-    """One folder, looked through once for many files; not for each, which would take longer the more there are.
+    """List of the waiting files of one folder, filled by scanning the folder once for many files.
 
-    Files that came since the last look have their turn after the next one, whatever their priority. While others wait,
-    that comes after the interval, or later where looking takes long.
+    A scan for each file would take longer the more files there are. Files that appear after a scan are found by the
+    next one, whatever their priority. While others wait, the next scan follows after the interval, or later if scanning
+    takes long.
     """
 
     def __init__(self, folder: Folder, interval_seconds: float, may_look: Callable[[], bool]) -> None:
-        """`may_look` is asked before each look, and may bring in files; while it says no, nothing is found."""
+        """Creates an empty list.
+
+        `may_look` is called before each scan, and may itself move files into the folder; while it returns False, no
+        file is found.
+        """
         self._folder = folder
         self._may_look = may_look
         self._interval_seconds = interval_seconds
@@ -45,17 +54,20 @@ class Waiting:
 
     @property
     def due_seconds(self) -> float:
-        """When to look again, from now on."""
+        """Seconds from now until the next scan."""
         return max(self._look_at - time.monotonic(), 0.0)
 
     def hint(self) -> None:
-        """There may be new files: the next look does not wait for the interval if there is nothing else to do."""
+        """Notes that there may be new files: if no known file waits, the next scan does not wait for the interval."""
         self._hinted = True
 
     def next(self, passed_over: Container[str]) -> str | None:
-        """The file whose turn it is, apart from these; None if nothing is known to wait. OSError as `ranked`.
+        """Returns the name of the next file that is not in `passed_over`; None if no file is known to wait.
 
-        It may be gone by now.
+        Another consumer may have taken the file since the scan.
+
+        Raises:
+            OSError: the folder cannot be read.
         """
         now = time.monotonic()
         if now >= self._look_at or (self._hinted and not self._ranks):
@@ -70,16 +82,16 @@ class Waiting:
         self._hinted = False
         self._ranks = self._ordered() if self._may_look() else []
         self._ranks.reverse()
-        # Where there was something, there is more soon: that is looked for as soon as this is done.
+        # More files often follow: if the scan found any, the next one comes as soon as these are taken.
         self._hinted = bool(self._ranks)
         took = time.monotonic() - now
         self._look_at = now + max(self._interval_seconds, took / _SHARE)
 
     def _ordered(self) -> list[Rank]:
-        """The files as of now; what comes while this looks is found by the next look.
+        """Returns the ranks of the files that are there when the scan begins; later files are left to the next scan.
 
-        Of two that come one after the other meanwhile, a file system may show the second and not the first. That one is
-        there when it is asked again.
+        Of two files that appear one after the other during a scan, a file system may list the second and not the first.
+        So the folder is listed twice: the second list has the first file as well.
         """
         if not (found := ranked(self._folder)):
             return []
@@ -90,7 +102,7 @@ class Waiting:
 def _ranks(folder: Folder) -> Iterator[Rank]:
     for entry in folder.entries():
         try:
-            # A link may lead anywhere, and a pipe may never end.
+            # Only regular files: a link may lead out of the dropbox, and reading a pipe may never end.
             if entry.is_file(follow_symlinks=False) and not entry.name.startswith(_UNFINISHED):
                 yield rank(entry.name, lambda entry=entry: entry.stat(follow_symlinks=False).st_mtime)  # type: ignore[misc]
         except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""How a source learns of new files: Linux tells (inotify), or it waits for the next look.
+"""Notification of new files, by Linux's inotify, or by a sleep until the next scan.
 
-The bridge asks the kernel itself. What it has to tell waits in a queue of the kernel's that is bounded, while a library
-with a thread of its own collects names for as long as the source is held up, and without end. Nothing depends on being
-told: folders are looked through now and then in any case.
+The bridge calls the kernel's interface directly. Events wait in a bounded queue of the kernel, while a library with a
+thread of its own would collect names without bound for as long as the source is blocked. Correctness does not depend on
+notification: folders are scanned regularly in any case.
 """
 
 from __future__ import annotations
@@ -30,32 +30,39 @@ _log = structlog.get_logger(__name__)
 
 
 class Watcher(Protocol):
-    """Waits for files to come into folders."""
+    """Waiter for new files in folders."""
 
     def wait(self, seconds: float) -> bool:
-        """Whether files may have come; returns at once if they had since the last call."""
+        """Waits until there may be new files, and returns True; returns False if the time is over.
+
+        Returns at once if files have come since the last call.
+        """
 
     def close(self) -> None:
-        """Ends it."""
+        """Releases the resources of the watcher."""
 
 
 class Sleep:
-    """Knows nothing and waits."""
+    """Watcher without notification, which only sleeps."""
 
     def wait(self, seconds: float) -> bool:
-        """False, after that time."""
+        """Sleeps for that time and returns False."""
         time.sleep(max(seconds, 0))
         return False
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing."""
 
 
 class Inotify:
-    """Linux's own notice of what happens in folders; other machines' files on shared file systems are not noticed."""
+    """Watcher that uses inotify; it does not notice files that other machines create on shared file systems."""
 
     def __init__(self, folders: Sequence[Folder]) -> None:
-        """OSError where the system does not offer it, or not to one more."""
+        """Starts to watch the folders.
+
+        Raises:
+            OSError: the system has no inotify, or a limit on its use is reached.
+        """
         libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(libc, "inotify_init1"):
             raise OSError("this system has no inotify")
@@ -65,7 +72,7 @@ class Inotify:
         self._poll = select.poll()
         self._poll.register(self._handle, select.POLLIN)
         for folder in folders:
-            # By descriptor: the path may lead elsewhere by now.
+            # The descriptor names the open folder; its original path may lead elsewhere by now.
             path = f"/proc/self/fd/{folder.handle}".encode()
             if libc.inotify_add_watch(self._handle, path, _CREATE | _MOVED_TO | _ONLY_FOLDERS) < 0:
                 error = _error()
@@ -73,7 +80,7 @@ class Inotify:
                 raise error
 
     def wait(self, seconds: float) -> bool:
-        """Whether something came; that a queue of events has run over counts, too."""
+        """Waits for an event, of which an overflow of the event queue is one; returns True if one came in time."""
         if not self._poll.poll(max(seconds, 0) * 1000):
             return False
         try:
@@ -84,12 +91,12 @@ class Inotify:
         return True
 
     def close(self) -> None:
-        """Gives the handle back."""
+        """Closes the inotify descriptor."""
         os.close(self._handle)
 
 
 def watcher(folders: Sequence[Folder], *, inotify: bool) -> Watcher:
-    """What the configuration asks for, or the system has."""
+    """Returns an `Inotify` if it is configured and available, else a `Sleep`."""
     if inotify:
         try:
             return Inotify(folders)

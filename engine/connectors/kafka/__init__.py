@@ -1,1 +1,1 @@
-"""Kafka topics as a source: each record is in the journal exactly once."""
+"""Kafka connector: a source that brings each record of Kafka topics into the journal exactly once."""

@@ -1,7 +1,7 @@
-"""What a Kafka record means in JMS: pure functions. `docs/connectors/kafka.md` shows the same table to users.
+"""Conversion of a Kafka record to the canonical message; `docs/connectors/kafka.md` documents the mapping.
 
-Records that a bridge has published say what they were in their headers, in any of the styles of `routing.headers`;
-those of other programs get what JMS asks for from their place, key and time.
+The headers of a record that a bridge has published describe the original message, in any style of `routing.headers`. A
+record of another program gets its JMS fields from its topic, partition, offset, key and timestamp.
 """
 
 from __future__ import annotations
@@ -25,42 +25,49 @@ if TYPE_CHECKING:
 __all__ = ["HOPS", "Located", "Reader"]
 
 HOPS = "JMS_JmsBridge_Hops"
-"""Property of a message that came through this bridge before: how often."""
+"""Property that counts how often a message has passed through this bridge before; absent if never."""
 
 _PROVIDER = "JMS_JmsBridge_"
-"""Properties that only the bridge itself may set."""
+"""Prefix of properties that only a bridge may set."""
 _OWN = "JMS_Kafka_"
 _JMS = "jms."
 _BRIDGE = "jmsbridge."
 _STALE = frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"})
-"""Fields that say how the message came to the bridge that published it."""
+"""Fields that describe how the publishing bridge received the message; they are not taken over."""
 _NUMBER = re.compile("[0-9]{1,9}")
 _INVALID = re.compile(r"[^\w$]|^(?=\d)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A record, and where it stands."""
+    """Record with its topic, partition, offset and timestamp."""
 
     record: Record
     topic: str
     partition: int
     offset: int
     timestamp_ms: int
-    """Negative if it has none."""
+    """Timestamp in milliseconds since 1970; negative if the record has none."""
 
 
 class Reader:
-    """Makes canonical messages of one source's records."""
+    """Converter from the records of one source to canonical messages."""
 
     def __init__(self, source: SourceConfig, bridge_id: str, *, propagates: bool = True) -> None:
-        """`propagates`: a trace context in headers of its own stands before that of `jms.traceparent`."""
+        """Creates the converter.
+
+        With `propagates`, the record's headers `traceparent` and `tracestate` take precedence over `jms.traceparent`.
+        """
         self._source = source
         self._bridge = bridge_id
         self._propagates = propagates
 
     def message(self, found: Located) -> tuple[Message, str | None]:
-        """The message, and why it cannot be read as its source should; then the body is what came, of type bytes."""
+        """Returns the canonical message and a fault, None if there is none.
+
+        A fault is the reason why the record cannot be read as configured: its value is not UTF-8 although
+        `message.type` is TEXT (the body is then of type bytes), or it lacks a header that the address needs.
+        """
         record = as_text(found.record)
         plain = Message.from_record(record)
         fields = {name: text for name, text in plain.headers.items() if name not in _STALE}
@@ -70,7 +77,7 @@ class Reader:
             properties.setdefault(name, value)
         properties |= _place(found)
         if self._propagates and TRACEPARENT in foreign:
-            # Agents of Kafka clients set this header and know of no other: what `jms.traceparent` says is older.
+            # Tracing agents of Kafka clients set only this header, so a context in `jms.traceparent` is older.
             properties = with_context(properties, of_headers(record.headers))
         _complete(fields, found)
         origins, hops = self._origins(plain)
@@ -87,12 +94,15 @@ class Reader:
         return message, fault
 
     def _origins(self, plain: Message) -> tuple[tuple[str, ...], int]:
-        """The bridges that routed it, without this one unless that is too often, and how often this one did."""
+        """Returns the origins of the message, and the number of times this bridge has routed it.
+
+        This bridge is removed from the origins, unless it has routed the message more often than `hops` allows.
+        """
         own = self._bridge
         before = plain.properties.get(HOPS)
         hops = plain.origins.count(own) + (int(before.text) if before and _NUMBER.fullmatch(before.text) else 0)
         if hops > self._source.hops:
-            # The router leaves out, and counts, what it routed itself.
+            # With its own id among the origins, the router leaves the message out and counts it.
             return plain.origins if own in plain.origins else (*plain.origins, own), hops
         return tuple(origin for origin in plain.origins if origin != own), hops
 
@@ -108,10 +118,10 @@ class Reader:
 
 
 def _complete(fields: dict[str, str], found: Located) -> None:
-    """Adds what every message has, from key, place and time of the record."""
+    """Adds the JMS fields that every message has, from key, topic, partition, offset and timestamp of the record."""
     if "JMSCorrelationID" not in fields and found.record.key and (key := _text(found.record.key)):
         fields["JMSCorrelationID"] = key
-    # An empty one says nothing, and a message is known again by its id.
+    # An empty id says nothing, and a message is recognised by its id.
     fields["JMSMessageID"] = fields.get("JMSMessageID") or f"ID:{found.topic}:{found.partition}:{found.offset}"
     fields.setdefault("JMSDeliveryMode", "PERSISTENT")
     fields["JMSRedelivered"] = "false"
@@ -120,7 +130,7 @@ def _complete(fields: dict[str, str], found: Located) -> None:
 
 
 def _place(found: Located) -> dict[str, Property]:
-    """Where the record stands, and its key."""
+    """Returns properties with topic, partition, offset and key of the record."""
     own = {
         f"{_OWN}Topic": Property(found.topic, JmsType.STRING),
         f"{_OWN}Partition": Property(str(found.partition), JmsType.INT),
@@ -132,7 +142,10 @@ def _place(found: Located) -> dict[str, Property]:
 
 
 def _foreign(record: Record) -> dict[str, Property]:
-    """Headers of other programs, under names that JMS allows; the first of repeated ones."""
+    """Returns the headers set by other programs as properties, with names that JMS allows.
+
+    Of a repeated header the first counts; headers without a value are skipped.
+    """
     found: dict[str, Property] = {}
     for name, value in record.headers:
         if value is not None and not name.startswith((_JMS, _BRIDGE)):
@@ -142,9 +155,9 @@ def _foreign(record: Record) -> dict[str, Property]:
 
 @lru_cache(1000)
 def _identifier(name: str) -> str:
-    """A header's name as that of a property: what a Java identifier cannot hold becomes `_`."""
+    """Returns a header's name as a property name; characters that a Java identifier cannot contain become `_`."""
     name = _INVALID.sub("_", name) or "_"
-    # Names of JMS are JMS' own to give.
+    # JMS reserves property names that begin with JMS.
     return f"_{name}" if name.startswith("JMS") else name
 
 

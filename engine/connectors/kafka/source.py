@@ -1,7 +1,8 @@
-"""Messages from Kafka topics that regular expressions name; topics made later are found while it runs.
+"""Source for Kafka topics whose names match regular expressions; topics created later are found while it runs.
 
-A consumer group reads them. Its positions move in the transactions in which the journal takes what was read
-(`engine.connectors.transactions`), so that each record is in the journal once, whatever dies when.
+A consumer group reads the topics. Its offsets are committed in the same Kafka transaction that writes the records to
+the journal (`engine.connectors.transactions`), so each record is in the journal exactly once, even if a process dies.
+`message` converts records; the loop is in `source_loop`.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ _BATCH = 500
 _LOOK_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
 _OPEN_SECONDS = 0.05
-"""For how long records wait to become visible, if more keep coming."""
+"""Time after which a transaction is committed although more records keep arriving."""
 _PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError.UNKNOWN_TOPIC_OR_PART)
 _log = structlog.get_logger(__name__)
 
 Place = tuple[str, int]
-"""Topic and partition."""
+"""Topic and partition number."""
 
 
 class KafkaSource:
-    """A member of the group; for one thread, which also runs the callbacks."""
+    """Source of one worker, a member of the consumer group. One thread uses it, and also runs the callbacks."""
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
-        """Workers count from 1."""
+        """Creates the source without connecting; `worker` is its number, from 1, and part of the transactional id."""
         self._config = config
         self._source = source
         self._worker = worker
@@ -62,22 +63,27 @@ class KafkaSource:
         self._topics: frozenset[str] = frozenset()
         self._read: deque[KafkaMessage] = deque()
         self._next: dict[Place, int] = {}
-        """Where the next reader would begin, of what was handed over since the last commit."""
+        """Offsets to commit: for each partition the offset behind the last record handed over since the last commit."""
         self._begun_at = 0.0
         self._looked_at = 0.0
         self._fault: Exception | None = None
 
     @property
     def address(self) -> str:
-        """`kafka://host:port (orders, payments-.*)`."""
+        """Servers and topic patterns, such as `kafka://host:port (orders, payments-.*)`."""
         return f"kafka://{self._config.bootstrap_servers} ({', '.join(self._source.destinations)})"
 
     @property
     def redelivery(self) -> None:
-        """Nothing that the journal has comes again: positions move in its transactions."""
+        """Always None: offsets are committed with the journal, so no record that it has is read again."""
 
     def connect(self) -> None:
-        """Also finds the topics; the group assigns partitions when records are asked for."""
+        """Creates the consumer and finds the topics; partitions are assigned later, while `receive` is called.
+
+        Raises:
+            NotConnectedError: Kafka does not answer.
+            HardFailureError: Kafka refuses the bridge.
+        """
         self.close()
         self._fault = None
         settings = {"auto.offset.reset": "earliest"} | librdkafka(self._config, "consumer")
@@ -87,14 +93,17 @@ class KafkaSource:
         self._look(first=True)
 
     def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
-        """Also ends what a worker of this name, that died on this machine, had begun."""
+        """Creates the transactional journal of this connection.
+
+        This also aborts a transaction that a dead worker of the same source, number and machine has left open.
+        """
         self._journal = TransactionalJournal(
             self._config, f"source.{self._source.name}.{self._worker}", stop, while_full
         )
         return self._journal
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """The next record; None also when it is time to make visible what was read."""
+        """Returns the next record; None if none came in time, or if the open transaction is to be committed now."""
         now = time.monotonic()
         if self._next and now - self._begun_at > _OPEN_SECONDS:
             self._begun_at = now
@@ -108,19 +117,19 @@ class KafkaSource:
         return self._delivery(self._read.popleft())
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """Ends the transaction; these are all that the journal was given in it."""
+        """Commits the transaction with the offsets of these deliveries, which are all that were written in it."""
         ends: dict[Place, int] = {}
         for token in tokens:
             topic, partition, offset = cast("tuple[str, int, int]", token)
             ends[topic, partition] = offset + 1
-        # Of partitions that have gone to another worker, that one says how far it is.
+        # Offsets of partitions that were reassigned are left out: their new owner commits its own.
         self._commit({place: at for place, at in ends.items() if place in self._next})
 
     def tend(self) -> None:
-        """Its client has threads that do."""
+        """Does nothing: librdkafka sends heart-beats from its own threads."""
 
     def close(self) -> None:
-        """Leaves the group; what was not committed is read again."""
+        """Leaves the consumer group; records that were not committed are read again."""
         self._read.clear()
         self._next.clear()
         if self._consumer is not None:
@@ -129,7 +138,7 @@ class KafkaSource:
         self._topics = frozenset()
 
     def _fill(self, timeout_seconds: float, now: float) -> None:
-        """Reads what is there, waiting so long for the first record."""
+        """Reads the available records, and waits up to `timeout_seconds` for the first one."""
         consumer = self._opened()
         if now - self._looked_at > _LOOK_SECONDS:
             self._look()
@@ -140,7 +149,7 @@ class KafkaSource:
         if self._fault:
             raise self._fault
         if first is not None:
-            # Before more is asked for: if its partition goes to another worker in that moment, it goes from here too.
+            # Stored before `consume` is called: a rebalance in that call removes records of revoked partitions here.
             if self._is_record(first):
                 self._read.append(first)
             others = consumer.consume(_BATCH - 1, 0)
@@ -149,7 +158,12 @@ class KafkaSource:
             raise self._fault
 
     def _look(self, *, first: bool = False) -> None:
-        """Which topics there are; also tells whether Kafka answers."""
+        """Looks for matching topics and changes the subscription if they have changed.
+
+        Raises:
+            NotConnectedError: Kafka does not answer.
+            HardFailureError: Kafka refuses the bridge.
+        """
         self._looked_at = time.monotonic()
         try:
             names = self._opened().list_topics(timeout=_ANSWER_SECONDS).topics
@@ -192,7 +206,7 @@ class KafkaSource:
             self._journal.move(positions, consumer.consumer_group_metadata())
             self._journal.commit()
         elif positions:
-            # Nothing of it went into the journal: its policy was to skip it.
+            # No record went into the journal: all had faults, and the policy is to skip such records.
             try:
                 consumer.commit(offsets=positions, asynchronous=False)
             except KafkaException as error:
@@ -200,7 +214,10 @@ class KafkaSource:
         self._next.clear()
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
-        """Partitions go to another worker: what was handed over is committed, what was only read is its own to read."""
+        """Handles the revocation of partitions in a rebalance.
+
+        Commits the offsets of records handed over, and drops records that were only read: the new owner reads them.
+        """
         revoked = {(place.topic, place.partition) for place in places}
         self._read = deque(m for m in self._read if (m.topic(), m.partition()) not in revoked)
         if not self._next:

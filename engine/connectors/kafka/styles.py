@@ -1,6 +1,6 @@
-"""Headers of published records back to how the journal spells them, whichever style of `routing.headers` they have.
+"""Conversion of published records' headers, in any style of `routing.headers`, to the spelling of the journal.
 
-`engine.router.headers` is the way there.
+`engine.router.headers` has the other direction.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Header = tuple[str, bytes | None]
 
 
 def as_text(record: Record) -> Record:
-    """The record with its headers in style `text`.
+    """Returns the record with its headers in style `text`.
 
-    `jms.int.amount` is of style `typed`, since no JMS name has a dot. `jms.CorrelationId` is of style `short` where no
-    header of the record is called `jms.JMS…`; else it is a property of that name.
+    A header such as `jms.int.amount` means style `typed`, since no JMS name has a dot. `jms.CorrelationId` means style
+    `short` if no header of the record is named `jms.JMS…`; otherwise it is a property of that name.
     """
     names = [name for name, _ in record.headers if name.startswith(_JMS)]
     if any(name.partition(".")[2].partition(".")[1] for name in names):
@@ -44,13 +44,17 @@ def as_text(record: Record) -> Record:
 
 
 def _long(name: str) -> str:
-    """`jms.MessageId` as `jms.JMSMessageID`."""
+    """Returns the header name of style `text` for one of style `short`: `jms.JMSMessageID` for `jms.MessageId`."""
     known = SEED_NAMES.get(name.removeprefix(_JMS)) if name.startswith(_JMS) else None
     return name if known is None else _JMS + known
 
 
 def _from_typed(headers: tuple[Header, ...]) -> tuple[Header, ...]:
-    """With the types apart, unless a bridge has written them beside: to it, what has no type is a string, too."""
+    """Returns headers of style `typed` in style `text`, with the types in a header of their own.
+
+    If the record already has that header from a bridge, it stays: a bridge lists no type for an untyped property, which
+    style `typed` publishes as a string.
+    """
     found: list[Header] = []
     types: list[tuple[str, JmsType]] = []
     for name, value in headers:
@@ -67,7 +71,7 @@ def _from_typed(headers: tuple[Header, ...]) -> tuple[Header, ...]:
 
 
 def _decoded(value: bytes, kind: JmsType) -> bytes:
-    """The text of a binary value; what is no such value stays as it is."""
+    """Returns a binary value as text; a value that is not valid for its type stays as it is."""
     try:
         if kind in _INTEGERS:
             return str(struct.unpack(_INTEGERS[kind], value)[0]).encode()
@@ -79,7 +83,7 @@ def _decoded(value: bytes, kind: JmsType) -> bytes:
 
 
 def _shown(number: float, kind: JmsType) -> str:
-    """As `Property.text` has it; of a float the shortest that gives the same float."""
+    """Formats a number as `Property.text` does; a float as the shortest text that gives the same float."""
     if not isfinite(number):
         return Property.of(number).text
     return repr(float(str(np.float32(number))) if kind is JmsType.FLOAT else number)

@@ -1,1 +1,1 @@
-"""NATS: subjects of a server that speaks its client protocol, and streams of JetStream."""
+"""NATS connector: source and sink for core NATS subjects and JetStream streams."""

@@ -1,8 +1,8 @@
-"""nats-py's client with a short way in and out: the one place that knows what nats-py does not show.
+"""Subclass of nats-py's client with a faster path for messages; the only module that uses nats-py's private members.
 
-nats-py makes the connection: greeting, TLS, login, keeping alive, requests. Its way of a message takes a task, a queue
-and an object for each; here messages of some subscriptions are handed over as they are parsed, and bytes go straight
-to the socket. It also goes on without TLS where the server offers none, which here is an error.
+nats-py does the greeting, TLS, the login, keep-alive and requests. For each received message it uses a task, a queue
+and an object; this client calls a handler as soon as the message is parsed, and writes sent bytes directly to the
+socket. nats-py also continues without TLS when the server offers none; here that is an error.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ __all__ = ["Client"]
 
 _ERROR = re.compile(rb"^-ERR '(.*)'\r\n", re.MULTILINE)
 
-# It logs errors with a stack trace that end the connection, which is told in one line.
+# nats-py logs an error that ends the connection with a stack trace; the bridge reports the error itself, in one line.
 logging.getLogger("nats").setLevel(logging.CRITICAL)
 
 
 class Client(NatsClient):
-    """One connection; `send`, `ping` and what handlers are called from run on the thread of its loop."""
+    """Connection to a NATS server. `send`, `ping` and the handlers run on the thread of the asyncio loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, came: Callable[[], None], *, tls: bool) -> None:
-        """`came` is called after something came from the server; `tls`: whether nothing may be sent in the clear."""
+        """Creates the client without connecting.
+
+        `came` is called after bytes from the server were parsed. With `tls`, connecting fails unless the server offers
+        TLS; without it, connecting fails if the server requires TLS.
+        """
         super().__init__()
         self._loop = loop
         self._wants_tls = tls
@@ -43,22 +47,22 @@ class Client(NatsClient):
         self._ps = Parser(self, self._handlers, came)
 
     async def listen(self, subject: str, handler: Handler, queue: str = "") -> int:
-        """Subscribes; the number of the subscription. The server may still refuse it."""
+        """Subscribes to a subject and returns the subscription's number. The server may still refuse it later."""
         subscription = await self.subscribe(subject, queue)
         self._handlers[subscription._id] = handler
         return subscription._id
 
     def forget(self, number: int) -> None:
-        """Ends a subscription; what comes until the server knows is still handed over."""
+        """Ends a subscription. The handler still gets messages that arrive before the server has processed this."""
         self.send(b"UNSUB %d\r\n" % number)
 
     def send(self, data: bytes) -> None:
-        """Puts whole protocol lines on the socket, now as far as it takes them."""
+        """Writes complete protocol lines to the socket; what the socket does not take now is buffered."""
         assert self._transport is not None
         self._transport.write(data)
 
     def ping(self, answered: Callable[[], None]) -> None:
-        """Calls back when the server has dealt with all that was sent before."""
+        """Sends a PING; calls `answered` when the server has processed everything sent before it."""
         future: asyncio.Future[Any] = self._loop.create_future()
         future.add_done_callback(lambda _: answered())
         self._pongs.append(future)
@@ -66,35 +70,41 @@ class Client(NatsClient):
 
     @property
     def unsent_bytes(self) -> int:
-        """What the socket has not taken yet."""
+        """Number of buffered bytes that the socket has not taken yet."""
         assert isinstance(self._transport, TcpTransport)
         writer = self._transport._io_writer
         return writer.transport.get_write_buffer_size() if writer else 0
 
     def abort(self) -> None:
-        """Ends the connection without sending what the socket has not taken."""
+        """Ends the connection and drops the buffered bytes."""
         if isinstance(self._transport, TcpTransport) and self._transport._bare_io_writer is not None:
             self._transport._bare_io_writer.transport.abort()
 
     @property
     def broken_by(self) -> Exception | None:
-        """What the connection broke by, such as what the other side of TLS said; nats-py tells that it is lost."""
+        """Exception that broke the connection, such as a TLS alert of the server.
+
+        nats-py itself reports only that the connection is lost.
+        """
         return self._reader.exception() if self._reader else None
 
     @property
     def last_words(self) -> str:
-        """What a server that hung up on a login had said before; nats-py may see the end first."""
+        """Text of the unread `-ERR` line that the server sent before it closed the connection; empty without one.
+
+        When a login is refused, nats-py may notice the end of the connection before it reads that line.
+        """
         found = _ERROR.search(bytes(getattr(self._reader, "_buffer", b"")))
         return found[1].decode("utf-8", "replace") if found else ""
 
     @property
     def wants_certificate(self) -> bool:
-        """Whether the server asks for one of ours."""
+        """True if the server requires a client certificate."""
         return bool(self._server_info.get("tls_verify"))
 
     @property
     def reads(self) -> bool:
-        """Whether it still listens to the server; False after bytes that are no NATS protocol."""
+        """True if the client still reads from the server; False after bytes that are not the NATS protocol."""
         return self._reading_task is not None and not self._reading_task.done()
 
     @property

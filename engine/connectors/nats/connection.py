@@ -1,10 +1,11 @@
-"""The connection under a NATS source or sink: made, used and watched from one thread, which also runs its loop.
+"""Connection of a NATS source or sink: opened, used and monitored from one thread, which also runs its asyncio loop.
 
-nats-py lives in an asyncio loop. There is no thread for it: the loop runs while somebody waits for something here, and
-only then. So nothing reads ahead, and what is not asked for stays on the socket and with the server. Loops call in
-several times a second, often enough to answer the server's heart-beats.
+nats-py needs an asyncio loop. The loop has no thread of its own: it runs only while a method of `Connection` waits. So
+nothing is read ahead; messages that were not asked for stay on the socket and at the server. `source_loop` and
+`sink_loop` call in several times a second, often enough to answer the server's PINGs.
 
-A connection that ends is not taken up again by nats-py but told to the loop, which makes a new one.
+nats-py does not reconnect. The end of the connection is reported as `NotConnectedError` to `source_loop` or
+`sink_loop`, which connects again.
 """
 
 from __future__ import annotations
@@ -42,21 +43,29 @@ _MOST_UNSENT_BYTES = 4 * 1024 * 1024
 _SILENT_BEATS = 2
 _UNNOTICED_BEATS = _SILENT_BEATS + 1
 _TURNS = 4
-"""Of the loop, from bytes on the socket to a handler: read, wake the reader, parse, and one for what that caused."""
+"""Iterations of the asyncio loop from bytes on the socket to a handler: read, wake the reader, parse, and one for
+callbacks that this caused."""
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 _LOGIN = re.compile("authori[sz]ation|authentication|credentials")
 _log = structlog.get_logger(__name__)
 
 
 class NotAllowedError(NotConnectedError):
-    """The server does not let the bridge use a subject, until somebody grants it."""
+    """The server denies the bridge the use of a subject; the operator has to grant the permission."""
 
 
 class Connection:
-    """Connects, and is told of everything that goes wrong later; a new one is made after each `close`."""
+    """Connection of one source or sink to its NATS server. `open` may be called again, also after `close`.
+
+    The first fault ends the connection; `check` and the other methods raise it from then on.
+    """
 
     def __init__(self, config: Config, broker: BrokerConfig) -> None:
-        """SetupError where a TLS or credentials file is no good."""
+        """Reads TLS and credentials files; does not connect.
+
+        Raises:
+            SetupError: a TLS or credentials file is missing or invalid.
+        """
         self.url = config.url(broker)
         self._broker = broker
         self._name = f"{broker.client_id or config.bridge_id}.{broker.name}"
@@ -69,13 +78,18 @@ class Connection:
         self._waiter: asyncio.Future[None] | None = None
         self._opening = False
         self.on_publish_violation: Callable[[str], bool] = lambda _: False
-        """Takes a subject, in lower case, that the server does not let us publish to; whether that is dealt with."""
+        """Called with the subject, in lower case, that the server denies the bridge to publish to. If it returns False,
+        the connection fails with `NotAllowedError`."""
 
     def open(self) -> None:
-        """Connects and logs in; raises NotConnectedError with what went wrong, in one line."""
+        """Connects and logs in.
+
+        Raises:
+            NotConnectedError: the reason why it failed, in one line.
+        """
         self.close()
         self._loop = asyncio.new_event_loop()
-        # What goes wrong in a task of nats-py ends the connection, and is told then.
+        # An error in a task of nats-py ends the connection, and is reported as its fault.
         self._loop.set_exception_handler(lambda _, context: _log.debug("in nats-py", what=context.get("message")))
         self._client = Client(self._loop, self.wake, tls=self._tls is not None)
         self._fault = self._cause = None
@@ -91,21 +105,21 @@ class Connection:
 
     @property
     def max_payload(self) -> int:
-        """Bytes of headers and body that the server takes in one message."""
+        """Maximum bytes of headers and body together that the server accepts in one message."""
         return self._opened().max_payload
 
     @property
     def unnoticed_seconds(self) -> float:
-        """For how long a dead connection may go unnoticed."""
+        """Maximum seconds until a dead connection is noticed."""
         return self._broker.heartbeat_seconds * _UNNOTICED_BEATS
 
     @property
     def lost(self) -> bool:
-        """Whether there is no working connection."""
+        """True if there is no working connection."""
         return self._client is None or self._fault is not None
 
     def check(self) -> None:
-        """NotConnectedError if the connection is gone."""
+        """Raises NotConnectedError if the connection is lost."""
         client = self._opened()
         if self._fault is None and client.is_closed:
             self._ended(client)
@@ -115,7 +129,12 @@ class Connection:
             raise self._fault
 
     def run(self, work: Coroutine[Any, Any, T], seconds: float = _ANSWER_SECONDS) -> T:
-        """Runs it to its end; NotConnectedError if it takes too long or the connection goes."""
+        """Runs a coroutine to its end and returns its result.
+
+        Raises:
+            NotConnectedError: no result within `seconds`, or the connection is lost.
+            nats.errors.NoRespondersError: the coroutine was a request that no service answers.
+        """
         assert self._loop is not None
         task = self._loop.create_task(work)
         deadline = time.monotonic() + seconds
@@ -134,27 +153,34 @@ class Connection:
         raise self._fault or self.fail(f"the server has not answered for {seconds:.0f} s")
 
     def wait(self, timeout_seconds: float, ready: Callable[[], object]) -> None:
-        """Lets in what comes until something is ready; 0 lets in what is there already. Does not tell of a loss."""
+        """Receives messages until `ready()` is true or the time is over; 0 receives only those already on the socket.
+
+        Does not raise when the connection is lost.
+        """
         if self._loop is not None and self._fault is None:
             self._loop.run_until_complete(self._idle(timeout_seconds, ready))
 
     def wake(self) -> None:
-        """Makes `wait` look again whether something is ready."""
+        """Makes `wait` evaluate its condition again."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def listen(self, subject: str, handler: Handler, queue: str = "") -> int:
-        """Subscribes; returns when the server has taken it, with the number for `forget`."""
+        """Subscribes to a subject; returns the number for `forget` when the server has processed the subscription."""
         number = self.run(self._opened().listen(subject, handler, queue))
         self.flush()
         return number
 
     def forget(self, number: int) -> None:
-        """Ends a subscription."""
+        """Ends the subscription with this number."""
         self._opened().forget(number)
 
     def send(self, data: bytes) -> None:
-        """Protocol lines to the server, now as far as the socket takes them; waits where it takes nothing."""
+        """Sends complete protocol lines; waits while more than `_MOST_UNSENT_BYTES` are buffered.
+
+        Raises:
+            NotConnectedError: the connection is lost, or the server has read nothing for `_ANSWER_SECONDS`.
+        """
         client = self._opened()
         self.check()
         client.send(data)
@@ -168,12 +194,12 @@ class Connection:
                 raise self.fail(f"the server has read nothing for {_ANSWER_SECONDS:.0f} s")
 
     def put(self, data: bytes) -> None:
-        """The same without waiting, for handlers."""
+        """Sends protocol lines without waiting, for handlers; does nothing on a lost connection."""
         if not self.lost:
             self._opened().send(data)
 
     def ping(self, answered: Callable[[], None]) -> None:
-        """Calls back when the server has dealt with all that was sent before."""
+        """Sends a PING; calls `answered` when the server has processed everything sent before it."""
 
         def woken() -> None:
             answered()
@@ -183,7 +209,11 @@ class Connection:
         self._opened().ping(woken)
 
     def flush(self, seconds: float = _ANSWER_SECONDS) -> None:
-        """Returns when the server has dealt with all that was sent."""
+        """Waits until the server has processed everything that was sent.
+
+        Raises:
+            NotConnectedError: no answer within `seconds`, or the connection is lost.
+        """
         answers: list[bool] = []
         self.ping(lambda: answers.append(True))
         deadline = time.monotonic() + seconds
@@ -194,22 +224,30 @@ class Connection:
             raise self.fail(f"the server has not answered for {seconds:.0f} s")
 
     def request(self, subject: str, payload: bytes) -> bytes:
-        """The answer of whoever serves that subject; nats-py's NoRespondersError if nobody does."""
+        """Sends a request and returns the payload of the reply.
+
+        Raises:
+            nats.errors.NoRespondersError: no service subscribes to the subject.
+            NotConnectedError: no reply in time, or the connection is lost.
+        """
         return self.run(self._opened().request(subject, payload, _ANSWER_SECONDS)).data
 
     def new_inbox(self) -> str:
-        """A subject that nobody else uses."""
+        """Returns a new unique subject for replies."""
         return self._opened().new_inbox()
 
     def fail(self, reason: str, back_off_seconds: float | None = None) -> NotConnectedError:
-        """The connection is of no more use: what `check` raises from now on, the first reason there was."""
+        """Marks the connection as failed and returns the error that `check` raises from now on.
+
+        If the connection has failed before, the first reason stays.
+        """
         if self._fault is None:
             self._fault = NotConnectedError(reason, back_off_seconds)
         self.wake()
         return self._fault
 
     def leave(self, good_bye: Callable[[], None]) -> None:
-        """Closes, after doing what belongs to it where the connection still works. Never raises."""
+        """Closes the connection; first calls `good_bye` and flushes if the connection still works. Never raises."""
         if self._client is None:
             return
         try:
@@ -228,7 +266,7 @@ class Connection:
         if client is None or loop is None:
             return
         if self._fault is not None:
-            # It would wait for what is not sent yet.
+            # Closing in order would wait for the bytes that are still buffered.
             client.abort()
         loop.run_until_complete(_end(client, _GOOD_BYE_SECONDS if self._fault is None else _SOON_SECONDS))
         loop.close()
@@ -274,9 +312,9 @@ class Connection:
             timer.cancel()
 
     async def _on_error(self, error: Exception) -> None:
-        """What nats-py tells beside its own work."""
+        """Handles an error that nats-py reports by its `error_cb`."""
         if self._opening:
-            # It would try again by itself.
+            # Without this nats-py would try to connect again by itself.
             raise error
         found = _VIOLATION.search(str(error))
         if found is None:
@@ -303,7 +341,7 @@ class Connection:
 
 
 async def _end(client: Client, seconds: float) -> None:
-    # Not even a server that does not answer may hold it up, nor an error of a connection that ends anyway.
+    # Neither a server that does not answer nor an error may delay this: the connection ends anyway.
     with suppress(Exception):
         await asyncio.wait_for(client.close(), seconds)
     client.abort()
@@ -315,13 +353,16 @@ async def _end(client: Client, seconds: float) -> None:
 
 
 async def _turns() -> None:
-    """Lets what is on the socket come through, and transports say that they are closed."""
+    """Runs the loop until bytes on the socket have reached handlers and transports have reported their close."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
 
 
 def _broken(client: Client, error: OSError) -> NotConnectedError:
-    """What broke a connection while it was made: the end of the socket may be seen before what the server said."""
+    """Builds the error for a connection that broke while connecting.
+
+    The end of the socket may be noticed before the server's `-ERR` line is read, so that line counts first.
+    """
     if said := client.last_words:
         return _refusal(errors.Error(said))
     refusal = _refusal(client.broken_by or error)
@@ -331,7 +372,7 @@ def _broken(client: Client, error: OSError) -> NotConnectedError:
 
 
 def _refusal(error: Exception) -> NotConnectedError:
-    """What ended a connection, or kept it from being made."""
+    """Translates the error that ended or prevented a connection, with one line for the operator."""
     if isinstance(error, NotConnectedError):
         return error
     if isinstance(error, errors.UnexpectedEOF):

@@ -1,6 +1,6 @@
-"""A NATS credentials file: the user's JWT, and the seed that signs what the server asks.
+"""Reader of NATS credentials files, which hold the user's JWT and the seed that signs the server's nonce.
 
-nats-py reads such files itself, but for ever if there is no JWT in one.
+nats-py has a reader of its own, but it loops for ever on a file without a JWT.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ _SEED = re.compile(_PART % "USER NKEY SEED")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a login by a file takes."""
+    """JWT and nkey seed of a user, as read from a credentials file."""
 
     jwt: str = field(repr=False)
     seed: str = field(repr=False)
 
     @staticmethod
     def read(broker: BrokerConfig) -> Credentials | None:
-        """Those of `credentials`, None without one; SetupError where the file is no good."""
+        """Reads the file named by the broker's `credentials` key; returns None if the key is not set.
+
+        Raises:
+            SetupError: the file cannot be read, or has no JWT or no valid seed.
+        """
         if broker.credentials is None:
             return None
         try:
@@ -54,7 +58,7 @@ class Credentials:
         return found
 
     def sign(self, nonce: str) -> bytes:
-        """The server's nonce, signed, in base64."""
+        """Returns the signature of the server's nonce, in base64."""
         pair = nkeys.from_seed(bytearray(self.seed.encode()))
         try:
             return base64.b64encode(pair.sign(nonce.encode()))

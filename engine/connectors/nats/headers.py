@@ -1,8 +1,8 @@
-"""The header block of a NATS message: bytes to names and values, and back, so that nothing can be smuggled in.
+"""Parser and writer for the header block of a NATS message; the writer refuses values that would inject headers.
 
-Specification: ADR-4 of nats-io/nats-architecture-and-design. A name is printable ASCII without colon,
-a value anything without CR, LF and NUL; here it is UTF-8. One space stands between colon and value, and is no part of
-it; nats-py would take all white space from both ends of a value, and the last of repeated headers.
+Specification: ADR-4 of nats-io/nats-architecture-and-design. A name is printable ASCII without a colon; a value is
+anything without CR, LF and NUL, here in UTF-8. One space between colon and value is a separator. nats-py's own parser
+strips all white space from both ends of a value and keeps the last of repeated headers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _LONGEST_KNOWN = 100
 
 
 class Known(dict[str, T]):
-    """What a function says of names, by name: a program uses the same ones again and again."""
+    """Cache of a function's results by header name, since senders use the same few names again and again.
+
+    Holds at most `_MOST_KNOWN` names, none longer than `_LONGEST_KNOWN` characters.
+    """
 
     def __init__(self, find: Callable[[str], T]) -> None:
         super().__init__()
@@ -43,15 +46,18 @@ class Known(dict[str, T]):
 
 
 def parse(block: bytes) -> list[tuple[str, str]]:
-    """Names and values in their order, repeated ones too; U+FFFD for what is no UTF-8. Lines without colon are none."""
+    """Returns names and values in their order, repeated headers included; lines without a colon are skipped.
+
+    Bytes that are not UTF-8 become U+FFFD.
+    """
     return _LINE.findall(block.decode("utf-8", "replace"))
 
 
 def pack(headers: Sequence[tuple[str, str]]) -> bytes:
-    """The block with these headers, in their order; empty without any.
+    """Returns the header block with these headers in their order; empty if there are none.
 
     Raises:
-        RefusedError: NATS cannot carry a name or value.
+        RefusedError: NATS cannot carry one of the names or values.
     """
     if not headers:
         return b""
@@ -69,7 +75,10 @@ def pack(headers: Sequence[tuple[str, str]]) -> bytes:
 
 
 def status(block: bytes) -> tuple[int, str] | None:
-    """Code and text of a message from the server itself, such as 503 for `no responders`; None for any other."""
+    """Returns code and text of a status message from the server, such as 503 for `no responders`.
+
+    None if the block has no status, as in messages of applications.
+    """
     found = _STATUS.match(block)
     return (int(found[1]), found[2].decode("utf-8", "replace").strip()) if found else None
 

@@ -1,7 +1,7 @@
-"""JetStream's API as far as a source and a sink need it: requests as JSON, and a durable consumer made or taken.
+"""JetStream API requests that source and sink need: JSON calls, and finding or creating a durable consumer or a stream.
 
-Specification: the JetStream API reference at docs.nats.io. Asked directly and not through nats-py, which leaves out
-fields that it does not know, such as the limits of a consumer.
+Specification: the JetStream API reference at docs.nats.io. Requests do not go through nats-py's JetStream classes,
+because these drop fields that they do not know, such as the limits of a consumer.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ __all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "ensure_consume
 API = "$JS.API"
 
 _ACK_WAIT_SECONDS = 30.0
-"""Of a consumer that is made here. So long does a message wait that a killed bridge had; a living one prolongs it."""
+"""`ack_wait` of consumers that the bridge creates. The messages of a killed bridge are redelivered after this time; a
+running bridge extends it for its open messages."""
 _MOST_UNACKNOWLEDGED = 25_000
-"""For each worker; more than `source_flow` leaves open."""
+"""Limit of unacknowledged messages for each worker; higher than the number that `source_flow` leaves open."""
 _NANOSECONDS = 1_000_000_000
 _NOT_ENABLED = "JetStream is not enabled there; start the server with -js, or remove {key}"
 _NO_STREAM = 10059
@@ -38,7 +39,7 @@ _NO_CONSUMER = 10014
 _NAME_IN_USE = 10058
 _SUBJECTS_OVERLAP = 10065
 _KEPT_SECONDS = 86_400
-"""Of a reply that nobody takes away."""
+"""Maximum age of an unread reply in the stream that `ensure_stream` creates."""
 _NOT_ENABLED_CODES = (10039, 10076)
 _LIMIT_CODES = (10002, 10027, 10120)
 _LATER = 500
@@ -46,46 +47,46 @@ _log = structlog.get_logger(__name__)
 
 
 class ApiError(Exception):
-    """JetStream answers with an error."""
+    """Error that JetStream returned for a request, or for a published message."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(str(error.get("description", "an error without description")))
         self.code = int(error.get("code", _LATER))
-        """As in HTTP."""
+        """Status code with the meaning it has in HTTP."""
         self.err_code = int(error.get("err_code", 0))
-        """JetStream's own."""
+        """JetStream's own error code; 0 if there is none."""
 
     @property
     def is_not_enabled(self) -> bool:
-        """Whether there is no JetStream: none at all, or none for this account."""
+        """True if JetStream is not enabled on the server or for this account."""
         return self.err_code in _NOT_ENABLED_CODES
 
     @property
     def is_beyond_limits(self) -> bool:
-        """Whether the account may have no more streams than it has."""
+        """True if a limit of the account or the server does not allow another stream."""
         return self.err_code in _LIMIT_CODES
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A durable pull consumer, as the server has it."""
+    """Durable pull consumer as configured on the server."""
 
     name: str
     created: str
-    """When, in the server's words."""
+    """Time of creation, in the server's spelling."""
     ack_wait_seconds: float
     max_batch: int | None
-    """Messages that may be asked for at once; None: no limit."""
+    """Maximum number of messages in one pull request; None: no limit."""
     max_bytes: int | None
     max_expires_seconds: float | None
 
 
 def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What `$JS.API.<subject>` answers.
+    """Sends a request to `$JS.API.<subject>` and returns the JSON object of the reply.
 
     Raises:
-        ApiError: an error.
-        NotConnectedError: nothing, in time.
+        ApiError: JetStream returned an error.
+        NotConnectedError: no reply in time, or one that is not a JSON object.
         nats.errors.NoRespondersError: there is no JetStream.
     """
     answer = connection.request(f"{API}.{subject}", json.dumps(body).encode() if body else b"")
@@ -101,11 +102,14 @@ def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = N
 
 
 def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str) -> Consumer:
-    """The durable consumer of `source.stream` that all workers share; made if it is missing, else taken as it is.
+    """Finds the durable consumer of `source.stream` that all workers share; creates it if it is missing.
+
+    An existing consumer is used as it is.
 
     Raises:
-        HardFailureError: there is no JetStream, no such stream, or it is no consumer that a source can use.
-        NotConnectedError: JetStream is not ready, or the connection is gone.
+        HardFailureError: there is no JetStream or no such stream, the stream lacks a subject of the source, or the
+            consumer cannot be used by a source.
+        NotConnectedError: JetStream is not ready, or the connection is lost.
     """
     name = re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
     key = f"source.{source.name}.stream"
@@ -130,10 +134,10 @@ def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str
 
 
 def acknowledged(connection: Connection, stream: str, consumer: str) -> int:
-    """The sequence up to which all messages of a stream are acknowledged by a consumer.
+    """Returns the consumer's ack floor: the stream sequence up to which all messages are acknowledged.
 
     Raises:
-        NotConnectedError: JetStream does not tell.
+        NotConnectedError: JetStream does not return it.
     """
     try:
         return int(ask(connection, f"CONSUMER.INFO.{stream}.{consumer}")["ack_floor"]["stream_seq"])
@@ -142,12 +146,14 @@ def acknowledged(connection: Connection, stream: str, consumer: str) -> int:
 
 
 def ensure_stream(connection: Connection, name: str, subject: str) -> str:
-    """The stream that takes a subject, from which what is acknowledged goes; made under that name if there is none.
+    """Returns the name of the stream that stores a subject; creates a stream called `name` if there is none.
+
+    A stream created here is a work queue: an acknowledged message is removed. An existing stream is used as it is.
 
     Raises:
-        ApiError: JetStream does not make it, or is not enabled.
-        NotAllowedError: no permission to ask.
-        NotConnectedError: no answer, or the connection is gone.
+        ApiError: JetStream cannot create the stream, or is not enabled.
+        NotAllowedError: the bridge has no permission to ask.
+        NotConnectedError: no reply in time, or the connection is lost.
         nats.errors.NoRespondersError: there is no JetStream.
     """
     found = ask(connection, "STREAM.NAMES", {"subject": subject}).get("streams")
@@ -166,7 +172,7 @@ def ensure_stream(connection: Connection, name: str, subject: str) -> str:
     except ApiError as error:
         if error.err_code not in (_NAME_IN_USE, _SUBJECTS_OVERLAP):
             raise
-    # Another worker was faster.
+    # Another worker has created it at the same time.
     return name
 
 
@@ -184,7 +190,7 @@ def _translated(error: ApiError, source: SourceConfig, where: str, key: str) -> 
 def _check_subjects(connection: Connection, source: SourceConfig, where: str) -> None:
     config = ask(connection, f"STREAM.INFO.{source.stream}")["config"]
     subjects = config.get("subjects") or ()
-    # Others may fill it too, and rename what they bring.
+    # A mirror or a stream with sources gets messages from other streams, whose subjects those may rename.
     if config.get("mirror") or config.get("sources"):
         return
     for wanted in source.destinations:
@@ -194,7 +200,7 @@ def _check_subjects(connection: Connection, source: SourceConfig, where: str) ->
 
 
 def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether some subject fits both patterns."""
+    """True if some subject matches both patterns, given as tokens."""
     for first, second in zip(one, other, strict=False):
         if ">" in (first, second):
             return True
@@ -220,14 +226,14 @@ def _make(connection: Connection, source: SourceConfig, name: str) -> dict[str, 
         "ack_policy": "explicit",
         "ack_wait": int(_ACK_WAIT_SECONDS * _NANOSECONDS),
         "max_ack_pending": _MOST_UNACKNOWLEDGED * source.workers,
-        # Servers before 2.10 know one subject only.
+        # Servers before 2.10 know only `filter_subject`.
         **(
             {"filter_subject": source.destinations[0]}
             if len(source.destinations) == 1
             else {"filter_subjects": list(source.destinations)}
         ),
     }
-    # Of workers that start at the same time the second makes the same again, which is no error.
+    # When two workers start at the same time, the second repeats an identical request, which is not an error.
     body = {"stream_name": source.stream, "config": config}
     return ask(connection, f"CONSUMER.DURABLE.CREATE.{source.stream}.{name}", body)
 
@@ -239,7 +245,7 @@ def _check_consumer(config: Mapping[str, Any], source: SourceConfig, name: str, 
     elif config.get("ack_policy") != "explicit":
         wrong = f"has ack policy {config.get('ack_policy')}, not explicit"
     elif not config.get("durable_name"):
-        # It goes when nobody has read for some seconds, and with it what was acknowledged.
+        # The server deletes it after some seconds without a reader, and with it the record of acknowledgements.
         wrong = "is not durable"
     if wrong:
         msg = f"{where}: its consumer '{name}' {wrong}; name another one in source.{source.name}.consumer"

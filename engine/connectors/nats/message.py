@@ -1,7 +1,7 @@
-"""What a NATS message means in JMS, and what a JMS message is on NATS: pure functions, one table each way.
+"""Mapping between NATS messages and canonical messages, in both directions: pure functions.
 
-Headers travel as NATS' own, in a frame of the Java bridge (`engine.codecs`), or not at all; `WireFormat` says which.
-`docs/connectors/nats.md` shows the same tables to users.
+JMS headers travel as NATS headers, in a frame of the Java bridge (`engine.codecs`), or not at all; `WireFormat` selects
+the form. `docs/connectors/nats.md` documents the mapping.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["MESSAGE_ID", "Fault", "Incoming", "Stored", "reply_format", "stored", "to_message", "to_wire"]
 
 MESSAGE_ID = "Nats-Msg-Id"
-"""The header by which JetStream knows repetitions."""
+"""Header by which JetStream recognises a message that was published before."""
 
 _BRIDGE = "jmsbridge."
 _PROVIDER = "JMS_JmsBridge_"
-"""Properties that only the bridge itself may set."""
+"""Prefix of properties that only a bridge may set; they are dropped from incoming messages."""
 _SERVER = "nats-"
-"""Headers that mean something to the server, such as to delete a stream's messages; in any case of letters."""
+"""Prefix of headers that command the server, such as to delete a stream's messages; compared in lower case, since the
+server ignores case."""
 _NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDeliveryCount"})
-"""Fields that say how a message came; the other side finds out by itself."""
+"""Fields that describe how the bridge received the message; the receiver sets its own."""
 _BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
 _CODES = {WireFormat.TYPED: typed_frame.CODES_0_3, WireFormat.TYPED_1_0: typed_frame.CODES_1_0}
 _FORMATS = {each: Property(each.value, JmsType.STRING) for each in WireFormat}
@@ -42,42 +43,42 @@ _FIELD, _OWN, _PROPERTY, _NOTHING = range(4)
 
 
 class Incoming(NamedTuple):
-    """One message as it stands on the wire."""
+    """NATS message as received."""
 
     subject: str
     reply: str
-    """Where a reply goes; for one of a stream, where its acknowledgement goes."""
+    """Reply subject, empty if there is none; for a message of a stream, the subject of its acknowledgement."""
     headers: bytes
-    """The block, empty without one."""
+    """Header block, empty if there is none."""
     body: bytes
 
 
 class Stored(NamedTuple):
-    """What JetStream says of a message that it delivers."""
+    """Facts about a message that JetStream delivers, taken from its acknowledgement subject."""
 
     stream: str
     sequence: str
-    """In the stream."""
+    """Sequence number in the stream."""
     deliveries: int
-    """This one included."""
+    """Number of deliveries, including this one."""
     milliseconds: int
-    """When the stream took it, since 1970."""
+    """Time at which the stream stored the message, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A frame that cannot be read; the message then is the whole of what came."""
+    """Reason why a frame cannot be decoded; the whole payload is then the body of the message."""
 
     why: str
     body_only: bool
-    """Whether such bytes are a body like any other, as they are to the Java program for typed frames."""
+    """True if the payload counts as an ordinary body, as the Java bridge treats faulty typed frames."""
 
 
 def stored(reply: str) -> Stored | None:
-    """What an acknowledgement subject tells (ADR-15); None if it is none.
+    """Parses an acknowledgement subject (ADR-15 of nats-architecture-and-design); None if `reply` is not one.
 
-    `$JS.ACK.STREAM.CONSUMER.DELIVERIES.SEQUENCE.CONSUMER-SEQUENCE.NANOSECONDS.PENDING`, on later servers with a domain
-    and an account behind `ACK`.
+    The form is `$JS.ACK.STREAM.CONSUMER.DELIVERIES.SEQUENCE.CONSUMER-SEQUENCE.NANOSECONDS.PENDING`; newer servers
+    insert a domain and an account after `ACK`.
     """
     tokens = reply.split(".")
     if tokens[:2] != ["$JS", "ACK"]:
@@ -101,13 +102,14 @@ def to_message(
     *,
     propagates: bool = True,
 ) -> tuple[Message, Fault | None]:
-    """The canonical message, and what was wrong with its frame.
+    """Returns the canonical message and the fault of its frame, None if there is none.
 
-    `facts` are there for messages of a stream. `default` gives what others get where nothing says it: a message id and
-    the time in milliseconds. `propagates`: a trace context in the headers counts, whatever else does not.
+    `facts` is None for messages that are not from a stream. `default` supplies the message id and the time in
+    milliseconds since 1970 for a message that has neither. With `propagates`, a trace context in the NATS headers is
+    used even where other NATS headers are ignored.
     """
     fields, properties, own, origins = _native(parse(incoming.headers) if incoming.headers else [])
-    # The sender's id stands beside a frame, too, which has no place for one.
+    # Frames have no field for a message id, so the sender's id in the NATS headers counts also beside a frame.
     given = fields.get("JMSMessageID") or _given_id(own)
     native = properties
     body, (framed, came_in, fault) = incoming.body, _framed(incoming.body, wire)
@@ -129,9 +131,9 @@ def to_message(
 
 
 def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, Fault | None]:
-    """The message in a frame, the format of the payload, and the fault of a frame.
+    """Returns the message in a frame, the format of the payload, and the fault of the frame.
 
-    There is no message where the payload is no frame that is looked for, or a faulty one.
+    The message is None if the payload is not a frame of an expected format, or a faulty frame.
     """
     plain = WireFormat.RAW if wire is WireFormat.RAW else WireFormat.HEADERS
     try:
@@ -149,7 +151,7 @@ def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, 
 
 
 def _of_frame(framed: Message) -> tuple[dict[str, str], dict[str, Property]]:
-    """Fields that frames have no names for stand among the properties."""
+    """Returns fields and properties of a frame; JMS fields that the frame carries as properties become fields."""
     fields = dict(framed.headers)
     properties: dict[str, Property] = {}
     for name, value in framed.properties.items():
@@ -163,7 +165,10 @@ def _of_frame(framed: Message) -> tuple[dict[str, str], dict[str, Property]]:
 def _native(
     headers: list[tuple[str, str]],
 ) -> tuple[dict[str, str], dict[str, Property], dict[str, str], tuple[str, ...]]:
-    """Fields, properties, the bridge's own and the server's, and origins; the first of repeated ones counts."""
+    """Splits NATS headers into fields, properties, the bridge's own headers with `Nats-Msg-Id`, and origins.
+
+    Of a repeated header the first counts, except that all origins are kept.
+    """
     fields: dict[str, str] = {}
     texts: dict[str, str] = {}
     own: dict[str, str] = {}
@@ -199,7 +204,7 @@ def _is_reserved(name: str) -> bool:
 
 
 def _body_type(declared: str | None, body: bytes) -> BodyType:
-    # Text that is no UTF-8 is none, whatever the header says.
+    # A declared text is checked all the same: a body that is not UTF-8 is bytes.
     return _BODIES.get(declared or "") or BodyType.of(body)
 
 
@@ -210,11 +215,11 @@ def _complete(
     given: str | None,
     default: Callable[[], tuple[str, int]],
 ) -> None:
-    """Adds what the server and the subject say, the id that the sender gave, and what every message has."""
+    """Adds fields from the subject, the server and the sender's id, and defaults for those every message must have."""
     fields["JMSDestination"] = f"topic:{incoming.subject}"
     for name in ("JMSMessageID", "JMSTimestamp"):
         if not fields.get(name, "set"):
-            # An empty one says nothing, and a message is known again by its id.
+            # An empty value says nothing, and redelivery is recognised by the message id.
             del fields[name]
     if given:
         fields.setdefault("JMSMessageID", given)
@@ -234,24 +239,27 @@ def _complete(
 
 
 def _given_id(own: dict[str, str]) -> str | None:
-    """`Nats-Msg-Id` as a message id."""
+    """Returns `Nats-Msg-Id` as a JMSMessageID, with the prefix `ID:`; None without that header."""
     given = own.get(MESSAGE_ID)
     return given and (given if given.startswith("ID:") else f"ID:{given}")
 
 
 def reply_format(message: Message) -> WireFormat | None:
-    """The wire format of a reply, which is that of its request; None for other messages and requests without one."""
+    """Returns the wire format of a reply, which is that of its request.
+
+    None if the message is not a reply, or if its request had no known format.
+    """
     found = message.properties.get(REPLY_FORMAT)
     return None if found is None else next((each for each in _FORMATS if each == found.text), None)
 
 
 def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bool = True) -> tuple[bytes, bytes]:
-    """Header block and payload of a message; `identity` becomes its `Nats-Msg-Id`.
+    """Returns header block and payload of a message; `identity` becomes its `Nats-Msg-Id`.
 
-    `propagates`: its trace context is in the headers, too, where its properties are not.
+    With `propagates`, the trace context is in the headers even in formats whose headers carry no properties.
 
     Raises:
-        RefusedError: it does not fit into that format.
+        RefusedError: the message cannot be expressed in that format.
     """
     if wire is WireFormat.JSON:
         payload = json_frame.encode(frame.from_message(message))

@@ -1,7 +1,8 @@
-"""How far a consumer of JetStream was, noted outside of the server.
+"""Acknowledged position of a JetStream consumer, which the bridge stores in Kafka.
 
-A server that was stopped or lost power may forget it, and then sends everything from the stream's beginning
-(nats-server issue 8036). What it had counted as acknowledged before is told by its own word of that time.
+A server that was stopped or lost power may forget the position of a consumer, and then redelivers the stream from its
+beginning (nats-server issue 8036). The stored position, which the server itself reported, tells which of these messages
+were acknowledged before.
 """
 
 from __future__ import annotations
@@ -17,29 +18,34 @@ __all__ = ["Place", "furthest"]
 
 
 class Place(NamedTuple):
-    """A consumer at a moment."""
+    """Acknowledged position of one consumer at one moment."""
 
     created: str
-    """When the consumer was made, in the server's own words: another one of the same name has another place."""
+    """Creation time of the consumer, in the server's spelling; distinguishes consumers that had the same name."""
     floor: int
-    """All messages of the stream up to this sequence were acknowledged."""
+    """Ack floor: all messages of the stream up to this sequence were acknowledged."""
     time_ms: int
-    """When the last message that was acknowledged by then came into the stream, by the server's clock."""
+    """Time at which the stream stored the latest message acknowledged by then, in milliseconds since 1970 by the
+    server's clock."""
 
     def __str__(self) -> str:
-        """In the form that `furthest` takes."""
+        """Formats the position as the text that `furthest` parses."""
         return f"{self.created} {self.floor} {self.time_ms}"
 
     def covers(self, message: Stored) -> bool:
-        """Whether a message was acknowledged by then.
+        """Returns True if the message was acknowledged when this position was noted.
 
-        One of a later time was not: a stream that was restored from a backup gives its sequences again.
+        The sequence alone does not prove it: a stream restored from a backup uses its sequences again, for messages of
+        a later time.
         """
         return int(message.sequence) <= self.floor and message.milliseconds <= self.time_ms
 
 
 def furthest(notes: Iterable[str], created: str) -> Place | None:
-    """The furthest place that was noted of that consumer; None if there is none. Other notes are passed over."""
+    """Returns the position with the highest floor among the notes of the consumer created then; None if there is none.
+
+    Notes of other consumers and unreadable notes are ignored.
+    """
     places = (_parsed(note) for note in notes)
     return max((place for place in places if place and place.created == created), key=_floor, default=None)
 

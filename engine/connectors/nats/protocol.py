@@ -1,8 +1,8 @@
-"""Messages out of the bytes of a NATS server: any cut of the stream gives the same messages.
+"""Incremental parser for the bytes of a NATS server; the result does not depend on how the bytes are split.
 
 Specification: the NATS client protocol, MSG and HMSG. nats-py's parser tries one pattern after the other on each line,
-moves all bytes behind it, and takes a coroutine for each message. This one cuts out the messages of subscriptions that
-have a handler, and leaves all else to nats-py.
+moves all following bytes each time, and runs a coroutine for each message. This parser handles messages itself, and
+leaves all other lines to nats-py.
 """
 
 from __future__ import annotations
@@ -21,36 +21,46 @@ if TYPE_CHECKING:
 __all__ = ["Handler", "Parser"]
 
 Handler = Callable[[bytes, bytes, bytes, bytes], None]
-"""Takes subject, reply, header block and body of one message, the middle two perhaps empty; must not raise."""
+"""Callback with subject, reply subject, header block and body of one message; reply subject and header block may be
+empty. It must not raise."""
 
 _CRLF = b"\r\n"
 _WITH_HEADERS = b"HMSG"
 _MESSAGES = (b"MSG ", b"HMSG ")
 _LONGEST_LINE_BYTES = 1024 * 1024
 _LARGEST_BYTES = 128 * 1024 * 1024
-"""Of a message; servers keep 64 MiB for a client before they hang up."""
+"""Maximum size of a message; servers buffer 64 MiB for a client before they close the connection."""
 _WORDS = (4, 5)
-"""Of a message's line without the length of its headers: verb, subject, number, perhaps reply, length."""
+"""Possible numbers of words in a message's line, not counting the header length: verb, subject, subscription number,
+optional reply subject, length."""
 
 
 class Parser(NatsParser):
-    """The parser of one connection."""
+    """Parser of one connection, which calls the handlers of subscriptions."""
 
     def __init__(self, client: NatsClient, handlers: Mapping[int, Handler], parsed: Callable[[], None]) -> None:
-        """`handlers` are by number of subscription; `parsed` is called when all that has come was dealt with."""
+        """Creates the parser.
+
+        `handlers` maps subscription numbers to handlers; a message without one goes to nats-py. `parsed` is called
+        after each `parse` that could make progress.
+        """
         super().__init__(client)
         self._handlers = handlers
         self._parsed = parsed
 
     def reset(self) -> None:
-        """Forgets what has come."""
+        """Drops buffered bytes; also called by nats-py's constructor."""
         super().reset()
         self._pieces: list[bytes] = []
         self._missing = 0
-        """Bytes to come before a message is complete, if its line has come."""
+        """Number of bytes still missing from a message whose line has been parsed; 0 or less if there is none."""
 
     async def parse(self, data: bytes = b"") -> None:
-        """Takes bytes as they come; nats-py's ProtocolError if they are none of the protocol."""
+        """Parses received bytes and buffers an incomplete rest.
+
+        Raises:
+            nats.errors.ProtocolError: the bytes violate the protocol.
+        """
         self._pieces.append(data)
         self._missing -= len(data)
         if self._missing > 0:
@@ -61,7 +71,7 @@ class Parser(NatsParser):
         self._parsed()
 
     async def _take(self, data: bytes) -> int:
-        """Deals with what is complete; where the rest begins."""
+        """Handles all complete lines and messages in `data`; returns the index of the incomplete rest."""
         position = 0
         while (line_end := data.find(_CRLF, position)) >= 0:
             start = line_end + len(_CRLF)
@@ -90,7 +100,7 @@ class Parser(NatsParser):
 
 
 def _line(line: bytes) -> tuple[bytes, int, bytes, int, int]:
-    """Subject, number of the subscription, reply, and the bytes of headers and of all."""
+    """Returns subject, subscription number, reply subject, size of the header block and total size, both in bytes."""
     words = line.split()
     try:
         head_bytes = int(words.pop(-2)) if words[0] == _WITH_HEADERS else 0

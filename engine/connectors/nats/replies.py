@@ -1,8 +1,8 @@
-"""Replies that come in over NATS: from a stream that the bridge keeps for them, so that none is lost while it is away.
+"""Source of replies over NATS, read from a JetStream stream so that none is lost while the bridge is not connected.
 
-A service answers once, to whoever listens at that moment. Where the server has JetStream, a stream takes the replies
-and this reads them from there; elsewhere it listens, and what comes in between is lost, as NATS is without JetStream.
-It never listens beside a stream: what it took would come again from there, under another id.
+A service sends its reply once, to the subscribers of that moment. With JetStream, a stream stores the replies and the
+source reads that stream. Without JetStream, the source subscribes, and replies sent while it is not connected are lost.
+It never subscribes while there is a stream: the stream would deliver the same replies again under another message id.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ _log = structlog.get_logger(__name__)
 
 
 class NatsReplies:
-    """A `NatsSource` that finds out at each connection whether there is a stream to read."""
+    """Source of replies: a `NatsSource` that is made anew at each connection, with or without a stream."""
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
-        """SetupError where a TLS or credentials file is no good."""
+        """Reads TLS and credentials files; does not connect.
+
+        Raises:
+            SetupError: a TLS or credentials file is missing or invalid.
+        """
         self._config = config
         self._own = source
         self._worker = worker
@@ -44,16 +48,21 @@ class NatsReplies:
 
     @property
     def address(self) -> str:
-        """That of the source."""
+        """Address of the current `NatsSource`."""
         return self._source.address
 
     @property
     def redelivery(self) -> Redelivery | None:
-        """That of the source."""
+        """Redelivery of the current `NatsSource`."""
         return self._source.redelivery
 
     def connect(self) -> None:
-        """Also makes the stream; NotConnectedError, too, where nobody can tell now whether there can be one."""
+        """Connects; finds or creates the stream first.
+
+        Raises:
+            NotConnectedError: also if it cannot be found out now whether there can be a stream, or if there was one
+                before and now is none.
+        """
         self.close()
         stream = self._stream()
         self._has_stream = stream is not None
@@ -61,23 +70,23 @@ class NatsReplies:
         self._source.connect()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """See `Source`."""
+        """Returns the next reply; None if none came in time."""
         return self._source.receive(timeout_seconds)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """See `Source`."""
+        """Acknowledges replies; does nothing without a stream."""
         self._source.acknowledge(tokens)
 
     def tend(self) -> None:
-        """See `Source`."""
+        """Answers the server's PINGs and extends the ack_wait of open replies."""
         self._source.tend()
 
     def close(self) -> None:
-        """See `Source`."""
+        """Returns open replies to the stream and closes the connection."""
         self._source.close()
 
     def _stream(self) -> str | None:
-        """The stream that has the replies; None where there can be none, and was none before."""
+        """Returns the name of the stream of the replies; None if there can be none and there was none before."""
         connection = Connection(self._config, self._own)
         name = re.sub(r"[^A-Za-z0-9_-]", "_", f"replies-{self._own.destinations[0].rpartition('.')[0]}")
         connection.open()

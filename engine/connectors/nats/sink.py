@@ -1,8 +1,8 @@
-"""Messages to NATS: published to whoever listens, or into streams of JetStream, which confirm each of them.
+"""Sink that publishes messages to NATS subjects, or to JetStream streams, which confirm each message.
 
-Without a stream a message counts as given when the server has answered a PING that was sent after it. With one it does
-when the stream has confirmed it. Outcomes are told in the order of sending, so that what is not known yet, and all
-after it, is sent again after a loss; a stream leaves out what it has already, by `Nats-Msg-Id`.
+Without a stream, a message counts as given when the server has answered a PING that was sent after it; with a stream,
+when the stream has confirmed it. Outcomes are reported in the order of sending. So after a lost connection the first
+message without an outcome and all later ones are sent again; a stream drops repetitions by `Nats-Msg-Id`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ADDRESS = re.compile(ADDRESSES[System.NATS].pattern)
 _PREFIX = re.compile("(?:queue|topic)[/:]")
 _CHUNK_BYTES = 256 * 1024
 _LONGEST_LINE_BYTES = 4096
-"""The server's `max_control_line`, unless somebody has changed it."""
+"""Default of the server's `max_control_line`."""
 _ANSWER_SECONDS = 10.0
 _RARELY_SECONDS = 1.0
 _NAMES = f"{API}.STREAM.NAMES"
@@ -44,7 +44,7 @@ _ACCOUNT_IS_FULL = 10002
 
 
 class _Sent:
-    """A message whose outcome has not been told."""
+    """Message that was sent and whose outcome has not been returned yet."""
 
     __slots__ = ("number", "refusal", "settled", "subject")
 
@@ -60,24 +60,29 @@ class _Sent:
 
 
 class NatsSink:
-    """A connection of its own to the server."""
+    """Sink of one worker, with its own connection to the server."""
 
     most_under_way = 4_000
     settle_seconds = 0.0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
-        """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
+        """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
+
+        Raises:
+            SetupError: a TLS or credentials file is missing or invalid.
+        """
         self._sink = sink
         self._propagates = config.tracing.propagate
         self._connection = Connection(config, sink)
         self._connection.on_publish_violation = self._not_allowed
         self._sent: deque[_Sent] = deque()
         self._unconfirmed: dict[bytes, _Sent] = {}
-        """By the last part of the subject that the confirmation comes to."""
+        """Messages that a stream has to confirm, by the last token of the subject of the confirmation."""
         self._looked_up: dict[bytes, str] = {}
-        """Subjects whose stream was asked for, by the same."""
+        """Subjects whose stream JetStream was asked for, by the last token of the subject of the answer."""
         self._closed: set[str] = set()
-        """Subjects that the server has refused, in lower case; it tells so for each message."""
+        """Subjects to which the server does not let the bridge publish, in lower case. They are remembered because the
+        server reports the violation once for each message."""
         self._inbox = b""
         self._most_bytes = 0
         self._heard_at = 0.0
@@ -85,11 +90,11 @@ class NatsSink:
 
     @property
     def address(self) -> str:
-        """`nats://host:port`."""
+        """URL of the server, `nats://host:port`."""
         return self._connection.url
 
     def connect(self) -> None:
-        """Also subscribes to the confirmations of streams."""
+        """Connects; with `stream=true` also subscribes to the confirmations of streams."""
         self.close()
         self._sent.clear()
         self._unconfirmed.clear()
@@ -102,7 +107,7 @@ class NatsSink:
             self._inbox = inbox.encode() + b"."
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """Puts them on the socket at once."""
+        """Writes the messages to the socket at once."""
         self._connection.check()
         self._called()
         self._most_bytes = self._connection.max_payload
@@ -128,7 +133,7 @@ class NatsSink:
             self._connection.ping(lambda: self._arrived(plain))
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
-        """In the order of sending."""
+        """Returns outcomes in the order of sending."""
         self._called()
         self._connection.wait(0 if self._has_outcome() else timeout_seconds, self._has_outcome)
         found = []
@@ -136,18 +141,22 @@ class NatsSink:
             sent = self._sent.popleft()
             found.append(Outcome(sent.number, sent.refusal))
         if not found:
-            # Not before: what was known when the connection went is still true.
+            # Checked only now: outcomes that were known before the connection was lost are still true.
             self._connection.check()
             if self._sent and time.monotonic() - self._heard_at > _ANSWER_SECONDS:
                 raise self._connection.fail(f"the server has confirmed nothing for {_ANSWER_SECONDS:.0f} s")
         return found
 
     def close(self) -> None:
-        """Nothing is owed to the server."""
+        """Closes the connection; nothing has to be sent before."""
         self._connection.leave(lambda: None)
 
     def _line(self, outgoing: Outgoing, sent: _Sent, plain: list[_Sent]) -> bytes:
-        """The protocol line of a message, which becomes one of `plain` where no stream confirms it."""
+        """Returns the protocol bytes of a message; adds it to `plain` if no stream is to confirm it.
+
+        Raises:
+            RefusedError: NATS cannot carry the message.
+        """
         subject = _subject(outgoing.address)
         wire = reply_format(outgoing.message) or self._sink.format
         block, payload = to_wire(outgoing.message, wire, outgoing.id, propagates=self._propagates)
@@ -156,7 +165,7 @@ class NatsSink:
             raise RefusedError(f"{size} bytes with headers are more than the {self._most_bytes} that the server takes")
         reply, by_stream = b"", False
         if outgoing.reply_to is not None:
-            # A stream would send its confirmation there.
+            # A request keeps its own reply subject, so no stream can confirm it: the confirmation would go there.
             reply = _subject(outgoing.reply_to)
         elif self._sink.stream:
             reply, by_stream = self._inbox + b"%d" % sent.number, True
@@ -176,7 +185,7 @@ class NatsSink:
             sent.settle()
 
     def _answer(self, subject: bytes, reply: bytes, headers: bytes, body: bytes) -> None:
-        """What comes to the subjects of confirmations."""
+        """Handles a message to one of the confirmation subjects."""
         self._heard_at = time.monotonic()
         key = subject[len(self._inbox) :]
         found = status(headers) if headers else None
@@ -198,12 +207,15 @@ class NatsSink:
         elif "stream" in said and "seq" in said and "error" not in said:
             sent.settle()
         else:
-            # An application that listens to the subject, too, has replied.
+            # Not from JetStream: an application that also subscribes to the subject has replied.
             return
         del self._unconfirmed[key]
 
     def _look_up(self, key: bytes, subject: str) -> None:
-        """Nobody takes it: there is no stream, or there is one that has just no leader."""
+        """Asks JetStream for the streams of a subject to which no one responded.
+
+        Either no stream has the subject, or its stream has no leader at the moment.
+        """
         if subject not in self._looked_up.values():
             asked = json.dumps({"subject": subject}).encode()
             name = b"stream-" + key
@@ -212,7 +224,7 @@ class NatsSink:
             self._connection.put(b"%b%b\r\n" % (head, asked))
 
     def _found(self, subject: str, said: dict[str, Any] | None) -> None:
-        """What JetStream knows of the streams of a subject; None if there is no JetStream."""
+        """Handles JetStream's answer about the streams of a subject; `said` is None if there is no JetStream."""
         if said is None:
             self._connection.fail("JetStream does not answer; is it enabled (-js)?")
         elif streams := said.get("streams"):
@@ -221,7 +233,10 @@ class NatsSink:
             self._refuse(subject, f"no stream takes subject '{subject}'")
 
     def _not_allowed(self, subject: str) -> bool:
-        """The server has refused what was published to it; names of subjects come in lower case."""
+        """Refuses the messages to a subject, given in lower case, that the server denies the bridge to publish to.
+
+        Returns False if no message of this sink explains the violation.
+        """
         if subject == _NAMES.lower():
             for waiting in set(self._looked_up.values()):
                 self._refuse(waiting, f"no stream takes subject '{waiting}'")
@@ -244,7 +259,10 @@ class NatsSink:
         return bool(self._sent) and self._sent[0].settled
 
     def _called(self) -> None:
-        """The server's time runs only while somebody asks for answers, and there are some to come."""
+        """Restarts the time limit for answers if no message is open, or if the last call was long ago.
+
+        Answers are received only during calls, so time without calls must not count against the server.
+        """
         now = time.monotonic()
         if not self._sent or now - self._called_at > _RARELY_SECONDS:
             self._heard_at = now
@@ -253,7 +271,11 @@ class NatsSink:
 
 @lru_cache(1000)
 def _subject(address: str) -> bytes:
-    """A subject as it goes out; RefusedError if it is none."""
+    """Returns the subject of an address, encoded.
+
+    Raises:
+        RefusedError: the address has no valid subject, or one by which messages would command the server.
+    """
     if not _ADDRESS.fullmatch(address):
         raise RefusedError(f"'{address[:100]}' is no subject to publish to")
     prefix = _PREFIX.match(address)
@@ -267,7 +289,10 @@ def _subject(address: str) -> bytes:
 
 
 def _error(said: dict[str, Any]) -> ApiError | None:
-    """What JetStream has against a message; what an application may have against it looks otherwise."""
+    """Returns the error in a confirmation; None if there is none, or if it has not the form of a JetStream error.
+
+    An application that subscribes to the same subject may reply with an error of another form.
+    """
     error = said.get("error")
     if not isinstance(error, dict) or not all(isinstance(error.get(name), int) for name in ("code", "err_code")):
         return None

@@ -1,7 +1,7 @@
-"""Messages from NATS: from plain subscriptions, or from a stream of JetStream, which keeps them.
+"""Source for NATS: reads plain subscriptions, or a JetStream stream, which stores messages until they are acknowledged.
 
-What differs between the two is in `subscription` and `stream`; bytes become messages in `message`, the connection is
-in `connection`; `source_loop` does the rest.
+`subscription` and `stream` hold the differences between the two, `message` the conversion, `connection` the connection.
+The journal, reconnecting and stopping are in `source_loop`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["NatsSource"]
 
 _LOOK_SECONDS = 0.05
-"""How often the socket is looked after while there are messages to hand over."""
+"""Interval at which the socket is read while messages wait to be handed over."""
 _SETTLE_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
 
 class _Feed(Protocol):
-    """Where messages come from."""
+    """Interface shared by `Stream` and `Subscription`."""
 
     @property
     def ready(self) -> bool: ...
@@ -45,10 +45,14 @@ class _Feed(Protocol):
 
 
 class NatsSource:
-    """A connection of its own to the server, for the subjects of one source."""
+    """Source of one worker, with its own connection to the server."""
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
-        """SetupError where a TLS or credentials file is no good. All workers are alike, so `worker` says nothing."""
+        """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
+
+        Raises:
+            SetupError: a TLS or credentials file is missing or invalid.
+        """
         self._source = source
         self._propagates = config.tracing.propagate
         self._connection = Connection(config, source)
@@ -60,26 +64,31 @@ class NatsSource:
 
     @property
     def address(self) -> str:
-        """`nats://host:port (stream ORDERS: orders.*, …)`."""
+        """URL, stream and subjects, such as `nats://host:port (stream ORDERS: orders.*, …)`."""
         stream = f"stream {self._source.stream}: " if self._source.stream else ""
         return f"{self._connection.url} ({stream}{', '.join(self._source.destinations)})"
 
     @property
     def redelivery(self) -> Redelivery | None:
-        """See `Source`; without a stream nothing comes again."""
+        """Redelivery of the consumer, see `Source`; None without a stream, since nothing is redelivered then."""
         if self._stream is None:
             return None
         return Redelivery(self._stream.ack_wait_seconds + _SETTLE_SECONDS, self._connection.unnoticed_seconds)
 
     def connect(self) -> None:
-        """Also finds or makes the consumer; HardFailureError where the stream is not what it has to be."""
+        """Connects, subscribes, and finds or creates the consumer of a stream.
+
+        Raises:
+            NotConnectedError: connecting failed.
+            HardFailureError: the stream or its consumer is missing or unsuitable.
+        """
         self.close()
         self._run, self._count = uuid.uuid4().hex[:16], 0
         self._connection.open()
         self._feed.start()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """A message; one whose frame cannot be read has a `fault`."""
+        """Returns the next message, None if none came in time; a message with a faulty JSON frame has a `fault`."""
         now = time.monotonic()
         if not self._feed.ready or now > self._look_at:
             self._connection.wait(0 if self._feed.ready else timeout_seconds, lambda: self._feed.ready)
@@ -90,27 +99,30 @@ class NatsSource:
         return None if found is None else self._delivery(*found)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """One line for each, all in one write; nothing for plain subscriptions."""
+        """Acknowledges each delivery with a line of its own, in one write; does nothing for plain subscriptions."""
         self._feed.acknowledge(tokens)
 
     def tend(self) -> None:
-        """Answers the server, and prolongs what is open. A plain subscription rests: what it let in might be lost."""
+        """Answers the server's PINGs and extends the ack_wait of open messages.
+
+        Does nothing for a plain subscription: reading its socket would take in messages that might be dropped.
+        """
         if self._stream is not None:
             self._connection.wait(0, lambda: False)
             self._connection.check()
             self._stream.tend()
 
     def place(self) -> str:
-        """See `Placed`; nothing for plain subscriptions."""
+        """Returns the consumer's acknowledged position, see `Placed`; empty for plain subscriptions."""
         return self._stream.place() if self._stream is not None else ""
 
     def recall(self, notes: Sequence[str]) -> None:
-        """See `Placed`."""
+        """Takes positions noted earlier, see `Placed`; ignores them for plain subscriptions."""
         if self._stream is not None:
             self._stream.recall(notes)
 
     def close(self) -> None:
-        """Leaves in order: acknowledgements are with the server, and what is open is given back to it."""
+        """Flushes acknowledgements, returns open messages to the server, and closes the connection."""
         self._connection.leave(self._feed.leave)
         if self._stream is not None:
             self._stream.left()

@@ -1,9 +1,9 @@
-"""What a source reads from a stream of JetStream, by a durable consumer that it pulls from.
+"""Messages of a JetStream stream, pulled through a durable consumer.
 
-Specification: ADR-13 (pull requests) of nats-io/nats-architecture-and-design. Some hundred messages are always asked
-for beforehand. A message stays open until it is acknowledged: it is prolonged while it waits for the journal, and given
-back when the connection is left, so that it comes again at once and not after the consumer's ack_wait. What the server
-sends again although this connection has had it is not handed over twice.
+Specification: ADR-13 (pull requests) of nats-io/nats-architecture-and-design. Some hundred messages are always
+requested ahead. A message is open until it is acknowledged. While it waits for the journal, its ack_wait is extended
+(`+WPI`); when the connection is closed, it is returned (`-NAK`), so that the server redelivers it at once and not after
+ack_wait. A message that the server redelivers to the same connection is not handed over twice.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["Stream"]
 
 _WINDOW = 1000
-"""Messages asked for and waiting here, together at most."""
+"""Maximum number of messages that are requested or waiting here."""
 _WINDOW_BYTES = 4 * 1024 * 1024
-"""Of messages on their way at once, and again of those that wait here before more are asked for. On their way is no
-more than the system keeps for a socket that nobody reads while Kafka is away: the server would hang up."""
+"""Maximum size of the messages of one request, and size of the waiting messages above which no more are requested. A
+request is no larger than the system's socket buffers: the socket is not read while Kafka is unreachable, and the
+server would close the connection."""
 _FRAMING_BYTES = 64 * 1024
 _EXPIRES_SECONDS = 30.0
 _LATE_SECONDS = 5.0
@@ -46,11 +47,11 @@ _ENDED_EARLY = 409
 _REFUSED_SECONDS = 30.0
 _TOO_MANY_BYTES = "Message Size Exceeds MaxBytes"
 _EARLY_ENDS = (_TOO_MANY_BYTES, "Batch Completed", "Leadership Change", "Server Shutdown")
-"""Texts with which a request ends that can be made again; the others say that it was wrong."""
+"""Status texts that end a request which can be repeated; all others mean that the request was wrong."""
 
 
 class Stream:
-    """The messages of one consumer, on one connection after the other."""
+    """Reader of one consumer, over successive connections."""
 
     def __init__(self, connection: Connection, source: SourceConfig, bridge_id: str) -> None:
         self._connection = connection
@@ -61,11 +62,11 @@ class Stream:
         self._number = 0
         self._waiting: deque[tuple[Incoming, bytes]] = deque()
         self._bytes = 0
-        """Of the bodies that wait."""
+        """Total size of the bodies of waiting messages."""
         self._open: dict[int, bytes] = {}
-        """Stream sequence to acknowledgement subject, in the order in which they came."""
+        """Messages not acknowledged: stream sequence to acknowledgement subject, in the order of arrival."""
         self._done: tuple[set[int], set[int]] = (set(), set())
-        """Sequences that were acknowledged on this connection, newer and older ones; see `_take`."""
+        """Sequences acknowledged on this connection, in a newer and an older generation; see `_take`."""
         self._left: tuple[float, list[bytes]] = (0.0, [])
         self._asked = 0
         self._came = False
@@ -77,7 +78,7 @@ class Stream:
         self._past: Place | None = None
 
     def start(self) -> None:
-        """Finds or makes the consumer on a new connection, and asks for messages."""
+        """Finds or creates the consumer on a new connection, and requests messages."""
         self._waiting.clear()
         self._bytes = 0
         self._open, self._done = {}, (set(), set())
@@ -94,8 +95,8 @@ class Stream:
         self._ask()
 
     def next(self) -> tuple[Incoming, object] | None:
-        """The next message, with its token; None if there is none."""
-        # First: what has come on a connection that is gone can no longer be acknowledged.
+        """Returns the next message and its token; None if none waits."""
+        # Checked first: messages that came on a lost connection can no longer be acknowledged.
         self._connection.check()
         if self._asked + len(self._waiting) <= _WINDOW // 2 and self._bytes < self._most_bytes:
             self._ask()
@@ -107,18 +108,18 @@ class Stream:
 
     @property
     def ack_wait_seconds(self) -> float:
-        """After how long the server sends again what was not acknowledged; of the consumer on this connection."""
+        """Seconds after which the server redelivers an unacknowledged message, by the consumer's configuration."""
         assert self._consumer is not None
         return self._consumer.ack_wait_seconds
 
     @property
     def ready(self) -> bool:
-        """Whether there is a next message."""
+        """True if a message waits."""
         return bool(self._waiting)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """All in one write."""
-        # First: what is not acknowledged stays open, and is given back on the next connection.
+        """Acknowledges all these deliveries in one write."""
+        # Checked first: on a lost connection the messages stay open, and are returned on the next one.
         self._connection.check()
         replies = []
         newer, older = self._done
@@ -136,22 +137,29 @@ class Stream:
         self._connection.send(_lines(replies, b""))
 
     def place(self) -> str:
-        """How far the consumer is, for a later `recall`. Raises `NotConnectedError`."""
+        """Returns the consumer's acknowledged position as text for a later `recall`.
+
+        Raises:
+            NotConnectedError: the connection is lost, or JetStream does not answer.
+        """
         assert self._consumer is not None
         floor = acknowledged(self._connection, self._source.stream or "", self._consumer.name)
         return str(Place(self._consumer.created, floor, self._acknowledged_ms))
 
     def recall(self, notes: Iterable[str]) -> None:
-        """What `place` has said before, on any connection."""
+        """Takes the texts that `place` returned earlier, on this or other connections."""
         assert self._consumer is not None
         self._past = furthest(notes, self._consumer.created)
 
     def is_past(self, message: Stored) -> bool:
-        """Whether the server had counted a message as acknowledged, and has forgotten that."""
+        """Returns True if the message was acknowledged before and the server has forgotten it."""
         return self._past is not None and self._past.covers(message)
 
     def tend(self) -> None:
-        """Prolongs what has been open for long, and asks again where a request got lost. To be called often."""
+        """Extends the ack_wait of messages that have been open for long, and gives up a lost request.
+
+        The next call of `next` then makes a new request. To be called several times in each ack_wait.
+        """
         now = time.monotonic()
         if self._asked and now > self._silent_at:
             self._asked = 0
@@ -170,14 +178,14 @@ class Stream:
         self._last_open = next(reversed(self._open), _NO_SEQUENCE)
 
     def leave(self) -> None:
-        """Gives back what is not acknowledged, after nothing more can come."""
+        """Ends the subscription, then returns the open messages to the server."""
         self._connection.forget(self._number)
         self._connection.flush()
         self._connection.send(_lines(self._open.values(), b"-NAK"))
         self._open = {}
 
     def left(self) -> None:
-        """The connection is gone; what could not be given back on it is on the next one."""
+        """Notes that the connection has ended; messages still open are returned by `start` on the next connection."""
         if self._open:
             self._left = (time.monotonic(), list(self._open.values()))
         self._open = {}
@@ -204,10 +212,10 @@ class Stream:
         self._came = True
         sequence, first = _place(reply)
         if not first and sequence in self._open:
-            # It was here for longer than ack_wait while nobody called.
+            # The message is open here, and ack_wait passed because `tend` was not called in time.
             return
         if not first and any(sequence in done for done in self._done):
-            # The same, and the acknowledgement went out while it was on its way.
+            # As above, but it was acknowledged while the redelivery was on its way.
             self._connection.put(_lines([reply], b""))
             return
         self._open[sequence] = reply
@@ -216,7 +224,7 @@ class Stream:
         self._waiting.append((incoming, reply))
 
     def _hear(self, headers: bytes) -> None:
-        """What the server says of a request for messages."""
+        """Handles a status message of the server about a pull request."""
         code, text = status(headers) or (_SIGN_OF_LIFE, "")
         if code in _ENDED or (code == _ENDED_EARLY and text in _EARLY_ENDS):
             if text == _TOO_MANY_BYTES and not self._came:
@@ -229,7 +237,11 @@ class Stream:
             self._connection.fail(f"JetStream says of the consumer: {text or code}")
 
     def _ask_for_more(self) -> None:
-        """The next message is larger than what was asked for, as one that the server took when it took larger ones."""
+        """Doubles the size of requests, since the next message is larger than one request.
+
+        The message was stored when the server's `max_payload` was larger. Fails the connection if the consumer's own
+        `max_bytes` is the limit.
+        """
         assert self._consumer is not None
         bound = self._consumer.max_bytes
         if bound and self._most_bytes >= bound:
@@ -241,7 +253,7 @@ class Stream:
 
 
 def _place(reply: bytes) -> tuple[int, bool]:
-    """Sequence in the stream, and whether it is the first delivery, as an acknowledgement subject says them."""
+    """Returns the stream sequence in an acknowledgement subject, and True if this is the first delivery."""
     tokens = reply.split(b".")
     at = 4 if len(tokens) == _TOKENS else 6
     try:
@@ -251,6 +263,6 @@ def _place(reply: bytes) -> tuple[int, bool]:
 
 
 def _lines(replies: Iterable[bytes], what: bytes) -> bytes:
-    """Answers to deliveries as protocol lines; an empty one acknowledges."""
+    """Returns protocol lines that send `what` to each acknowledgement subject; an empty `what` acknowledges."""
     end = b" %d\r\n%b\r\n" % (len(what), what)
     return b"".join([b"PUB " + reply + end for reply in replies])

@@ -1,8 +1,8 @@
-"""What a source reads without a stream: subscriptions, with a queue group so that workers and bridges share the work.
+"""Messages of plain NATS subscriptions, in a queue group so that workers and bridges share the messages.
 
-NATS sends what is published while somebody listens, to nobody else and once. Nothing is acknowledged, and the server
-does not wait: who is too slow loses messages, here or there. What is read ahead is bounded, and what is lost here is
-told.
+NATS sends a message once, to one member of the group that is subscribed when it is published. Nothing is acknowledged,
+and the server does not wait: a subscriber that is too slow loses messages, in the bridge or at the server. The messages
+that wait in the bridge are bounded by `MOST_WAITING_BYTES`; messages dropped here are logged with their number.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["MOST_WAITING_BYTES", "Subscription"]
 
 MOST_WAITING_BYTES = 64 * 1024 * 1024
-"""Of messages that wait in the bridge; the server keeps as much, by its `max_pending`, before it hangs up."""
+"""Maximum size of messages that wait in the bridge. The server buffers as much, its `max_pending`, before it closes the
+connection."""
 _log = structlog.get_logger(__name__)
 
 
 class Subscription:
-    """One subscription for each subject of a source."""
+    """Reader of one subscription for each subject of a source, over successive connections."""
 
     def __init__(self, connection: Connection, source: SourceConfig, bridge_id: str) -> None:
         self._connection = connection
@@ -47,12 +48,12 @@ class Subscription:
         self._numbers = [self._connection.listen(name, self._take, self._group) for name in self._source.destinations]
 
     def next(self) -> tuple[Incoming, object] | None:
-        """The next message, with its token; None if there is none."""
+        """Returns the next message with None as its token; None if no message waits."""
         if not self._waiting:
             if self._dropped:
                 _log.warning("taking messages again", source=self._source.name, lost=self._dropped)
                 self._dropped = 0
-            # Not before: what was read while the connection was there would be lost.
+            # Checked only now: messages that were read before the connection was lost would be dropped.
             self._connection.check()
             return None
         incoming = self._waiting.popleft()
@@ -61,18 +62,18 @@ class Subscription:
 
     @property
     def ready(self) -> bool:
-        """Whether there is a next message."""
+        """True if a message waits."""
         return bool(self._waiting)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """There is nothing to acknowledge."""
+        """Raises NotConnectedError if the connection is lost; plain NATS has no acknowledgements."""
         self._connection.check()
 
     def tend(self) -> None:
-        """There is nothing to do now and then."""
+        """Does nothing; a plain subscription needs no upkeep."""
 
     def leave(self) -> None:
-        """Ends the subscriptions; another member of the group has what comes from now on."""
+        """Ends the subscriptions; later messages go to other members of the queue group."""
         for number in self._numbers:
             self._connection.forget(number)
 

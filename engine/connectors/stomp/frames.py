@@ -1,8 +1,8 @@
-"""STOMP 1.2 frames out of a stream of bytes: any cut of the stream gives the same frames, in memory that is bounded.
+"""Incremental parser for STOMP 1.2 frames in bounded memory; the result does not depend on how the bytes are split.
 
-Specification: https://stomp.github.io/stomp-specification-1.2.html. Frames to the broker are made by `stomp.py`; what
-the headers of a message mean is in `message`. This parser is used in place of stomp.py's, which loses a frame
-that two heart-beats precede, and copies a large body once for each piece in which it comes.
+Specification: https://stomp.github.io/stomp-specification-1.2.html. Outgoing frames are written by `stomp.py` and
+`sending`; `message` converts the headers of a MESSAGE frame. This parser replaces stomp.py's own, which loses a frame
+after two heart-beats, and copies a large body once for each piece received.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Frame", "FrameError", "FrameParser", "escape"]
 
 _COMMANDS = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
 _EOLS = re.compile(rb"[\n\r]*")
-"""Heart-beats, and what may follow a frame."""
+"""Heart-beats, and line ends that may follow a frame."""
 _HEAD_END = re.compile(rb"\n\r?\n")
 _MIN_HEAD_BYTES = 1024 * 1024
 _UNESCAPED = {"\\n": "\n", "\\r": "\r", "\\c": ":", "\\\\": "\\"}
@@ -25,25 +25,26 @@ _ESCAPED = str.maketrans({char: escape for escape, char in _UNESCAPED.items()})
 
 
 class FrameError(Exception):
-    """The stream is not STOMP 1.2; nothing that follows in it can be trusted."""
+    """Error in the received bytes: they are not STOMP 1.2, and nothing after them can be parsed."""
 
 
 class Frame(NamedTuple):
-    """One frame from the broker."""
+    """Frame from the broker."""
 
     command: str
     headers: Mapping[str, str]
-    """Unescaped, in the order of the frame; of repeated ones the first. What is no UTF-8 became U+FFFD."""
+    """Unescaped headers in the order of the frame; of a repeated header the first. Bytes that are not UTF-8 are
+    replaced by U+FFFD."""
     body: bytes
     size: int
-    """Bytes of the body as sent; more than `body` has if it was too large to keep."""
+    """Size of the body as sent, in bytes; greater than `len(body)` if the body was too large to keep."""
 
 
 class FrameParser:
-    """Takes bytes as they come and gives frames as they are complete. Heart-beats are passed over."""
+    """Parser of one connection: takes received bytes and yields complete frames. Heart-beats are skipped."""
 
     def __init__(self, max_body_bytes: int, kept_bytes: int) -> None:
-        """Of a body over `max_body_bytes` only the first `kept_bytes` are kept."""
+        """Creates a parser that keeps only the first `kept_bytes` of a body larger than `max_body_bytes`."""
         self._max_body = max_body_bytes
         self._kept = min(kept_bytes, max_body_bytes)
         self._max_head = max(max_body_bytes, _MIN_HEAD_BYTES)
@@ -51,10 +52,10 @@ class FrameParser:
         self._partial: _Partial | None = None
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that `data` completes; exhaust it before the next call.
+        """Yields the frames that `data` completes; the caller must exhaust the iterator before the next call.
 
         Raises:
-            FrameError: what came is not STOMP 1.2.
+            FrameError: the bytes are not STOMP 1.2.
         """
         if self._rest:
             data, self._rest = self._rest + data, b""
@@ -79,8 +80,11 @@ class FrameParser:
             yield frame
 
     def _head(self, data: bytes, position: int) -> tuple[str, dict[str, str], int] | None:
-        """Command and headers of the frame that begins there, and where its body does; None if not all have come."""
-        position = _EOLS.match(data, position).end()  # type: ignore[union-attr] # it matches nothing as well
+        """Returns command, headers and start of the body of the frame at `position`; None if its head is incomplete.
+
+        An incomplete head is kept for the next `feed`.
+        """
+        position = _EOLS.match(data, position).end()  # type: ignore[union-attr] # the pattern also matches the empty string
         if found := _HEAD_END.search(data, position):
             end, body = found.span()
             return *_parse_head(data[position:end]), body
@@ -92,7 +96,7 @@ class FrameParser:
 
 
 class _Partial:
-    """A frame whose headers are known, and whose body comes in pieces or is too large."""
+    """Frame whose headers are parsed, and whose body arrives in pieces or is too large."""
 
     __slots__ = ("_command", "_headers", "_held", "_kept", "_length", "_most", "_pieces", "_size", "complete")
 
@@ -108,7 +112,7 @@ class _Partial:
         self._size = 0
 
     def take(self, data: bytes, start: int) -> int:
-        """Takes what belongs to this frame from `start` on; where it stopped taking."""
+        """Consumes the bytes of this frame from `start` on; returns the index behind the last byte consumed."""
         end = data.find(0, start) if self._length is None else start + self._length - self._size
         if not 0 <= end < len(data):
             self._keep(data, start, len(data))
@@ -123,7 +127,8 @@ class _Partial:
 
     def _keep(self, data: bytes, start: int, end: int) -> None:
         self._size += end - start
-        # Too large from the first piece on where the length was told, else from the piece that makes it so.
+        # With a content-length a body is known to be too large from the first piece on; without one, only from the
+        # piece that exceeds the limit.
         room = end - start if max(self._size, self._length or 0) <= self._most else self._kept - self._held
         if room < 0:
             self._pieces = [b"".join(self._pieces)[: self._kept]]
@@ -135,7 +140,7 @@ class _Partial:
 
 
 def escape(value: str) -> str:
-    """A header's name or value as it stands in a frame."""
+    """Escapes a header's name or value for a frame."""
     return value.translate(_ESCAPED)
 
 
@@ -147,7 +152,7 @@ def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:
     if command not in _COMMANDS:
         msg = f"a frame begins with {command[:40]!r}, which is no STOMP command"
         raise FrameError(msg)
-    # CONNECTED is the one frame whose headers are not escaped.
+    # Of the frames that a broker sends, only CONNECTED has headers that are not escaped.
     escaped = "\\" in text and command != "CONNECTED"
     headers: dict[str, str] = {}
     for line in lines:
@@ -168,8 +173,8 @@ def _unescape(text: str) -> str:
     position = 0
     while (found := text.find("\\", position)) >= 0:
         pair = text[found : found + 2]
-        # An unknown escape should end the connection, by the specification. It stays as it is instead: the same
-        # message would come again after every reconnection.
+        # By the specification an unknown escape should end the connection. It is kept as it is instead: the broker
+        # would redeliver the same message after every reconnection.
         plain += (text[position:found], _UNESCAPED.get(pair, pair))
         position = found + 2
     return "".join((*plain, text[position:]))

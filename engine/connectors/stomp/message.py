@@ -1,7 +1,8 @@
-"""What the headers of a STOMP MESSAGE frame mean in JMS: one table, and the canonical message made with it.
+"""Conversion of a STOMP MESSAGE frame to the canonical message; `sending` has the other direction.
 
-Found out on Artemis 2.40, whose frames say more than the specification asks for. `docs/connectors/stomp.md` shows the
-same table to users and says what a frame cannot tell. Nothing here fails: a header may hold anything.
+The table of headers was established on Artemis 2.40, whose frames hold more than the specification requires.
+`docs/connectors/stomp.md` documents the table and the facts that a frame does not carry. No header value, however
+malformed, makes the conversion fail.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ _FIELDS: Mapping[str, str] = {
     "JMSXGroupSeq": "JMSXGroupSeq",
     "JMSXUserID": "JMSXUserID",
 }
-"""Frame header to JMS field where the value is the same. The others are made in `to_message`."""
+"""Frame header to JMS field, where the value is copied. `to_message` builds the other fields."""
 
 _NO_PROPERTIES = frozenset(
     {
-        # the protocol's own
+        # headers of the protocol
         *("subscription", "message-id", "destination", "ack", "content-length", "receipt", "transaction"),
         *("persistent", "reply-to", "destination-type"),
-        # what asks Artemis or ActiveMQ for a delay, without a word of when
+        # requests to Artemis or ActiveMQ for delayed delivery, which do not tell the delivery time
         *("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME"),
-        # fields that only the broker may set, under a name that a sender could give to a property
+        # JMS fields that only the broker may set; a sender could use the same names for properties
         *("JMSDestination", "JMSReplyTo", "JMSCorrelationID", "JMSType", "JMSDeliveryMode", "JMSPriority"),
         *("JMSTimestamp", "JMSDeliveryTime", "JMSExpiration", "JMSRedelivered"),
-        # Artemis's notes to itself
+        # internal headers of Artemis
         *("__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE", "ingress-timestamp"),
         *(_NATIVE_ID, _ENCODING),
         *("JMS_AMQP_HEADER", "JMS_AMQP_HEADERDURABLE", "JMS_AMQP_HEADERPRIORITY", _MESSAGE_TYPE),
@@ -61,13 +62,14 @@ _NO_PROPERTIES = frozenset(
     }
 )
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
-"""How names begin that only a bridge may use; no sender from outside can pass for one."""
+"""Prefixes of names reserved for bridges; dropping them keeps other senders from posing as a bridge."""
 _KNOWN: Mapping[str, str] = dict.fromkeys(_NO_PROPERTIES, "") | dict(_FIELDS)
-"""Frame header to JMS field, empty for none; a header that is not in it is a property, or a bridge's own."""
+"""Frame header to JMS field, or to the empty string if the header is dropped. A header that is not a key here is a
+property, or reserved for bridges."""
 _DESTINATION = re.compile(r"^(?:/?(?:temp-)?(queue|topic)(?:://|/))?(.*)$", re.DOTALL)
 
-# Of messages that came to Artemis by AMQP: the JMS annotation of their sender (JMS mapping of AMQP, 3.2.3), and how
-# Artemis says they were encoded.
+# Body types of messages that Artemis received over AMQP: by the sender's annotation x-opt-jms-msg-type (JMS mapping of
+# AMQP, 3.2.3), and by Artemis's header for the original encoding.
 _BY_MESSAGE_TYPE = {
     "1": BodyType.OBJECT,
     "2": BodyType.MAP,
@@ -80,12 +82,12 @@ _SERIALIZED = "application/x-java-serialized-object"
 
 
 def is_property(name: str) -> bool:
-    """Whether a header of that name is a property of the message, so that a property can go by that name."""
+    """Returns True if a header of that name is a property of the message, so that a sink can send one by that name."""
     return name not in _KNOWN and not name.startswith(_BRIDGE)
 
 
 def to_message(frame: Frame, kind: str, source: str, *, artemis: bool) -> Message:
-    """The canonical message of a MESSAGE frame that came by a subscription of that kind, `queue` or `topic`."""
+    """Returns the canonical message of a MESSAGE frame; `kind` of its subscription is `queue` or `topic`."""
     fields: dict[str, str] = {}
     properties: dict[str, Property] = {}
     for name, value in frame.headers.items():
@@ -108,7 +110,7 @@ def to_message(frame: Frame, kind: str, source: str, *, artemis: bool) -> Messag
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str) -> None:
     if not fields.get("JMSMessageID"):
-        # An empty one says nothing, and a message is known again by its id.
+        # An empty id says nothing, and redelivery is recognised by the message id.
         fields["JMSMessageID"] = headers.get(_NATIVE_ID) or _message_id(headers.get("message-id", ""))
     fields["JMSDestination"] = f"{kind}:{_parse(headers.get('destination', ''))[1]}"
     if (persistent := headers.get("persistent")) is not None:
@@ -120,13 +122,19 @@ def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str) -> 
 
 @lru_cache(maxsize=256)
 def _parse(destination: str) -> tuple[str, str]:
-    """Kind, if it says, and bare name: `orders` of `orders`, `/queue/orders`, `queue://orders`, `temp-queue://orders`."""
+    """Splits a destination into kind, empty if it has none, and bare name.
+
+    The name is `orders` in `orders`, `/queue/orders`, `queue://orders` and `temp-queue://orders`.
+    """
     found = _DESTINATION.match(destination)
     return (found[1] or "", found[2]) if found else ("", destination)
 
 
 def _message_id(broker_id: str) -> str:
-    """`ID:` and what identifies the message at the broker; Artemis puts the consumer in front, with a comma."""
+    """Returns a JMSMessageID for the broker's message-id, with the prefix `ID:`.
+
+    Artemis writes the consumer and a comma in front of the id; that part is removed.
+    """
     bare = broker_id.rpartition(",")[2]
     return bare if bare.startswith("ID:") else f"ID:{bare}"
 
@@ -142,15 +150,15 @@ def _body_type(frame: Frame, *, artemis: bool) -> BodyType:
         return BodyType.OBJECT
     if _binary(headers, content_type, artemis=artemis):
         return BodyType.BYTES
-    # The end of a body that was cut may be half a character.
+    # A truncated body may end within a character, so it is not checked for UTF-8.
     return BodyType.TEXT if frame.size > len(frame.body) else BodyType.of(frame.body)
 
 
 def _binary(headers: Mapping[str, str], content_type: str, *, artemis: bool) -> bool:
-    """Whether it was sent as bytes.
+    """Returns True if the message was sent as bytes.
 
-    By the habit of brokers, and of the specification's examples, bytes have a content-length and text has none.
-    Artemis gives it to both, to bytes as soon as it knows them, to text at the end of the headers.
+    By convention of brokers, and in the specification's examples, a bytes message has a content-length and a text
+    message has none. Artemis writes it for both: for bytes before the message-id, for text at the end of the headers.
     """
     if "content-length" not in headers or content_type.startswith("text/"):
         return False

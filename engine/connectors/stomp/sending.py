@@ -1,7 +1,7 @@
-"""The canonical message as a STOMP SEND frame; the way back is in `message`.
+"""Conversion of the canonical message to a STOMP SEND frame; `message` has the other direction.
 
-Found out on Artemis 2.40 with its JMS client as the reader. `docs/connectors/stomp.md` shows the same table to users
-and says what a frame cannot carry.
+The headers were established on Artemis 2.40, with its JMS client as the receiver. `docs/connectors/stomp.md` documents
+them, and the parts of a message that a frame cannot carry.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MOST_LONG = 2**63 - 1
 
 
 def to_frame(outgoing: Outgoing, product: Product) -> bytes:
-    """A whole frame that asks for a receipt by the number of the message.
+    """Returns a complete SEND frame, which requests a receipt with the message's number as its id.
 
     Raises:
-        RefusedError: STOMP cannot carry this message.
+        RefusedError: a header has a NUL character, which STOMP cannot carry.
     """
     message, artemis = outgoing.message, product is ARTEMIS
     headers = _destination(outgoing.address, artemis=artemis)
@@ -46,11 +46,11 @@ def to_frame(outgoing: Outgoing, product: Product) -> bytes:
     headers |= _fields(message.headers, artemis=artemis)
     if outgoing.reply_to is not None:
         kind, name = kind_and_name(outgoing.reply_to)
-        # A name alone would give JMS clients of Artemis a destination that is neither queue nor topic.
+        # From a bare name, JMS clients of Artemis would make a destination that is neither queue nor topic.
         headers["reply-to"] = f"{kind}://{name}" if artemis else f"/{kind}/{name}"
     if message.origins:
         headers[ORIGIN] = ",".join(message.origins)
-    # A frame without a length is a text message, and ends at the first NUL.
+    # A frame without a content-length is a text message, and its body ends at the first NUL.
     if not _goes_as_text(message):
         headers["content-length"] = str(len(message.body))
     for name, value in message.properties.items():
@@ -70,7 +70,10 @@ def _destination(address: str, *, artemis: bool) -> dict[str, str]:
 
 
 def _fields(fields: Mapping[str, str], *, artemis: bool) -> dict[str, str]:
-    """The standard fields that a sender may set. Numbers that are none are left out: Artemis would refuse the frame."""
+    """Returns frame headers for the JMS fields that a sender may set.
+
+    Fields whose value is not a valid number are omitted, since Artemis would refuse the frame.
+    """
     headers = {_TEXTS[name]: text for name, text in fields.items() if name in _TEXTS}
     headers["persistent"] = "false" if fields.get("JMSDeliveryMode") == "NON_PERSISTENT" else "true"
     if (priority := _number(fields, "JMSPriority", _MOST_PRIORITY)) is not None:

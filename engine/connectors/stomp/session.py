@@ -1,7 +1,7 @@
-"""What a STOMP source and a STOMP sink have in common: a connection that is logged in, and the frames that come by it.
+"""STOMP session, shared by source and sink: connects, logs in, and reads the broker's frames.
 
-Connecting, the login, heart-beats and silence, ERROR frames and the good-bye are here. What is subscribed, sent or
-acknowledged is the business of `source` and `sink`.
+The session also checks the broker's heart-beats, handles ERROR frames and disconnects in order. Subscribing, sending
+and acknowledging are in `source` and `sink`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ROUTING", "StompSession", "said"]
 
 ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
-"""What Artemis calls the two kinds of destination."""
+"""Kind of destination to Artemis's name of its routing type."""
 
 _CONNECT_SECONDS = 10.0
 _ANSWER_SECONDS = 30.0
@@ -43,18 +43,22 @@ _log = structlog.get_logger(__name__)
 
 
 class StompSession:
-    """One connection after the other to one broker; for one thread."""
+    """Session with one broker over successive connections; for use by one thread."""
 
     def __init__(self, broker: BrokerConfig, who: str, url: str, client_id: str, max_body_bytes: int) -> None:
-        """`who` is the source or sink, for people. Of bodies over `max_body_bytes` only the beginning is kept.
+        """Reads TLS files; does not connect.
 
-        SetupError where a TLS file is no good.
+        `who` names the source or sink in messages to the operator. Of a body larger than `max_body_bytes` only the
+        first `_KEPT_BYTES` are kept.
+
+        Raises:
+            SetupError: a TLS file is missing or invalid.
         """
         self.endpoint = endpoint(url)
         self.product = product_of(System.STOMP, "")
-        """The broker, as far as it told when it was connected to last."""
+        """Broker product, as recognised at the last connection."""
         self.server = ""
-        """Its name and version in its own words."""
+        """Name and version of the broker from its CONNECTED frame."""
         self._broker = broker
         self._who = who
         self._client_id = client_id
@@ -68,18 +72,23 @@ class StompSession:
 
     @property
     def connection(self) -> StompConnection:
-        """The verbs of the protocol; NotConnectedError without a connection."""
+        """Current connection, which sends the protocol's commands.
+
+        Raises:
+            NotConnectedError: there is no connection.
+        """
         if self._connection is None:
             msg = "not connected"
             raise NotConnectedError(msg)
         return self._connection
 
     def open(self) -> None:
-        """Connects and logs in; a refused login is to be asked for again only after a while.
+        """Connects and logs in.
 
         Raises:
-            NotConnectedError: it could not.
-            HardFailureError: the broker does not speak STOMP 1.2.
+            NotConnectedError: connecting or the login failed; after a refused login with a back-off, so that the
+                session does not log in again at once.
+            HardFailureError: the broker does not implement STOMP 1.2.
         """
         self.close()
         self._parser = FrameParser(self._max_body, _KEPT_BYTES)
@@ -106,11 +115,20 @@ class StompSession:
         self._silence = _promised_seconds(connected, self._broker.heartbeat_seconds) * _SILENT_BEATS
 
     def send(self, frames: bytes) -> None:
-        """Sends whole frames in one write; NotConnectedError if the connection is gone."""
+        """Sends complete frames in one write.
+
+        Raises:
+            NotConnectedError: the connection is lost.
+        """
         self.connection.wire.send(frames)
 
     def next(self, timeout_seconds: float) -> Frame | None:
-        """The next frame from the broker; None if none came in time. NotConnectedError if the connection is gone."""
+        """Returns the next frame from the broker; None if none came in time.
+
+        Raises:
+            NotConnectedError: the connection is lost, the broker has been silent for too long, or it sent bytes that
+                are not STOMP 1.2.
+        """
         if not self._frames:
             self._read(timeout_seconds)
             if not self._frames:
@@ -126,7 +144,13 @@ class StompSession:
         back_off_seconds: float | None = None,
         keep: bool = True,
     ) -> Frame:
-        """The broker's answer; messages that come before it are kept for `next`, unless `keep` is false."""
+        """Waits for the frame with this command and receipt id, and returns it.
+
+        MESSAGE frames that arrive before it are kept for `next`, unless `keep` is False.
+
+        Raises:
+            NotConnectedError: the broker sent an ERROR or nothing suitable within `seconds`, or the connection is lost.
+        """
         deadline = time.monotonic() + seconds
         messages: deque[Frame] = deque()
         while (left := deadline - time.monotonic()) > 0:
@@ -144,18 +168,18 @@ class StompSession:
 
     @property
     def artemis(self) -> bool:
-        """Whether the broker is ActiveMQ Artemis."""
+        """True if the broker is ActiveMQ Artemis."""
         return self.product is ARTEMIS
 
     @property
     def unnoticed_seconds(self) -> float:
-        """For how long a dead connection may go unnoticed."""
+        """Maximum seconds until a dead connection is noticed."""
         return self._broker.heartbeat_seconds * _SILENT_BEATS
 
     def close(self, subscriptions: Iterable[str] = ()) -> None:
-        """Ends subscriptions and connection; never raises.
+        """Ends the subscriptions with these ids, and the connection. Never raises.
 
-        Where the connection still works it returns when the broker has taken everything that was sent.
+        If the connection still works, waits until the broker has confirmed that it has processed all sent frames.
         """
         if self._connection is None:
             return
@@ -169,16 +193,19 @@ class StompSession:
             self._connection = None
 
     def refused(self, frame: Frame, back_off_seconds: float | None = None) -> NotConnectedError:
-        """What to raise after an ERROR: the broker hangs up then (STOMP 1.2, ERROR)."""
+        """Ends the connection after an ERROR frame, and returns the error to raise.
+
+        The broker closes the connection after an ERROR as well (STOMP 1.2, ERROR).
+        """
         return self.lost(f"the broker says: {said(frame)}", back_off_seconds)
 
     def lost(self, why: str, back_off_seconds: float | None = None) -> NotConnectedError:
-        """Hangs up; what to raise then."""
+        """Ends the connection and returns the error to raise."""
         self.hang_up()
         return NotConnectedError(why, back_off_seconds)
 
     def hang_up(self) -> None:
-        """Ends the connection without a good-bye."""
+        """Closes the socket without a DISCONNECT frame."""
         if self._connection:
             self._connection.wire.disconnect_socket()
 
@@ -187,7 +214,7 @@ class StompSession:
         for number in subscriptions:
             connection.unsubscribe(number)
         connection.disconnect(receipt="bye")
-        # Messages that are still on their way go back to where they came from.
+        # MESSAGE frames that still arrive are dropped; the broker redelivers them, since they are not acknowledged.
         self.expect("RECEIPT", "bye", seconds=_GOOD_BYE_SECONDS, keep=False)
 
     def _read(self, timeout_seconds: float) -> None:
@@ -204,21 +231,21 @@ class StompSession:
 
 
 def said(frame: Frame) -> str:
-    """The text of an ERROR frame in one line: header `message`, and the first line of the body where it says more.
+    """Returns the text of an ERROR frame in one line: header `message`, and the body's first line if it says more.
 
-    Without the message that Artemis may append to it.
+    The dump of the message that Artemis may append (`CoreMessage[…`) is removed.
     """
     text = frame.body[:_SAID_BYTES].decode("utf-8", "replace").strip()
     message, body = (
         one_line(each.partition(" CoreMessage[")[0])
         for each in (frame.headers.get("message", ""), next(iter(text.splitlines()), ""))
     )
-    # Brokers repeat the one in the other.
+    # Brokers repeat the header in the body, or the body in the header.
     return message if body in message else body if message in body else one_line(f"{message}: {body}")
 
 
 def _promised_seconds(connected: Frame, wanted_seconds: float) -> float:
-    """How often the broker will show that it is alive; 0 if it will not."""
+    """Returns the seconds between heart-beats that the broker will send; 0 if it sends none."""
     beats = connected.headers.get("heart-beat", "0,0").partition(",")[0].strip()
     offered = int(beats) / 1000 if beats.isdecimal() else 0.0
     return max(offered, wanted_seconds) if offered else 0.0

@@ -1,12 +1,14 @@
-"""Messages to a STOMP 1.2 broker: one SEND frame for each, confirmed by a receipt.
+"""Sink that sends each message to a STOMP 1.2 broker as a SEND frame, which the broker confirms with a receipt.
 
-Many are on their way at once. Artemis sends a receipt when it has stored the message, and drops a message that comes
-again with the same `_AMQ_DUPL_ID`, so that what a lost connection left in doubt is simply sent again. Not at once:
-releases before the one that has ARTEMIS-5874 can take ten seconds to put into its queue what they have read from a
-connection that was cut (the thread that would do it waits for a lock that is held until a time-out), but confirm
-repetitions and take later messages meanwhile, which would come to stand before it.
+Many messages are on their way at once. Artemis sends a receipt when it has stored the message, and drops a message that
+comes again with the same `_AMQ_DUPL_ID`; so messages without a receipt when a connection is lost are sent again.
 
-After an ERROR the connection is of no more use. Whose fault it was, the frame tells only in part: `_Judge` decides.
+They are not sent again at once, but after `settle_seconds`. Artemis releases before the fix of ARTEMIS-5874 can take
+ten seconds to put messages that they have read from a cut connection into their queue, because the thread that would do
+it waits for a lock that is held until a time-out. Meanwhile they confirm repetitions of these messages and accept later
+messages, which would then precede the earlier ones in the queue.
+
+An ERROR frame ends the connection. The frame tells only in part whether the message is at fault: `_Judge` decides.
 """
 
 from __future__ import annotations
@@ -39,28 +41,33 @@ _LONG_HEAD_BYTES = 32 * 1024
 
 _CODE = re.compile(r"AMQ\d{6}")
 _NOT_ITS_FAULT = "AMQ339010"
-"""Artemis: the connection was of no more use already, after another message's error."""
+"""Artemis: the connection had failed already, after another message's error."""
 _NOT_SENT = "AMQ339011"
-"""Artemis: the address is full, the user may not send to it, or the headers are too long; it does not say which."""
+"""Artemis: the address is full, the user may not send to it, or the headers are too long; the code does not tell
+which."""
 _REFUSING = frozenset(
     {
         "AMQ229032",  # the user may not create the address or the queue
-        "AMQ229216",  # no name for a queue
-        "AMQ339001",  # there is no such address, and none is to be created
-        "AMQ339041",  # the address is of the other kind
+        "AMQ229216",  # the name is not valid for a queue
+        "AMQ339001",  # the address does not exist and is not created automatically
+        "AMQ339041",  # the address has the other routing type
     }
 )
-"""Artemis: what no other try can change."""
+"""Artemis: errors that sending again cannot resolve."""
 
 
 class StompSink:
-    """A connection of its own to the broker."""
+    """Sink of one worker, with its own connection to the broker."""
 
     most_under_way = 4_000
     settle_seconds = 11.0
 
     def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
-        """SetupError where a TLS file is no good."""
+        """Reads TLS files; does not connect. `worker` is ignored, since all workers do the same.
+
+        Raises:
+            SetupError: a TLS file is missing or invalid.
+        """
         self._config = config
         self._sink = sink
         client_id = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
@@ -72,13 +79,15 @@ class StompSink:
 
     @property
     def address(self) -> str:
-        """`stomp://host:port`."""
+        """Endpoint of the broker, `stomp://host:port`."""
         return str(self._session.endpoint)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while.
+        """Connects and logs in.
 
-        HardFailureError where a route sends to a topic and the broker would put that into a queue.
+        Raises:
+            NotConnectedError: connecting or the login failed; after a refused login with a back-off.
+            HardFailureError: a route sends to a topic, and the broker would put the messages into a queue.
         """
         self._open.clear()
         self._known.clear()
@@ -87,7 +96,7 @@ class StompSink:
         require(self._config, self._sink, self._session.product, self._session.server)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """All in one write."""
+        """Sends all messages in one write."""
         frames = []
         for each in messages:
             try:
@@ -100,14 +109,14 @@ class StompSink:
         try:
             self._session.send(b"".join(frames))
         except NotConnectedError as error:
-            # The broker may have said why; what it said of messages is told first.
+            # The broker may have sent an ERROR before, or receipts; outcomes are returned before the error is raised.
             self._listen(0)
             self._failure = self._failure or self._lost(error)
             if not self._known:
                 raise self._failure from None
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
-        """Receipts, and refusals; after an ERROR first what is known of others, then NotConnectedError."""
+        """Returns outcomes of receipts and refusals; raises NotConnectedError only when none is left to return."""
         if not self._known and self._failure is None:
             self._listen(timeout_seconds)
         if self._failure and not self._known:
@@ -116,14 +125,14 @@ class StompSink:
         return known
 
     def close(self) -> None:
-        """Leaves in order."""
+        """Disconnects in order."""
         self._session.close()
 
     def _listen(self, timeout_seconds: float) -> None:
-        """Takes what has come, waiting so long for the first frame.
+        """Handles the frames received, and waits up to `timeout_seconds` for the first one.
 
-        What Artemis had read before an error it still takes or refuses, and says so before it hangs up: that is
-        listened to for a moment.
+        After an ERROR the session is read for a moment longer, since Artemis still accepts or refuses the messages it
+        had read before, and reports that before it closes the connection.
         """
         try:
             while (frame := self._session.next(timeout_seconds)) is not None:
@@ -134,11 +143,11 @@ class StompSink:
             self._session.hang_up()
 
     def _lost(self, error: NotConnectedError) -> NotConnectedError:
-        """What to raise when the connection has gone without a word."""
+        """Returns the error for a connection lost without an ERROR; its back-off lets messages in doubt settle."""
         return NotConnectedError(str(error), self.settle_seconds if self._open else error.back_off_seconds)
 
     def _take(self, frame: Frame) -> bool:
-        """Whether more can be expected of this connection."""
+        """Handles a frame; returns False if the connection has failed with an ERROR."""
         if frame.command == "RECEIPT":
             self._receipt(frame)
         elif frame.command == "ERROR":
@@ -155,7 +164,7 @@ class StompSink:
             self._known.append(Outcome(number))
 
     def _judged(self, frame: Frame) -> bool:
-        """Whether the message that an ERROR is about is refused for good."""
+        """Returns True if the message to which an ERROR refers is refused for good; then records its outcome."""
         number = _number(frame)
         sent = self._open.get(number)
         if sent is None:
@@ -170,29 +179,32 @@ class StompSink:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What is to be known of a message until its receipt comes."""
+    """Facts about a message that was sent and has no receipt yet."""
 
     address: str
     head_bytes: int
-    """Its frame without the body."""
+    """Size of the frame without the body."""
 
 
 class _Judge:
-    """Tells a message's own fault from the broker's state, over several connections."""
+    """Classifier of ERROR frames: decides whether the message or the broker's state is the cause.
+
+    It keeps its counts over successive connections.
+    """
 
     def __init__(self) -> None:
         self._doubts: dict[int, int] = {}
         self._taking: set[str] = set()
 
     def accepted(self, number: int, sent: _Sent) -> None:
-        """The broker has this message."""
+        """Records that the broker has confirmed this message."""
         self._doubts.pop(number, None)
         if len(self._taking) >= _MOST_ADDRESSES:
             self._taking.clear()
         self._taking.add(sent.address)
 
     def refusal(self, number: int, sent: _Sent, text: str) -> str | None:
-        """Why this message is refused for good; None if another try may help."""
+        """Returns the reason why this message is refused for good; None if sending it again may succeed."""
         found = _CODE.match(text)
         code = found[0] if found else ""
         if code == _NOT_ITS_FAULT:
@@ -205,11 +217,14 @@ class _Judge:
         return f"the broker says: {text}{hint}"
 
     def _is_full(self, sent: _Sent) -> bool:
-        """An address that took other messages will take this one as well some time, unless its headers are too long."""
+        """Returns True if the address is probably full: it accepted other messages, and the headers are not too long.
+
+        Such a message will be accepted when the address has room again.
+        """
         return sent.address in self._taking and sent.head_bytes < _LONG_HEAD_BYTES
 
 
 def _number(frame: Frame) -> int:
-    """The message that a frame is about; -1 if it is about none."""
+    """Returns the number of the message to which a frame refers; -1 if it refers to none."""
     text = frame.headers.get("receipt-id", "")
     return int(text) if text.isascii() and text.isdecimal() else -1

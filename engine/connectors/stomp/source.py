@@ -1,11 +1,11 @@
-"""Messages from a STOMP 1.2 broker: queues and topics of ActiveMQ Artemis, and of others that speak it.
+"""Source for queues and topics of a STOMP 1.2 broker, such as ActiveMQ Artemis.
 
-Here are the steps of a source: subscribe, receive, acknowledge. The connection is in `session`, bytes become frames in
-`frames`, frames become messages in `message`, sockets are in `wire`; `source_loop` does the rest.
+This module subscribes, receives and acknowledges. `session` holds the connection, `frames` parses bytes, `message`
+converts frames, and `wire` has the sockets. The journal, reconnecting and stopping are in `source_loop`.
 
-Each message is acknowledged by itself (`client-individual`), unless `acknowledge=cumulative`. A cumulative one is
-cheaper, above all for Artemis, but it includes messages that the broker failed to put into a frame, such as Artemis a
-stream message: these are lost without ever having been seen.
+Each message is acknowledged individually (`client-individual`), unless `acknowledge=cumulative` is set. Cumulative
+acknowledgement is cheaper, above all for Artemis, but it includes messages that the broker failed to put into a frame,
+such as stream messages on Artemis: these are lost without having been delivered.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["StompSource"]
 
 _RETURNS_SECONDS = 60.0
-"""After so long Artemis gives up a client that has vanished with its machine."""
+"""Time after which Artemis drops the connection of a client whose machine has vanished."""
 
 
 class StompSource:
-    """A connection of its own to the broker, with a subscription for each destination."""
+    """Source of one worker, with its own connection to the broker and a subscription for each destination."""
 
     def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
-        """SetupError where a TLS file is no good."""
+        """Reads TLS files; does not connect. Only worker 1 subscribes to topics.
+
+        Raises:
+            SetupError: a TLS file is missing or invalid.
+        """
         self._config = config
         self._source = source
         self._session = StompSession(
@@ -44,25 +48,28 @@ class StompSource:
             source.client_id or f"{config.bridge_id}.{source.name}",
             config.journal.max_message_bytes,
         )
-        # A topic gives each of its subscribers everything, so only one worker listens to it.
+        # A topic delivers every message to each subscriber, so only one worker subscribes to it.
         self._destinations = [name for name in source.destinations if worker == 1 or name.startswith("queue:")]
         self._kinds: dict[str, str] = {}
         self._cumulative = source.acknowledge is Acknowledge.CUMULATIVE
 
     @property
     def address(self) -> str:
-        """`stomp://host:port (queue:orders, …)`."""
+        """Endpoint and destinations, such as `stomp://host:port (queue:orders, …)`."""
         return f"{self._session.endpoint} ({', '.join(self._destinations) or 'nothing left for this worker'})"
 
     @property
     def redelivery(self) -> Redelivery:
-        """See `Source`."""
+        """Redelivery of the broker: up to a minute after connecting, see `Source`."""
         return Redelivery(_RETURNS_SECONDS, self._session.unnoticed_seconds)
 
     def connect(self) -> None:
-        """Also logs in; a refused login is asked for again only after a while.
+        """Connects, logs in and subscribes.
 
-        HardFailureError where the broker does not honour a subscription or a selector.
+        Raises:
+            NotConnectedError: a step failed; after a refused login with a back-off.
+            HardFailureError: the broker does not implement STOMP 1.2, or does not honour the configured durable
+                subscription or selector.
         """
         self.close()
         self._session.open()
@@ -71,7 +78,7 @@ class StompSource:
             self._subscribe(str(number), destination)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """A message, with what was left of it if it was too large to keep."""
+        """Returns the next message, None if none came in time; of a body too large to keep only the beginning."""
         frame = self._session.next(timeout_seconds)
         if frame is None or frame.command == "RECEIPT":
             return None
@@ -85,18 +92,18 @@ class StompSource:
         return Delivery(message, (subscription, ack), frame.size if frame.size > len(frame.body) else None)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
-        """A frame for each, or for the last of each subscription; all in one write."""
+        """Sends an ACK frame for each delivery, or for the last of each subscription if cumulative, in one write."""
         pairs = cast("Sequence[tuple[str, str]]", tokens)
-        # Later ones take the place of earlier ones.
+        # In the dict a later acknowledgement of a subscription replaces the earlier ones.
         acks = dict(pairs).values() if self._cumulative else (ack for _, ack in pairs)
         frames = "".join([f"ACK\nid:{escape(ack)}\n\n\0" for ack in acks])
         self._session.send(frames.encode())
 
     def tend(self) -> None:
-        """Heart-beats have a thread of their own."""
+        """Does nothing: stomp.py sends heart-beats on a thread of its own."""
 
     def close(self) -> None:
-        """Leaves in order, so that the broker has taken every acknowledgement before the connection ends."""
+        """Unsubscribes and disconnects in order, so that the broker processes all acknowledgements before."""
         kinds, self._kinds = self._kinds, {}
         self._session.close(kinds)
 
@@ -104,14 +111,14 @@ class StompSource:
         kind, _, name = destination.partition(":")
         headers = {
             "receipt": f"subscribed-{number}",
-            # Artemis: the kind of address, and no limit to what is on its way; TCP limits it.
+            # Artemis: the routing type, and no limit to unacknowledged messages on their way; TCP limits these.
             "subscription-type": ROUTING[kind],
             "consumer-window-size": "-1",
         }
         if self._source.selector:
             headers["selector"] = self._source.selector
         if self._source.subscription and kind == "topic":
-            # The name belongs to one topic; that of Artemis, that of ActiveMQ.
+            # A durable name belongs to one topic. The first header is for Artemis, the second for ActiveMQ Classic.
             durable = f"{self._source.subscription}.{name}"
             headers |= {"durable-subscription-name": durable, "activemq.subscriptionName": durable}
         self._kinds[number] = kind

@@ -1,8 +1,8 @@
-"""The connection under a STOMP source or sink: `stomp.py`'s verbs on a wire that is read only when somebody asks.
+"""Connection of a STOMP source or sink: the commands of `stomp.py` on a transport that reads only when asked.
 
-`stomp.py` makes the frames of a session and sends heart-beats on a thread of its own; this transport takes the place
-of its reader thread. Its own transport was no choice: over TLS it writes from the thread that delivers messages, so
-that a waiting source would fall silent, and it does not notice when the broker hangs up.
+`stomp.py` writes the frames of a session and sends heart-beats on a thread of its own. The transport here replaces its
+reader thread. The transport of `stomp.py` is unsuitable: over TLS it writes from the thread that delivers messages, so
+that a waiting source would send no heart-beats, and it does not notice when the broker closes the connection.
 """
 
 from __future__ import annotations
@@ -29,33 +29,36 @@ _PORTS = {"stomp": 61613, "stomp+ssl": 61612}
 
 
 def endpoint(url: str) -> Endpoint:
-    """Of `stomp://host:port` or `stomp+ssl://host:port`, as the configuration has checked it."""
+    """Returns the endpoint of `stomp://host:port` or `stomp+ssl://host:port`, a URL checked by the configuration."""
     parts = urlsplit(url)
     port = parts.port or _PORTS[parts.scheme]
     return Endpoint(parts.scheme, parts.hostname or "127.0.0.1", port, parts.scheme != "stomp")
 
 
 class StompConnection(Protocol12, BaseConnection):  # type: ignore[misc] # stomp.py has no types
-    """One STOMP 1.2 connection: `stomp.py`'s verbs, this module's transport."""
+    """STOMP 1.2 connection with the commands of `stomp.py` and the transport of this module."""
 
-    # stomp.py's own watch over the broker's heart-beats would find none while nobody reads, so it is put off for
-    # good; `StompSession` watches when it reads.
+    # stomp.py's own check of the broker's heart-beats would find none while nothing is read, so this scale postpones it
+    # indefinitely; `StompSession` checks them when it reads.
     _NEVER = 1e5
 
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float, heartbeat: float) -> None:
-        """All in seconds: to wait for the connection, between heart-beats."""
+        """Creates the connection without connecting.
+
+        `timeout` is the time limit for connecting, `heartbeat` the interval between heart-beats, both in seconds.
+        """
         self.wire = _Transport(endpoint, tls, timeout)
         milliseconds = int(heartbeat * 1000)
         super().__init__(self.wire, (milliseconds, milliseconds), heart_beat_receive_scale=self._NEVER)
 
     def hear(self, frame: Frame) -> None:
-        """Lets stomp.py know that it is connected: it starts heart-beats."""
+        """Passes a received frame to stomp.py, which starts its heart-beats after CONNECTED."""
         kind = frame.command.lower()
         self.wire.notify(kind, StompFrame(frame.command, dict(frame.headers), frame.body))
 
 
 class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
-    """What stomp.py writes to; the session reads."""
+    """Transport to which stomp.py writes, and from which `StompSession` reads."""
 
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float) -> None:
         super().__init__(auto_decode=False)
@@ -66,17 +69,25 @@ class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
         self._wire: Wire | None = None
 
     def start(self) -> None:
-        """Connects; stomp.py's own would start its reader thread as well."""
+        """Connects; overrides the method of stomp.py, which would also start its reader thread."""
         self.running = True
         self.attempt_connection()
 
     def attempt_connection(self) -> None:
-        """Connects and makes TLS; NotConnectedError tells why it could not."""
+        """Connects and does the TLS handshake.
+
+        Raises:
+            NotConnectedError: the reason why it failed.
+        """
         self._wire = Wire(self._endpoint, self._tls, self._timeout)
         self.current_host_and_port = (self._endpoint.host, self._endpoint.port)
 
     def send(self, encoded_frame: bytes) -> None:
-        """Sends all of it; NotConnectedError if the broker is gone or takes nothing for long."""
+        """Sends all bytes.
+
+        Raises:
+            NotConnectedError: the connection is lost, or the broker has taken nothing for too long.
+        """
         try:
             self._opened().send(encoded_frame)
         except NotConnectedError:
@@ -84,7 +95,11 @@ class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
             raise
 
     def read(self, timeout_seconds: float) -> bytes:
-        """What has come, empty if nothing did in time; NotConnectedError if the broker has hung up."""
+        """Returns received bytes; empty if none came in time.
+
+        Raises:
+            NotConnectedError: the broker has closed the connection.
+        """
         try:
             return self._opened().read(timeout_seconds)
         except NotConnectedError:
@@ -92,7 +107,7 @@ class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
             raise
 
     def disconnect_socket(self) -> None:
-        """Closes at once; the heart-beats end. For the thread that reads."""
+        """Closes the socket at once and ends the heart-beats; to be called by the thread that reads."""
         self.running = False
         wire, self._wire = self._wire, None
         if wire is not None:
