@@ -1,6 +1,6 @@
-"""Kafka, Artemis and NATS as child processes of the bridge, for a first try and for the tests; not for production.
+"""Kafka, Artemis and NATS as child processes of the bridge, for a first try and for tests; not for production.
 
-All listen on 127.0.0.1 only, keep their data in one folder and continue there when started again.
+All listen on 127.0.0.1 only, keep their data in one folder and continue from there when started again.
 """
 
 from engine.embedded.artemis import EmbeddedArtemis

@@ -1,6 +1,6 @@
-"""One ActiveMQ Artemis on loopback: core (JMS clients), STOMP and AMQP; no console, no users.
+"""The embedded ActiveMQ Artemis on loopback: core (JMS clients), STOMP and AMQP; no console, no users.
 
-What is the same everywhere is in `etc/broker.xml`; ports reach it as system properties.
+Settings that are the same everywhere are in `etc/broker.xml`; ports reach it as system properties.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def artemis_home(jars: Path) -> Path:
 
 
 class EmbeddedArtemis(JvmServer):
-    """Artemis for one machine: `data/artemis` holds its messages and logs."""
+    """Artemis for one machine; `data/artemis` holds its messages and logs."""
 
     title: ClassVar[str] = "Artemis"
 
@@ -49,7 +49,7 @@ class EmbeddedArtemis(JvmServer):
         heap_megabytes: int = 512,
         jvm: Sequence[str] = (),
     ) -> None:
-        """`jars` is the folder that has the unpacked distribution, `artemis/apache-artemis-*`."""
+        """`jars` is the folder with the unpacked distribution, `artemis/apache-artemis-*`."""
         ports = {
             "embedded.artemis.port": core_port,
             "embedded.stomp.port": stomp_port,
@@ -61,17 +61,17 @@ class EmbeddedArtemis(JvmServer):
 
     @property
     def core_url(self) -> str:
-        """For Artemis's own JMS client."""
+        """The URL for Artemis's own JMS client."""
         return f"tcp://{LOOPBACK}:{self._core_port}"
 
     @property
     def stomp_url(self) -> str:
-        """For `source.NAME.url` of a STOMP source."""
+        """The URL for `source.NAME.url` of a STOMP source."""
         return f"stomp://{LOOPBACK}:{self._stomp_port}"
 
     @property
     def amqp_url(self) -> str:
-        """For AMQP 1.0 clients."""
+        """The URL for AMQP 1.0 clients."""
         return f"amqp://{LOOPBACK}:{self._amqp_port}"
 
     def _prepare(self, java: Path) -> None:
@@ -90,7 +90,7 @@ class EmbeddedArtemis(JvmServer):
         }
         return [
             *(f"-D{name}={value}" for name, value in properties.items()),
-            # Not by the class loader of its boot jar, whose classes no class-data archive takes.
+            # Not started by the class loader of Artemis's boot jar: a class-data archive takes none of its classes.
             "-cp",
             f"{home / 'lib'}/*",
             "org.apache.activemq.artemis.cli.Artemis",
@@ -98,7 +98,7 @@ class EmbeddedArtemis(JvmServer):
         ]
 
     def _answers(self) -> bool:
-        """Its acceptors open last, STOMP among them; a session says that messages can flow."""
+        """True if a STOMP session can be opened: Artemis opens its acceptors last, STOMP's among them."""
         try:
             with socket.create_connection((LOOPBACK, self._stomp_port), timeout=1) as connection:
                 connection.sendall(_CONNECT)

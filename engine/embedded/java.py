@@ -1,4 +1,4 @@
-"""Finds the Java that runs Spark and the embedded brokers, and says clearly when there is none or it is too old."""
+"""Finds the Java that runs Spark and the embedded brokers; SetupError says if there is none or it is too old."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.errors import SetupError
 __all__ = ["OLDEST_JAVA", "REMEDY", "find_java", "java_version"]
 
 OLDEST_JAVA = 17
-"""Spark 4 and Kafka 4 need it."""
+"""Oldest release that Spark 4 and Kafka 4 run on."""
 REMEDY = f"install Java {OLDEST_JAVA} or newer, or point JAVA_HOME at it"
 
 
 def find_java() -> Path:
-    """The `java` of JAVA_HOME, else of PATH; SetupError when there is none or it is older than 17."""
+    """The `java` of JAVA_HOME, else of PATH; SetupError if there is none or it is older than 17."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if found is None:
@@ -33,9 +33,9 @@ def find_java() -> Path:
 
 
 def java_version(java: Path) -> int:
-    """The feature release, such as 17 (and 8 for `1.8.0`); SetupError when the program does not tell one."""
+    """The feature release of a Java, such as 17 (8 for `1.8.0`); SetupError if the program does not tell one."""
     try:
-        # `-version` writes to stderr, as it has since the first Java.
+        # `-version` writes to stderr in every release of Java.
         told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         msg = f"{java} does not run: {error}"

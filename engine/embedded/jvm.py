@@ -1,4 +1,4 @@
-"""What the embedded brokers that are written in Java have in common: which Java, its options, and where it logs to."""
+"""Base class of the embedded brokers that run in a JVM: which Java, its options, and the log file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["QUICK_START", "JvmServer"]
 
 QUICK_START = ("-XX:TieredStopAtLevel=1",)
-"""JVM options that halve the work of a start, for brokers that live a minute; they stay slower for good."""
+"""JVM options that halve the work of a start but keep the broker slower: for brokers that live a minute."""
 
-# The optimising compiler comes in later than by default: it would take half the processor time of a start.
+# The optimising compiler starts later than by default: it would take half the processor time of a start.
 _LATE_OPTIMISING = (
     "-XX:Tier4InvocationThreshold=20000",
     "-XX:Tier4MinInvocationThreshold=5000",
@@ -38,17 +38,17 @@ class JvmServer(EmbeddedServer):
     causes: ClassVar[Sequence[re.Pattern[str]]] = (_THROWN, _LOGGED_ERROR)
 
     def __init__(self, folder: Path, ports: Mapping[str, int], heap_megabytes: int, jvm: Sequence[str]) -> None:
-        """`ports` are those it listens on, by the setting that changes them; `jvm` are options for Java."""
+        """`ports` are those the broker listens on, by the setting that changes them; `jvm` are options for Java."""
         super().__init__(folder, ports)
         self._jvm = [f"-Xmx{heap_megabytes}m", "-XX:+UseG1GC", *_LATE_OPTIMISING, *jvm]
 
     @abstractmethod
     def _prepare(self, java: Path) -> None:
-        """Brings the folder into the state that the program expects."""
+        """Prepares the folder for the program."""
 
     @abstractmethod
     def _program(self) -> Sequence[str | Path]:
-        """What Java runs in `folder`: properties, class path, main class, arguments."""
+        """The arguments of Java, to be run in `folder`: properties, class path, main class and its arguments."""
 
     def _find_program(self) -> Path:
         return find_java()

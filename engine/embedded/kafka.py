@@ -1,4 +1,4 @@
-"""One Kafka node (KRaft, broker and controller in one JVM) on loopback."""
+"""The embedded Kafka: one node (KRaft, broker and controller in one JVM) on loopback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["EmbeddedKafka"]
 
 _DEFAULT_MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
-# One node keeps one copy; few partitions and threads start faster and are plenty for one machine.
+# One node keeps one copy; few partitions and threads start faster and suffice for one machine.
 _ONE_NODE = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -34,13 +34,14 @@ _ONE_NODE = {
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
-    # A bridge that has rested for longer than a week goes on where it was.
+    # A bridge that was stopped for longer than a week goes on where it was.
     "offsets.retention.minutes": "2147483647",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.num.partitions": "4",
     "transaction.state.log.min.isr": "1",
-    # One node has nobody to hand its partitions to. While it tries, they have no leader, and Kafka takes them for
-    # deleted: a transaction that commits then ends without its markers, and who reads committed waits for ever.
+    # One node has no other to hand its partitions to. While it tries, they have no leader, and Kafka takes them for
+    # deleted: a transaction that commits then ends without its markers, and consumers that read committed wait for
+    # ever.
     "controlled.shutdown.enable": "false",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.num.partitions": "4",
@@ -55,7 +56,7 @@ _ONE_NODE = {
 
 
 class EmbeddedKafka(JvmServer):
-    """Kafka for one machine: `data/kafka` holds its configuration, topics and logs."""
+    """Kafka for one machine; `data/kafka` holds its configuration, topics and logs."""
 
     title: ClassVar[str] = "Kafka"
 
@@ -69,7 +70,7 @@ class EmbeddedKafka(JvmServer):
         jvm: Sequence[str] = (),
         max_message_bytes: int = _DEFAULT_MAX_MESSAGE_BYTES,
     ) -> None:
-        """`jars` is the folder that has `kafka/*.jar`; `max_message_bytes` is the limit of topics without their own."""
+        """`jars` is the folder with `kafka/*.jar`; `max_message_bytes` is the limit of topics that set none."""
         super().__init__(data / "kafka", {"embedded.kafka.port": port}, heap_megabytes, jvm)
         self._port = port
         self._jars = jars.absolute() / "kafka"
@@ -77,7 +78,7 @@ class EmbeddedKafka(JvmServer):
 
     @property
     def bootstrap(self) -> str:
-        """`host:port`, for `bootstrap.servers`."""
+        """The address `host:port` for `bootstrap.servers`."""
         return f"{LOOPBACK}:{self._port}"
 
     def _prepare(self, java: Path) -> None:
@@ -91,9 +92,10 @@ class EmbeddedKafka(JvmServer):
             self._format(java)
 
     def _properties(self, controller_port: int) -> dict[str, str]:
-        """The controller's port is nobody else's business and may change with each start.
+        """The broker's properties; the controller's port is internal and may change with each start.
 
-        Folders are relative to ours: no path of the machine, with whatever characters, has to survive Java's rules.
+        Paths are relative to the broker's folder: the absolute path, with whatever characters, need not survive Java's
+        rules for properties files.
         """
         broker = f"PLAINTEXT://{self.bootstrap}"
         return _ONE_NODE | {
@@ -104,9 +106,9 @@ class EmbeddedKafka(JvmServer):
         }
 
     def _format(self, java: Path) -> None:
-        """Gives the empty folder its cluster id, which it keeps for good."""
+        """Formats the empty folder with a new cluster id, which it keeps for good."""
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # With `=`, because an id may begin with a dash.
+        # Joined by `=`, because an id may begin with a dash.
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
         done = subprocess.run(
             [java, *QUICK_START, *self._logging(), "-cp", f"{self._jars}/*", *tool],
@@ -128,10 +130,10 @@ class EmbeddedKafka(JvmServer):
     def _answers(self) -> bool:
         if not accepts(self._port):
             return False
-        # `log_level` 0: what librdkafka says of a broker that is still coming up helps nobody.
+        # Silent: librdkafka's messages about a broker that is still starting are of no use.
         client = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
         try:
-            # A new client has to connect first, which takes more than a second on a busy machine.
+            # A new client first has to connect, which takes more than a second on a busy machine.
             return bool(client.list_topics(timeout=5).brokers)
         except KafkaException:
             return False

@@ -1,4 +1,4 @@
-"""One NATS server with JetStream on loopback; no users, no monitoring port.
+"""The embedded NATS: one server with JetStream on loopback; no users, no monitoring port.
 
 Limits of messages and logs are in `etc/nats*.conf`; address, port and folders are arguments.
 """
@@ -23,21 +23,21 @@ __all__ = ["REMEDY", "EmbeddedNats", "find_nats_server", "nats_configuration", "
 
 _NAME = "nats-server"
 BUILT = Path(__file__).parents[2] / ".nats" / _NAME
-"""Where `make nats` puts it."""
+"""The program that `make nats` builds."""
 SYSTEM_PROGRAMS = "/usr/sbin"
-"""Where Debian's package puts it, and only root's PATH leads."""
+"""Folder in which Debian's package installs the program, and which only root has in its PATH."""
 REMEDY = f"run `make nats`, install the Debian package {_NAME}, or set the url of a server you have"
 
 _LIMITS_LOG_FILES = (2, 10)
-"""First version that knows `logfile_max_num`; an unknown key ends the server."""
+"""First version that knows `logfile_max_num`; older servers end at an unknown key."""
 _ANSWER_SECONDS = 10
 
-# A request to JetStream; it is answered when the server has read its streams again.
+# A request to JetStream, which is answered once the server has read its streams again.
 _ASK_JETSTREAM = b'CONNECT {"verbose":false}\r\nSUB answer 1\r\nPUB $JS.API.INFO answer 0\r\n\r\n'
 
 
 def find_nats_server() -> Path:
-    """The program that `make nats` has built, else one of the system; SetupError when there is none."""
+    """The program that `make nats` has built, else the one of the system; SetupError if there is none."""
     if BUILT.exists():
         return BUILT
     found = shutil.which(_NAME) or shutil.which(_NAME, path=SYSTEM_PROGRAMS)
@@ -79,7 +79,7 @@ def _output(program: Path, *arguments: str) -> str:
 
 
 class EmbeddedNats(EmbeddedServer):
-    """NATS for one machine: `data/nats` holds JetStream's store and the log."""
+    """NATS for one machine; `data/nats` holds JetStream's store and the log."""
 
     title: ClassVar[str] = "NATS"
     causes: ClassVar[Sequence[re.Pattern[str]]] = (
@@ -88,28 +88,31 @@ class EmbeddedNats(EmbeddedServer):
     )
 
     def __init__(self, data: Path, port: int, program: Path | None = None) -> None:
-        """`program` is the nats-server to run; without it, the one that `find_nats_server` finds."""
+        """`program` is the nats-server to run; the default is the one that `find_nats_server` finds."""
         super().__init__(data / "nats", {"embedded.nats.port": port})
         self._port = port
         self._given = program
 
     @property
     def url(self) -> str:
-        """For `source.NAME.url` of a NATS source."""
+        """The URL for `source.NAME.url` of a NATS source."""
         return f"nats://{LOOPBACK}:{self._port}"
 
     def _find_program(self) -> Path:
         return self._given.absolute() if self._given else find_nats_server()
 
     def _command(self, program: Path) -> Sequence[str | Path]:
-        """Folders are relative to ours; JetStream makes one of its own name in what it is given."""
+        """The server's command line.
+
+        Paths are relative to the server's folder; in the folder it is given, JetStream makes another of its own name.
+        """
         listen = ("--addr", LOOPBACK, "--port", str(self._port))
         log = str(self.log.relative_to(self.folder))
         file = nats_configuration(program)
         return [program, "--config", file, *listen, "--jetstream", "--store_dir", ".", "--log", log]
 
     def _answers(self) -> bool:
-        """It greets each client first; an answer of JetStream says that streams are there as well."""
+        """True if the server greets a client and JetStream answers, which says that its streams are available too."""
         try:
             with (
                 socket.create_connection((LOOPBACK, self._port), timeout=1) as connection,

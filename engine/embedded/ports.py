@@ -1,4 +1,4 @@
-"""Loopback ports: whether one is free, which program holds it, and free ones for tests."""
+"""Loopback ports: checks whether one is free, finds the process that holds it, and finds free ones for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAKEN = (errno.EADDRINUSE, errno.EACCES)
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """That many distinct ports nobody listens on, from a range the system does not use for outgoing connections."""
+    """Finds `count` distinct free ports in a range that the system does not use for outgoing connections."""
     candidates = random.sample(_BELOW_EPHEMERAL, len(_BELOW_EPHEMERAL))
     found: list[int] = []
     for port in candidates:
@@ -32,14 +32,14 @@ def free_ports(count: int) -> tuple[int, ...]:
 
 
 def require_free(port: int, setting: str) -> None:
-    """SetupError when `port` is taken; it names the holder, where that can be known, and the `setting` to change."""
+    """Raises SetupError if `port` is taken; the text names the holder, if known, and the `setting` to change."""
     if why := obstacle(LOOPBACK, port):
         msg = f"{why}: stop that program or set {setting} to another port"
         raise SetupError(msg)
 
 
 def obstacle(host: str, port: int) -> str | None:
-    """Why nobody can listen there, such as `port 9092 is in use by java (pid 123)`; None if somebody can."""
+    """The reason why no server can listen there, such as `port 9092 is in use by java (pid 123)`; None if one can."""
     try:
         _bind(host, port)
     except OSError as error:
@@ -51,7 +51,7 @@ def obstacle(host: str, port: int) -> str | None:
 
 
 def accepts(port: int) -> bool:
-    """Whether something on loopback takes connections on `port`."""
+    """True if a server on loopback accepts connections on `port`."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1):
             return True
@@ -60,12 +60,12 @@ def accepts(port: int) -> bool:
 
 
 def holder(port: int) -> str | None:
-    """`name (pid 123)` of the process that listens on `port`; None where the system does not show it (not Linux)."""
+    """The process that listens on `port` as `name (pid 123)`; None if the system does not show it (not Linux)."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return None
     for process in Path("/proc").glob("[0-9]*"):
-        # Processes end while they are looked at, and those of other users are closed to us.
+        # Processes may end meanwhile, and those of other users may not be read.
         with contextlib.suppress(OSError):
             if any(str(handle.readlink()) in sockets for handle in (process / "fd").iterdir()):
                 return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
@@ -83,15 +83,15 @@ def _bindable(port: int) -> bool:
 
 
 def _bind(host: str, port: int) -> None:
-    """Takes the port and gives it back."""
+    """Binds the port and releases it again; OSError if that is not possible."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        # As the servers do, so that connections of a server that has just ended do not count.
+        # The servers set this option too, so that connections of a server that has just ended do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
 
 
 def _listening_inodes(port: int) -> set[str]:
-    """Inodes of the sockets listening on `port`, from the table described in proc(5)."""
+    """Inodes of the sockets that listen on `port`, from the tables described in proc(5)."""
     inodes = set()
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         if not table.exists():

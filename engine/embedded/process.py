@@ -1,7 +1,7 @@
 """A child process that never outlives the bridge, with its output in a file.
 
-It runs in a session of its own, so that Ctrl-C in the terminal does not reach it before the bridge has stopped its
-sources. What to run and when it is ready is said by `engine.embedded.server`.
+The process runs in a session of its own, so that Ctrl-C in the terminal does not reach it before the bridge has stopped
+its sources. `engine.embedded.server` decides what to run and when it is ready.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ChildProcess"]
 
-# The shell becomes the program (same pid); a second shell waits on a pipe that only this process holds open. When it
-# closes without a farewell, however this process ended, the program is killed. A parent-death signal would do the same
-# on Linux only, and it would already come when the thread that started the program ends.
+# The first shell becomes the program and keeps its pid; a second shell waits on a pipe whose other end only this
+# process holds. If the pipe closes without a farewell, for whatever reason this process ended, the second shell kills
+# the program. A parent-death signal would work on Linux only, and would already come when the thread that started the
+# program ends.
 _TIED_TO_US = """
 exec 3<&0
 (read -r farewell <&3 || kill -KILL $$) >/dev/null 2>&1 &
@@ -28,10 +29,10 @@ exec "$@" </dev/null 3<&-
 
 
 class ChildProcess:
-    """One run of one program."""
+    """A run of a program."""
 
     def __init__(self, command: Sequence[str | Path], folder: Path, console: Path) -> None:
-        """Starts `command` in `folder`; what it writes to stdout and stderr replaces the file `console`."""
+        """Starts `command` in `folder`; its stdout and stderr replace the content of the file `console`."""
         with console.open("wb") as output:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _TIED_TO_US, "sh", *map(str, command)],
@@ -45,15 +46,15 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Of the program itself, not of a shell around it."""
+        """Process id of the program itself, not of a shell around it."""
         return self._process.pid
 
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """True if the program still runs."""
         return self._process.poll() is None
 
     def ended_within(self, seconds: float) -> bool:
-        """Waits that long for the end; False when the program still runs."""
+        """Waits up to `seconds` for the program to end; returns False if it still runs."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -62,11 +63,11 @@ class ChildProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
+        """Exit status of the program; None while it runs, negative the number of the signal that ended it."""
         return self._process.poll()
 
     def stop(self, patience_seconds: float) -> None:
-        """Asks it to end, kills it when it has not done so in time, and returns when it is gone."""
+        """Terminates the program, kills it if it runs on for `patience_seconds`, and returns when it is gone."""
         if self.alive():
             self._process.terminate()
             if not self.ended_within(patience_seconds):
@@ -82,5 +83,5 @@ class ChildProcess:
             pipe.write(b"farewell\n")
             pipe.close()
         except BrokenPipeError:
-            # The watcher went first: it was killed from outside. There is nothing left to dismiss.
+            # The watching shell was killed from outside, so there is nothing left to dismiss.
             pass

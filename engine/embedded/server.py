@@ -1,4 +1,4 @@
-"""What the embedded brokers have in common: one process, started until it answers, stopped until it is gone."""
+"""Base class of the embedded brokers: a process that is started until it answers, and stopped until it is gone."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 __all__ = ["ETC", "EmbeddedServer"]
 
 ETC = Path(__file__).with_name("etc")
-"""Configuration files that are the same on every machine."""
+"""Folder of the configuration files that are the same on every machine."""
 
 _STOP_PATIENCE_SECONDS = 20.0
 _LEAST_FREE_BYTES = 1_000_000
 
 
 class EmbeddedServer(ABC):
-    """A broker in a process of its own. Everything it writes is in one folder, its logs in `log` below it."""
+    """A broker in a child process. All its files are in one folder, its logs in `log` below it."""
 
     title: ClassVar[str]
-    """Its name for people."""
+    """Name of the broker, for messages."""
     ready_seconds: ClassVar[float] = 180.0
-    """How long it may take until it answers: after a crash, on a machine that does much else at the time."""
+    """Seconds that the broker may take until it answers: enough after a crash and on a busy machine."""
     causes: ClassVar[Sequence[re.Pattern[str]]] = ()
-    """Lines of its output that tell why it ended, the most telling kind first; the group is what they say."""
+    """Patterns of output lines that tell why the broker ended, the most telling first; the group is the reason."""
 
     def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
-        """`ports` are those it listens on, by the setting that changes them."""
+        """`ports` are the ports on which the broker listens, by the setting that changes them."""
         self.folder = folder.absolute()
         self.ports = ports
         self.log = self.folder / "log" / f"{self.title.lower()}.log"
@@ -46,15 +46,19 @@ class EmbeddedServer(ABC):
 
     @property
     def pid(self) -> int | None:
-        """Of the broker; None when none was started."""
+        """Process id of the broker; None before its first start."""
         return self._process.pid if self._process else None
 
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """True if the broker's process runs."""
         return self._process is not None and self._process.alive()
 
     def start(self) -> None:
-        """Returns when the broker answers; SetupError in one line when it cannot. Does nothing when it runs."""
+        """Starts the broker and returns when it answers; does nothing if it runs.
+
+        Raises:
+            SetupError: the broker cannot be started, or does not answer in time; the text is one line.
+        """
         if self.alive():
             return
         self.stop()
@@ -68,21 +72,21 @@ class EmbeddedServer(ABC):
         self._await_answer(self._process, logged_before)
 
     def stop(self) -> None:
-        """Ends the broker in order, so that the next start has nothing to repair; returns when it is gone."""
+        """Stops the broker cleanly, so that the next start has nothing to repair; returns when the process is gone."""
         if self._process is not None:
             self._process.stop(_STOP_PATIENCE_SECONDS)
 
     @abstractmethod
     def _find_program(self) -> Path:
-        """What is run; SetupError in one line when this machine does not have it."""
+        """The program to run; SetupError, with one line of text, if this machine does not have it."""
 
     @abstractmethod
     def _command(self, program: Path) -> Sequence[str | Path]:
-        """Brings the folder into the state that `program` expects; returns what to run in it."""
+        """Prepares the folder for `program` and returns the command to run in it."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether the broker serves requests now; returns within some seconds."""
+        """True if the broker serves requests now; returns within some seconds."""
 
     def _await_answer(self, process: ChildProcess, logged_before: int) -> None:
         deadline = time.monotonic() + self.ready_seconds
@@ -97,7 +101,7 @@ class EmbeddedServer(ABC):
                 raise SetupError(msg)
 
     def _cause(self, logged_before: int) -> str:
-        """The one line of this run's output that tells most."""
+        """The line of this run's output that best tells why the broker ended."""
         text = _read_from(self.log, logged_before) + "\n" + _read_from(self._console, 0)
         for kind in self.causes:
             if said := kind.findall(text):
@@ -114,6 +118,6 @@ def _read_from(file: Path, position: int) -> str:
     if not file.exists():
         return ""
     with file.open("rb") as stream:
-        # A log that has been rolled over since is read as a whole.
+        # A log that was rolled over in the meantime is read as a whole.
         stream.seek(position if position <= file.stat().st_size else 0)
         return stream.read().decode(errors="replace")

@@ -1,6 +1,7 @@
-"""What the router does to one message and why, in plain Python, for `jms-bridge explain`.
+"""Explains in plain Python what the router does to one message and why, for `jms-bridge explain`.
 
-It follows the same rules as `engine.router` by other means, and so is also the oracle of the router's tests.
+The rules are those of `engine.router`, implemented by other means, so this package is also the oracle of the router's
+tests.
 """
 
 from engine.explain.explanation import Ending, Explanation, Failure, Step, explain

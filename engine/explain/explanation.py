@@ -1,7 +1,7 @@
-"""Why one message goes where it goes: each route tried, the values in its predicate, the key, and what is published.
+"""Explanation of one message's way: each route tried, the values in its predicate, the key, and the published record.
 
-Says in Python, for one message, what the router does in Spark for all (`router.plan`, `router.failures`); a test holds
-the two equal. Needs no server. Sizes are not checked: the limits are those of the topics.
+Computes in Python, for one message, what the router does in Spark for all (`router.plan`, `router.failures`); a test
+checks that both agree. Needs no server. Sizes are not checked, because the limits are those of the topics.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ __all__ = ["Ending", "Explanation", "Failure", "Step", "explain"]
 
 
 class Ending(StrEnum):
-    """What becomes of a message."""
+    """Final outcome of a message."""
 
     PUBLISHED = "published"
     COUNTED = "counted"
-    """Not routed, only counted."""
+    """The message is not routed, only counted."""
     STOP = "stop"
-    """The bridge stops."""
+    """The message failed in its route, whose policy stops the bridge."""
     SKIP = "skip"
     DEAD_LETTER = "dead-letter"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One route that was tried."""
+    """A route that was tried, with the values in its predicates."""
 
     route: Route
     include: Trace
@@ -52,45 +52,48 @@ class Step:
 
     @property
     def wanted(self) -> bool:
-        """Whether the route takes the message: include is true and exclude is not."""
+        """True if the route takes the message: include is true and exclude is not."""
         return self.include.value is True and (self.exclude is None or self.exclude.value is not True)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a message that a route wants cannot be published."""
+    """A reason why a message cannot be published by the route that takes it."""
 
     reason: str
-    """As in dead letters and metrics."""
+    """One of the reasons in dead letters and metrics."""
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All there is to say about one message."""
+    """Full account of what the router does to one message."""
 
     message: Message
     ending: Ending
     reason: str
-    """Why it is not published: `own-origin`, `non-durable`, `expired`, `unmatched`, or that of the first failure."""
+    """Reason it is not published: `own-origin`, `non-durable`, `expired`, `unmatched`, or that of the first failure."""
     steps: tuple[Step, ...]
-    """Routes in the order they were tried, the winner last; none if the message is not routed at all."""
+    """Routes in the order they were tried, the one that takes the message last; empty if it is not routed at all."""
     route: Route | None
     key_name: str | None
-    """Where the winner takes the key from."""
+    """Name of the value from which the route takes the key."""
     key: str | None
     failures: tuple[Failure, ...]
-    """In the order they are checked; the first decides."""
+    """Failures in the order in which they are checked; the first decides."""
     topic: str | None
-    """Where it is published; for a dead letter the dead-letter topic."""
+    """Topic of the published record; for a dead letter the dead-letter topic."""
     destination: str | None
-    """Where the route's sink sends it, having read it there; None without a sink."""
+    """Destination to which the route's sink sends the message from that topic; None without a sink."""
     headers: tuple[tuple[str, bytes | None], ...]
-    """As published; empty unless it is."""
+    """Headers of the published record; empty if the message is not published."""
 
 
 def explain(record: Record, config: Config, *, position: str | None = None, now_ms: int | None = None) -> Explanation:
-    """What the router would do with this journal record, now or at `now_ms`; `position` is where it stands."""
+    """Explains what the router does to this journal record, now or at `now_ms` (milliseconds since 1970).
+
+    `position` is the record's `topic:partition:offset` in the journal, for the published header.
+    """
     message = Message.from_record(record)
     if reason := _guard(message, config, int(time.time() * 1000) if now_ms is None else now_ms):
         return _ended(message, Ending.COUNTED, reason)
@@ -133,7 +136,7 @@ def _ended(
 
 
 def _guard(message: Message, config: Config, now_ms: int) -> str:
-    """Why the message is not routed at all; empty if it is."""
+    """The reason why the message is not routed at all; empty if it is."""
     if config.bridge_id in message.origins:
         return "own-origin"
     if config.routing.non_durable is NonDurable.DROP and message.headers.get("JMSDeliveryMode") == "NON_PERSISTENT":
@@ -174,7 +177,7 @@ def _failures(record: Record, message: Message, route: Route, config: Config) ->
 
 
 def _key(record: Record, message: Message, route: Route) -> tuple[str, str | None]:
-    """Where the key comes from, and the key; None if there is none, an empty one too."""
+    """The name of the key's source, and the key; None if there is no key, or an empty one."""
     if route.target.sink and not route.key:
         return "the journal", (record.key or b"").decode("utf-8", "replace") or None
     name = route.key or "JMSMessageID"
@@ -183,7 +186,7 @@ def _key(record: Record, message: Message, route: Route) -> tuple[str, str | Non
 
 
 def _destination(message: Message, route: Route, config: Config) -> str | None:
-    """Where the message goes; None where that cannot be made."""
+    """The destination of the message in the route; None if it cannot be made."""
 
     def text_of(name: str) -> str | None:
         if name != ADDRESS:
@@ -197,7 +200,7 @@ def _destination(message: Message, route: Route, config: Config) -> str | None:
     if filled is None:
         return None
     if target.sink is None:
-        # Without Kafka it is not known which topics are there.
+        # Without Kafka, it is not known which topics exist.
         if target.topics:
             return filled if filled in target.topics else None
         is_another = filled not in config.own_topics and not filled.startswith(KAFKAS_OWN)

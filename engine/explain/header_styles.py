@@ -1,6 +1,6 @@
-"""The headers of one routed record, in Python: what `explain` shows, without Spark.
+"""Headers of one published record, computed in Python without Spark, for `explain`.
 
-`router.headers` is what runs; a test holds the two equal.
+The router itself uses `router.headers`; a test checks that both agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 def published_headers(record: Record, style: HeaderStyle, bridge_id: str, position: str) -> Headers:
-    """The record's headers in that style, with this bridge as origin and the journal position."""
+    """The record's headers in a style, followed by this bridge as origin and the journal position."""
     if style is HeaderStyle.TEXT:
         headers = record.headers
     elif style is HeaderStyle.SHORT:
@@ -59,7 +59,7 @@ def _typed(name: str, value: bytes | None, types: Mapping[str, JmsType]) -> tupl
 
 
 def _encoded(value: bytes, kind: JmsType) -> bytes | None:
-    """The value in Kafka's binary form of that type; None if it does not fit the type."""
+    """The value in Kafka's binary form of the type; None if it does not fit the type."""
     text = value.decode("utf-8", "replace")
     try:
         if kind in _INTEGERS:
@@ -76,7 +76,7 @@ def _encoded(value: bytes, kind: JmsType) -> bytes | None:
 
 
 def _from_base64(text: str) -> bytes | None:
-    """As Spark reads it: padding may be left out but must not be wrong, blanks do not count."""
+    """Decodes base64 as Spark does: padding may be missing but not wrong, blanks are ignored; None if invalid."""
     bare = _BLANKS.sub("", text)
     match = _BASE64.fullmatch(bare)
     if match is None or len(match[1]) % 4 == 1 or (match[2] and len(bare) % 4 != 0):

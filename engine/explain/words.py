@@ -1,4 +1,4 @@
-"""An explanation in words, for the command line and the status page."""
+"""Texts of explanations, for the command line and the status page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["result", "rows"]
 
 
 def result(explanation: Explanation) -> str:
-    """What becomes of the message, in a sentence."""
+    """The outcome of the message, in a sentence."""
     why = explanation.reason
     route = f"route '{explanation.route.name}'" if explanation.route else ""
     match explanation.ending:
@@ -41,7 +41,7 @@ def result(explanation: Explanation) -> str:
 
 
 def rows(trace: Trace, depth: int = 0) -> Iterator[tuple[int, str, str]]:
-    """A predicate and its parts, each with how deep it stands and what it came to for the message."""
+    """The rows of a predicate and its parts: depth, text, and value for the message."""
     yield depth, trace.text, _value(trace)
     for part in trace.parts:
         yield from rows(part, depth + 1)

@@ -1,4 +1,4 @@
-"""The addresses of the status page; who may ask is the business of `engine.telemetry.http_login`."""
+"""Addresses of the status page. `engine.telemetry.http_login` decides who may ask for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "ima
 
 
 def pages(view: View) -> Sequence[BaseRoute]:
-    """What `engine.telemetry.http` serves beside its own."""
+    """The routes that `engine.telemetry.http` serves beside its own."""
     threads = Threads()
     found = {
         "/": overview(view),

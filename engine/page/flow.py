@@ -1,6 +1,6 @@
-"""The topology with its figures: sources, journal, routes and destinations, and what flows between them.
+"""The topology with its current figures: sources, journal, routes, destinations, and the flow between them.
 
-Values only; `picture` says where each is drawn.
+Values only; `picture` computes where each is drawn.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ ROUTER = "router"
 JOURNAL = "journal"
 DEAD_LETTERS = "dead letters"
 FAILED_LATELY_SECONDS = 300.0
-"""So long a failure colours its route."""
+"""Seconds after a failure during which its route is shown as failing."""
 _SLOW_SECONDS = 10.0
 _STUCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One box of the picture."""
+    """A source, the journal, a route or a destination: one box of the picture."""
 
     key: str
     title: str
     tone: Tone
     told: str
-    """How it is, in a word or two."""
+    """The node's state, in a word or two."""
     kind: str
-    """What it is."""
+    """Type of the node: `router`, `route`, `Kafka topic`, `replies`, a type of system, or the dead-letter topic."""
     rate: float | None = None
-    """Messages a second through it."""
+    """Messages per second through the node; None if unknown."""
     lag: float | None = None
-    """Messages that wait there."""
+    """Messages that wait at the node; None if unknown."""
     detail: str = ""
-    """What it says of itself."""
+    """The component's own description of its state, a route's predicate, or why dead letters cannot be counted."""
     href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What flows from one node to another."""
+    """The flow of messages from one node to another, which are named by their keys."""
 
     start: str
     end: str
@@ -65,7 +65,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The whole picture, by columns."""
+    """The topology with its figures, by columns of the picture."""
 
     sources: tuple[Node, ...]
     journal: Node
@@ -75,7 +75,7 @@ class Flow:
 
 
 def flow(view: View) -> Flow:
-    """The topology in force with the figures of this moment."""
+    """The topology of the configuration in force, with its current figures."""
     config, traffic = view.config(), view.samples.traffic
     statuses = {status.component: status for status in view.board.all()}
     sources = _sources(config, view, traffic, statuses.values())
@@ -95,7 +95,7 @@ def flow(view: View) -> Flow:
 
 
 def route_tone(view: View, route: str) -> tuple[Tone, str]:
-    """How a route is, and that in a word."""
+    """The condition of a route, as a tone and in a word."""
     failed_at = view.samples.failed_at.get(route)
     if failed_at is not None and time.time() - failed_at < FAILED_LATELY_SECONDS:
         return Tone.WARN, "failing"
@@ -104,7 +104,7 @@ def route_tone(view: View, route: str) -> tuple[Tone, str]:
 
 
 def _calm(node: Node) -> Tone:
-    """A line is as its node, but idle where nothing flows."""
+    """The tone of a node's line: that of the node, but idle if nothing flows and nothing is wrong."""
     return node.tone if node.rate or node.tone in (Tone.BAD, Tone.WARN) else Tone.IDLE
 
 
@@ -137,7 +137,7 @@ def _journal(view: View, traffic: Traffic, router: Status | None) -> Node:
 
 
 def _shown(config: Config, traffic: Traffic) -> list[Route]:
-    """The user's routes, and those the bridge added through which something flows."""
+    """The routes from the configuration file, and those added by the bridge through which messages flow."""
     rates = traffic.rates(ROUTED, "route")
     return [route for route in config.routes if not route.added or rates.get(route.name)]
 
@@ -211,7 +211,7 @@ def _dead_letters(config: Config, view: View) -> Node:
 
 
 def _told(view: View, component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:
-    """How the workers of a source or sink are: the one that is worst off speaks for them."""
+    """Tone, state and detail of a source or sink: those of its worker in the worst condition."""
     found = worst(status for status in statuses if re.fullmatch(re.escape(component) + "(/[0-9]+)?", status.component))
     if found is None:
         return Tone.IDLE, "elsewhere", "it runs apart from this bridge"
@@ -219,5 +219,5 @@ def _told(view: View, component: str, statuses: Iterable[Status]) -> tuple[Tone,
 
 
 def anchor(name: str) -> str:
-    """What a page calls the place of something: any name fits into an address."""
+    """The id of a component or route within a page; any name becomes one that fits into a URL."""
     return "part-" + re.sub(r"[^A-Za-z0-9_-]", lambda match: f"_{ord(match[0]):x}", name)

@@ -1,7 +1,7 @@
-"""What comes from forms: bounded, and only from our own pages.
+"""Reads forms, bounded in size, and accepts only those from pages of this bridge.
 
-Each form that is sent by POST carries a signature that only a page of this process, given to the same login, has; and
-the browser must say that the request comes from where the page is served. Either alone keeps other sites out.
+Each form sent by POST carries a signature that only a page of this process, given to the same login, has; and the
+browser must say that the request comes from the origin that serves the page. Either check alone keeps other sites out.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ _MOST_FIELDS = 1000
 
 
 class ForeignRequestError(UsageError):
-    """A form that does not come from a page of ours."""
+    """A form that does not come from a page of this bridge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The fields of a form."""
+    """Fields of a form: each name with its values."""
 
     fields: Mapping[str, list[str]]
 
     def text(self, name: str) -> str:
-        """One field; empty where it is missing."""
+        """The value of a field; empty if the field is missing."""
         return self.fields.get(name, [""])[0]
 
     def all(self, name: str) -> list[str]:
-        """A field that may be there several times."""
+        """All values of a field that may occur several times."""
         return self.fields.get(name, [])
 
 
 async def read(request: Request) -> Form:
-    """The form in the body of a request; UsageError if it is too large, or none."""
+    """Reads the form in the body of a request; UsageError if the body is too large, or no form."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -70,12 +70,12 @@ def _parsed(body: bytes) -> Form:
 
 
 def signature(seal: bytes, request: Request) -> str:
-    """What a form has to carry that whoever asks sends back."""
+    """The signature that a form for this request's login has to carry."""
     return hmac.digest(seal, str(request.scope.get(LOGIN, "")).encode(), "sha256").hex()
 
 
 def check(form: Form, seal: bytes, request: Request) -> None:
-    """ForeignRequestError if the form does not come from a page that was given to the same login."""
+    """Raises ForeignRequestError if the form does not come from a page that was given to the same login."""
     if not _is_ours(request.headers):
         msg = "this request does not come from a page of this bridge; open the page and try again"
         raise ForeignRequestError(msg)
@@ -85,8 +85,9 @@ def check(form: Form, seal: bytes, request: Request) -> None:
 
 
 def _is_ours(headers: Headers) -> bool:
-    """Whether the browser says that one of our pages sent this."""
-    # Behind a proxy the name of the host is another, but browsers know what they have shown; old ones do not say.
+    """True if the browser says that a page of this bridge sent the request."""
+    # Behind a proxy, the `Host` header differs from the browser's, so `Sec-Fetch-Site` decides; old browsers do not
+    # send it.
     if site := headers.get("sec-fetch-site"):
         return site == "same-origin"
     try:

@@ -1,7 +1,7 @@
-"""Asks Kafka on behalf of a page, and does what takes long: in a few threads beside, while a person waits.
+"""Runs slow work for a page, such as requests to Kafka, in a few threads and with a time limit.
 
-A Kafka that does not answer costs the page some seconds, the server nothing: what takes longer goes on in its thread
-until Kafka's client gives up, and while all threads are taken, pages say so at once.
+If Kafka does not answer, the page takes some seconds and the server is not affected: work that takes longer goes on in
+its thread until Kafka's client gives up. While all threads are taken, pages say so at once.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
 __all__ = ["READ_SECONDS", "Threads"]
 
 READ_SECONDS = 2.5
-"""How long a page waits for Kafka."""
+"""Seconds that a page waits for Kafka."""
 _THREADS = 4
 
 Result = TypeVar("Result")
 
 
 class Threads:
-    """The threads of one server."""
+    """Pool of threads for the work of pages."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, "page")
         self._free = BoundedSemaphore(_THREADS)
 
     async def ask(self, servers: str, work: Callable[[], Result], seconds: float = READ_SECONDS) -> Result:
-        """What `work` finds out from Kafka.
+        """Runs `work`, which asks Kafka, and returns its result.
 
         Raises:
-            UnreachableError: it takes longer, or too many wait already.
+            UnreachableError: it takes longer than `seconds`, or all threads are taken.
         """
         busy = f"Kafka at {servers} still owes answers to other pages; is it running?"
         late = f"Kafka at {servers} did not answer within {seconds:g} s; is it running?"
         return await self.run(work, seconds, busy, late)
 
     async def run(self, work: Callable[[], Result], seconds: float, busy: str, late: str) -> Result:
-        """What `work` returns.
+        """Runs `work` in a thread and returns its result.
 
         Raises:
-            UnreachableError: with `busy` where all threads are at work, with `late` where it takes longer.
+            UnreachableError: with `busy` if all threads are taken, with `late` if it takes longer than `seconds`.
         """
         if not self._free.acquire(blocking=False):
             raise UnreachableError(busy)
@@ -55,7 +55,7 @@ class Threads:
         except BaseException:
             self._free.release()
             raise
-        # Whatever comes after the time is over is nobody's any more.
+        # An error after the time limit has no taker: retrieving it keeps asyncio from logging it.
         future.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         try:
             return await asyncio.wait_for(asyncio.shield(future), seconds)

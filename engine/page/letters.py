@@ -1,4 +1,4 @@
-"""Dead letters to look at: those that filters take, each with headers and body, and what became of them."""
+"""The pages of dead letters: the list with its filters, one letter with headers and body, and the audit."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _ON_A_PAGE = 50
 _MOST_PAGES = 20
 _AUDIT_LINES = 200
 _MOST_WHERE = 4096
-"""Characters of a predicate: enough for people, and read in a tenth of a second."""
+"""Limit of a predicate's characters: long enough in practice, and parsed in a tenth of a second."""
 _ANSWER_SECONDS = 2.0
 _AGO = duration("1ms", "36500d")
 _FILTERS = ("reason", "route", "since", "until", "where")
 
 
 def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """The list; filters are in the address, so that it can be kept and shared."""
+    """Makes the handler of the list; its filters are in the URL, so that it can be kept and shared."""
 
     async def page(request: Request) -> Response:
         config, asked = view.config(), _Asked.of(request.query_params)
@@ -56,7 +56,7 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
             count = asked.number * _ON_A_PAGE + 1
 
             def look() -> Found:
-                # It is created with its first message.
+                # The quarantine topic is created with its first message.
                 if asked.quarantine and not exists(config, topic, _ANSWER_SECONDS):
                     return Found((), 0, is_complete=True)
                 return search(config, topic, asked.filters(), count, _ANSWER_SECONDS)
@@ -85,7 +85,7 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
 
 
 def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """One dead letter with all that is in it, and what became of it."""
+    """Makes the handler of the page of one dead letter: headers, body, and whether it was replayed or discarded."""
 
     async def page(request: Request) -> Response:
         config = view.config()
@@ -122,7 +122,7 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
 
 
 def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """What was done with dead letters, the newest first."""
+    """Makes the handler of the audit page: replays and discards of dead letters, the newest first."""
 
     async def page(request: Request) -> Response:
         config = view.config()
@@ -142,7 +142,7 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What somebody wants to see, as it is in the address."""
+    """Query of the list of dead letters, as it stands in the URL."""
 
     reason: str = ""
     route: str = ""
@@ -151,7 +151,7 @@ class _Asked:
     where: str = ""
     quarantine: bool = False
     number: int = 1
-    """Of the page, from 1."""
+    """Number of the page, from 1."""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> _Asked:
@@ -163,7 +163,7 @@ class _Asked:
         )
 
     def filters(self) -> Filters:
-        """The same for a search; UsageError says which one makes no sense."""
+        """The query as filters for a search; UsageError names the one that is invalid."""
         if len(self.where) > _MOST_WHERE:
             msg = f"where has {len(self.where):,} characters; at most {_MOST_WHERE:,} are taken here"
             raise UsageError(msg)
@@ -181,11 +181,11 @@ class _Asked:
 
     @property
     def given(self) -> bool:
-        """Whether anything is filtered."""
+        """True if any filter is set."""
         return any(getattr(self, name) for name in _FILTERS)
 
     def address(self, number: int) -> str:
-        """That of another page of the same."""
+        """The URL of another page of the same list."""
         fields = {name: getattr(self, name) for name in _FILTERS if getattr(self, name)}
         fields |= {"quarantine": "1"} if self.quarantine else {}
         return "/dead-letters?" + urlencode(fields | {"page": number})
@@ -200,7 +200,7 @@ def _has_more(found: Found, number: int) -> bool:
 
 
 def _moment(name: str, text: str) -> int | None:
-    """A time, or how long ago it was, in milliseconds since 1970; None for nothing."""
+    """Parses a time or an age (`2h`) into milliseconds since 1970; None for an empty text."""
     if not text:
         return None
     moment = milliseconds(text)

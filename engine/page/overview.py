@@ -1,4 +1,4 @@
-"""The first page: the topology as a picture with rates, lag and colour, and every part of the bridge in words."""
+"""The first page: the topology as a picture with rates, lag and colours, and the state of each component in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SPARK_HEIGHT = 28
 
 
 def overview(view: View) -> Callable[[Request], Response]:
-    """The page."""
+    """Makes the handler of the page."""
 
     def page(request: Request) -> Response:
         shown = flow(view)
@@ -46,7 +46,7 @@ def overview(view: View) -> Callable[[Request], Response]:
 
 
 def _summary(view: View) -> tuple[Tone, str]:
-    """How the bridge is, in a sentence."""
+    """The condition of the bridge, in a sentence."""
     waiting = [status for status in view.board.all() if status.state is not State.READY]
     if view.standing and not view.standing.leads:
         if view.standing.has_leader:
@@ -95,7 +95,7 @@ def _parts(view: View) -> list[dict[str, Any]]:
 
 
 def _spark(values: Sequence[float]) -> str:
-    """The points of a small chart; empty without something to see."""
+    """The points of a small chart, for SVG's `points`; empty if all values are 0 or there are fewer than two."""
     if len(values) < 2 or not max(values):
         return ""
     step = _SPARK_WIDTH / (len(values) - 1)

@@ -1,4 +1,4 @@
-"""Where each node of the flow is drawn, and the lines between: four columns, in the order in which messages go."""
+"""Layout of the flow as a picture: boxes in four columns, in the direction of the messages, and lines between."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _HEIGHT = 62
 _GAP = 16
 _TOP = 34
 _MOST = 16
-"""So many nodes of a column are drawn; what flows or fails goes before what is idle."""
+"""Number of nodes drawn in a column; nodes that fail or carry messages come before idle ones."""
 _LETTERS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node in its place."""
+    """A node with its position and size in the picture."""
 
     node: Node
     title: str
-    """Cut to what fits."""
+    """The node's title, cut to fit into the box."""
     x: int
     y: int
     width: int
@@ -40,7 +40,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What flows, as a curve."""
+    """A flow between two nodes, as a curve."""
 
     path: str
     tone: Tone
@@ -49,20 +49,20 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All of it, in units of the picture."""
+    """The complete picture; lengths are in its own units."""
 
     width: int
     height: int
     heads: tuple[tuple[str, int], ...]
-    """Of the columns, with their places."""
+    """Headings of the columns, with their x coordinates."""
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
     more: tuple[tuple[str, int, int], ...]
-    """What is left out of a column, with its place."""
+    """Notes on nodes left out of a column, with their coordinates."""
 
 
 def draw(flow: Flow) -> Picture:
-    """The picture of a flow."""
+    """Computes the picture of a flow."""
     columns = (
         ("Sources", flow.sources),
         ("Journal", (flow.journal,)),
@@ -90,7 +90,7 @@ def draw(flow: Flow) -> Picture:
         if edge.start in boxes and edge.end in boxes
     ]
     heads = tuple((head, round(number * step)) for number, (head, _, _) in enumerate(kept))
-    # What flows is drawn over what does not.
+    # Lines with a flow are drawn over idle ones.
     lines.sort(key=lambda line: (line.tone is not Tone.IDLE, line.width))
     return Picture(_WIDTH, _TOP + inner + 6, heads, tuple(boxes.values()), tuple(lines), tuple(more))
 
@@ -111,7 +111,7 @@ def _curve(start: Box, end: Box) -> str:
 
 
 def _thickness(rate: float | None) -> float:
-    """Ten times the rate is one step wider."""
+    """The width of a line; ten times the rate makes it 1.2 units wider."""
     return 1.5 if not rate else round(min(2.0 + 1.2 * math.log10(1 + rate), 8.0), 1)
 
 

@@ -1,7 +1,7 @@
-"""Makes pages of templates: what is shown of numbers, times and bytes, and the headers every page has.
+"""Renders templates as pages: filters for numbers, times and bytes, and the headers that every page has.
 
-Whatever comes from messages passes through Jinja's escaping, and control characters are shown as what they are. No page
-may run or load anything but the project's own files.
+Everything that comes from messages passes through Jinja's escaping, and control characters are shown as escapes. The
+headers forbid pages to run or load anything but the project's own files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["HEADERS", "REFRESH_SECONDS", "as_text", "render", "rendered"]
 
 REFRESH_SECONDS = 5
-"""How often a page that is live looks for news."""
+"""Seconds between two updates of a live page."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -46,7 +46,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u2
 
 
 def render(request: Request, view: View, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """A page; one that is live gives a script that asks for news only what changes."""
+    """Renders a page; of a live page, a script later replaces only the parts that change."""
     page = _templates.get_template(template)
     shared = {
         "bridge": view.config().bridge_id,
@@ -63,12 +63,12 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
 
 
 async def rendered(request: Request, view: View, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """The same, made in a thread: the event loop answers probes meanwhile."""
+    """Renders a page in a thread, so that the event loop goes on answering probes."""
     return await run_in_threadpool(partial(render, request, view, template, status=status, **values))
 
 
 def as_text(value: bytes | None) -> str | None:
-    """Bytes as text; None where they are none."""
+    """Decodes bytes as UTF-8; None if they are not."""
     if value is None:
         return None
     try:
@@ -81,12 +81,12 @@ def _iso(milliseconds: float) -> str:
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, ValueError, OSError):
-        return str(milliseconds)  # Whoever wrote it may write any number.
+        return str(milliseconds)  # A message may carry any number.
     return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
 
 
 def _ago(milliseconds: float | None) -> Markup:
-    """How long ago a time was, the time itself in the title."""
+    """A time as an age, with the time itself in the title."""
     if milliseconds is None or milliseconds < 0:
         return Markup("&ndash;")
     seconds = max(time.time() - milliseconds / 1000, 0.0)
@@ -95,12 +95,12 @@ def _ago(milliseconds: float | None) -> Markup:
 
 
 def _printable(text: str) -> str:
-    r"""Control characters, and those that turn the direction of writing, as `\x1b`."""
+    r"""Escapes control characters, and those that turn the direction of writing, as `\x1b`."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def _value(value: bytes | None, limit: int = 4096) -> Markup:
-    """Bytes for people: text where they are text, else hexadecimal; cut, and said so."""
+    """Bytes as text if they are UTF-8, else in hexadecimal; a note follows if they are cut."""
     if value is None:
         return Markup('<span class="muted">(none)</span>')
     text = as_text(value)

@@ -1,4 +1,4 @@
-"""The routes in the order in which they are tried: what each takes and where to, its counts, and what failed last."""
+"""The page of routes, in the order in which they are tried: predicates, targets, counts and last failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["routes"]
 
 
 def routes(view: View) -> Callable[[Request], Response]:
-    """The page."""
+    """Makes the handler of the page."""
 
     def page(request: Request) -> Response:
         reading = view.samples.traffic.now
@@ -62,7 +62,7 @@ def _routes(view: View) -> list[dict[str, Any]]:
 
 
 def _failures(reading: Reading) -> dict[str, dict[str, float]]:
-    """By route and reason how many messages failed."""
+    """The number of failed messages, by route and reason."""
     found: dict[str, dict[str, float]] = {}
     for labels, value in reading.values.get(FAILED.name, ()):
         if value:
@@ -72,7 +72,7 @@ def _failures(reading: Reading) -> dict[str, dict[str, float]]:
 
 
 def _last_error(view: View, route: str) -> dict[str, Any] | None:
-    """What failed last in a route: its newest dead letter; where there is none, when its failures last grew."""
+    """The last failure in a route: its newest dead letter, or else the time at which its failures last grew."""
     census, seen = view.census(), view.samples.failed_at.get(route)
     latest = census.latest.get(route) if census else None
     if latest is not None:

@@ -1,6 +1,6 @@
-"""Readings of the bridge's figures, some seconds apart, from which the status page has its rates.
+"""Readings of the bridge's metrics, some seconds apart, from which the status page computes rates.
 
-So it needs no Prometheus. A reading costs what a scrape costs; pages cost none.
+The page thus needs no Prometheus. A reading costs as much as a scrape; showing a page costs none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["INTERVAL_SECONDS", "Samples"]
 
 INTERVAL_SECONDS = 5.0
 _OVER_SECONDS = 15.0
-"""Rates are those of this time: shorter ones flicker."""
+"""Time over which rates are computed: over shorter times they flicker."""
 _HISTORY = 60
 _READ = frozenset(
     metric.name
@@ -48,7 +48,7 @@ _READ = frozenset(
 
 
 class Samples:
-    """Takes readings in a thread: `with Samples(registry) as samples:`. Safe from any thread."""
+    """Takes readings in a thread of its own: `with Samples(registry) as samples:`. Safe from any thread."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic) -> None:
         self._registry = registry
@@ -75,16 +75,16 @@ class Samples:
 
     @property
     def history(self) -> tuple[tuple[float, float], ...]:
-        """Messages a second into the journal and through routes, one pair for each reading, oldest first."""
+        """Messages per second into the journal and through routes, one pair for each reading, oldest first."""
         return tuple(self._history)
 
     @property
     def failed_at(self) -> Mapping[str, float]:
-        """By route when it was last seen to fail, in seconds since 1970, as far as this process has seen it."""
+        """By route, the time of the last failure that this process has seen, in seconds since 1970."""
         return dict(self._failed_at)
 
     def take(self) -> None:
-        """One more reading."""
+        """Takes a reading."""
         before = self._readings[-1]
         reading = Reading.of(self._clock(), self._registry.collect(), _READ)
         step = Traffic(before, reading)
@@ -93,7 +93,7 @@ class Samples:
             self._failed_at |= {route: time.time() for route, rate in step.rates(FAILED, "route").items() if rate}
             self._readings.append(reading)
         else:
-            # The first one: what was counted before it is no traffic.
+            # The first reading only starts the comparison: values counted before it are no traffic.
             self._readings[-1] = reading
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""The configuration in force, secrets masked, and how the last reload went."""
+"""The settings page: the configuration in force, with secrets masked, and the result of the last reload."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["settings"]
 
 
 def settings(view: View) -> Callable[[Request], Response]:
-    """The page; `?all=1` shows what the file leaves to defaults, too."""
+    """Makes the handler of the page; `?all=1` also shows settings left at their defaults."""
 
     def page(request: Request) -> Response:
         everything = request.query_params.get("all") == "1"
         snapshot = view.snapshot()
-        # Without the environment: values are shown as written, references stay references.
+        # Without the environment, values are shown as written and references stay references.
         found = rows(snapshot.settings({}))
         shown = [row for row in found if everything or row.origin != "default"]
         sections = [(name, list(group)) for name, group in groupby(shown, lambda row: row.key.partition(".")[0])]

@@ -1,7 +1,7 @@
-"""Replaying and discarding chosen dead letters: first what would happen, then, confirmed, that it has happened.
+"""Replays or discards chosen dead letters: first shows what would happen, then, once confirmed, what has happened.
 
-What is done goes through `engine.dead_letters.replay` like on the command line: each once, with its entry in the audit,
-which names the login that was used here.
+Both go through `engine.dead_letters.replay`, as on the command line: each dead letter is settled once, with an entry in
+the audit that names the login used here.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ __all__ = ["settle"]
 
 _ACTIONS = {"replay": replay, "discard": discard}
 _MOST = 200
-"""One transaction."""
+"""Largest number of dead letters in one request: as many as one transaction takes, if they are small."""
 _ASK_SECONDS = 2.5
 _DO_SECONDS = 10.0
-"""Within what a connection may take; see `engine.telemetry.http_protocol`."""
+"""Less than a connection may take; see `engine.telemetry.http_protocol`."""
 _WOULD = (Outcome.WOULD_REPLAY, Outcome.WOULD_QUARANTINE, Outcome.WOULD_DISCARD)
 _log = structlog.get_logger(__name__)
 
 
 def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """Asks for confirmation, or does what was confirmed."""
+    """Makes the handler of the page, which asks for confirmation or does what was confirmed."""
 
     async def page(request: Request) -> Response:
         config = view.config()
@@ -77,7 +77,7 @@ def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What somebody wants done with which dead letters."""
+    """An action, and the dead letters it is wanted for."""
 
     action: str
     positions: tuple[Position, ...]
@@ -85,7 +85,7 @@ class _Choice:
 
     @classmethod
     def of(cls, form: Form, config: Config) -> _Choice:
-        """From a form; UsageError if it chooses nothing."""
+        """Reads the choice from a form; UsageError if it chooses nothing, too much, or no known action."""
         action, quarantine = form.text("action"), form.text("quarantine") == "1"
         if action not in _ACTIONS:
             msg = f"there is no action {action!r}; expected one of {', '.join(_ACTIONS)}"
@@ -101,8 +101,8 @@ class _Choice:
         return cls(action, positions, quarantine)
 
     def settle(self, config: Config, actor: Actor, *, dry_run: bool) -> list[Replayed]:
-        """What became of each, or would."""
-        # From the quarantine, people replay one by one what they have looked at: that is what `--force` is for.
+        """Settles the chosen dead letters and returns the outcome of each; a dry run only tells the outcomes."""
+        # From the quarantine, operators replay one by one what they have looked at: that is what `--force` is for.
         options = Options(quarantine=self.quarantine, force=self.quarantine and self.action == "replay", actor=actor)
         done = list(_ACTIONS[self.action](config, self.positions, dry_run=dry_run, options=options))
         if not dry_run:

@@ -1,4 +1,4 @@
-"""A message tried against the routes in force, as `jms-bridge explain` does it; nothing is sent."""
+"""A page that tries a message against the routes in force, like `jms-bridge explain`; nothing is sent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TONES = {
 
 
 def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
-    """The page: a form, and what would become of the message in it."""
+    """Makes the handler of the page: a form, and what would happen to the message in it."""
     threads = Threads()
 
     async def page(request: Request) -> Response:
@@ -77,12 +77,12 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _tried(form: Form, config: Config) -> dict[str, Any]:
-    """The explanation for the template; UsageError as `_message`."""
+    """Explains the message in a form, for the template; raises the UsageError of `_message`."""
     return _told(explain(traced(_message(form).to_record(), config), config))
 
 
 def _message(form: Form) -> Message:
-    """The message in the form; UsageError names the line that says nothing."""
+    """Builds the message from the form; UsageError names the first invalid line or field."""
     fields = {"JMSMessageID": "ID:example", "JMSDeliveryMode": "PERSISTENT"}
     if address := form.text("address").strip():
         fields["JMSDestination"] = address
@@ -125,7 +125,7 @@ def _told(explanation: Explanation) -> dict[str, Any]:
                 "rows": [*_rows("include", step.include), *_rows("exclude", step.exclude)],
             }
             for step in explanation.steps
-            # What takes replies back is no route of the user's, unless the message is such a reply.
+            # Routes that take back replies are not the user's, so they appear only if the message is such a reply.
             if step.wanted or not step.route.added
         ],
         "key": explanation.key,
@@ -136,7 +136,7 @@ def _told(explanation: Explanation) -> dict[str, Any]:
 
 
 def _rows(label: str, trace: Trace | None) -> Iterator[tuple[str, int, str, str]]:
-    """A predicate, its parts and their values, the first with its label."""
+    """The rows of a predicate and its parts with their values; the first row has the label."""
     if trace is not None:
         for number, (depth, text, value) in enumerate(rows(trace)):
             yield "" if number else label, depth, text, value

@@ -1,4 +1,4 @@
-"""What the pages are made of: everything that the supervisor knows of its bridge, in memory. Asks no broker."""
+"""Data of the pages: everything that the supervisor knows of its bridge, from memory. Asks no broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Tone", "View", "worst"]
 
 
 class Tone(StrEnum):
-    """How something is: a colour, and never that alone."""
+    """Condition of a component, route or line, shown as a colour, but never by colour alone."""
 
     GOOD = "good"
     IDLE = "idle"
@@ -33,12 +33,12 @@ class Tone(StrEnum):
 
     @property
     def mark(self) -> str:
-        """A sign that says the same as the colour."""
+        """The sign that means the same as the colour."""
         return {"good": "✓", "idle": "·", "warn": "!", "bad": "✗"}[self]
 
     @staticmethod
     def of(state: State) -> Tone:
-        """That of a component."""
+        """The tone of a component's state."""
         return _TONES[state]
 
 
@@ -53,33 +53,33 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One bridge. Safe from any thread."""
+    """Data that the pages show of a bridge. Safe from any thread."""
 
     board: StatusBoard
     samples: Samples
     config: Callable[[], Config]
-    """The configuration in force."""
+    """Returns the configuration in force."""
     snapshot: Callable[[], Snapshot]
-    """The file that it was read from, as it was then."""
+    """Returns the properties file as it was when the configuration in force was read from it."""
     reload: Callable[[], Mapping[str, object]] = dict
-    """How the last reload went, as `/ready` has it."""
+    """Returns the field `configuration` of `/ready`: the configuration in force and the result of the last reload."""
     standing: Standing | None = None
-    """How the bridge stands in its election, if it takes part in one."""
+    """The bridge's place in its election; None if it takes part in none."""
     census: Callable[[], Census | None] = lambda: None
-    """What is known of the dead letters."""
+    """Returns the latest count of dead letters; None if there is none."""
     is_open: Callable[[Position], bool | None] = lambda _: None
-    """Whether a dead letter is neither replayed nor discarded; None if that is not known."""
+    """Returns whether a dead letter is neither replayed nor discarded; None if that is not known."""
     seal: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    """What forms are signed with, see `engine.page.forms`."""
+    """Key with which forms are signed, see `engine.page.forms`."""
 
     def state_of(self, status: Status) -> tuple[Tone, str]:
-        """A component's colour and state in a word; the parts of a standby wait on purpose."""
+        """The tone of a component and its state in a word; in a bridge that stands by, starting is on purpose."""
         if status.state is State.STARTING and self.standing and self.standing.stands_by:
             return Tone.IDLE, "standing by"
         return Tone.of(status.state), str(status.state)
 
 
 def worst(statuses: Iterable[Status]) -> Status | None:
-    """Of several components the one that is worst off; None of none."""
+    """The component in the worst condition; None if there is no component."""
     order = (Tone.BAD, Tone.WARN, Tone.IDLE, Tone.GOOD)
     return min(statuses, key=lambda status: order.index(Tone.of(status.state)), default=None)

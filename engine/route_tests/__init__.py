@@ -1,7 +1,6 @@
-"""Tests of routes in a file, for `jms-bridge test`: a message, and what is expected to become of it. Needs no server.
+"""Tests of routes, read from a file, for `jms-bridge test`: a message and its expected outcome. Needs no server.
 
-`cases` reads the file, with `document` for what is YAML in it; `check` asks `engine.explain` about each message and
-compares.
+`cases` reads the file, with `document` for its YAML; `check` asks `engine.explain` about each message and compares.
 """
 
 from engine.route_tests.cases import DEFAULT_FILE, Case, Expected, read_cases

@@ -1,6 +1,6 @@
-"""Test cases of routes, read from a YAML file; docs/routing.md describes it.
+"""Reads test cases of routes from a YAML file, which docs/routing.md describes.
 
-All faults of a file are found at once, each with its place.
+All faults of a file are found at once, each with its position.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_FILE", "HEADER", "NONE", "PUBLISHED", "Case", "Expected", "read_cases"]
 
 DEFAULT_FILE = "routes.test.yaml"
-"""Beside the properties file."""
+"""Name of the test file beside the properties file."""
 NONE, PUBLISHED = "none", "published"
-"""What becomes of a message, without a reason."""
+"""Outcomes of a message that have no reason."""
 HEADER = "header "
-"""In front of a header's name: what is expected of it."""
+"""Prefix of a header's name in `Expected.what`."""
 
 _CASE = ("name", "message", "expect")
 _BODIES = ("body", "body_json", "body_base64", "body_file")
@@ -46,7 +46,7 @@ _ENDINGS = {
     "stop": FAILURE_REASONS,
     "unrouted": UNROUTED_REASONS,
 }
-"""What may become of a message beside being published, and the reasons for it."""
+"""Outcomes of a message that is not published, each with its possible reasons."""
 _EXPECT = ("route", "topic", *_OF_PUBLISHED, *_ENDINGS)
 _MOST_BODY_BYTES = 64 * 1024 * 1024
 _INTEGERS = {JmsType.BYTE: ">b", JmsType.SHORT: ">h", JmsType.INT: ">i", JmsType.LONG: ">q"}
@@ -55,29 +55,29 @@ _FLOATS = (JmsType.FLOAT, JmsType.DOUBLE)
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One thing that is expected of a message, and where that is written."""
+    """An expected property of a message's outcome, with its position in the file."""
 
     what: str
-    """`result`, `route`, `topic`, `destination`, `key`, or `header NAME`."""
+    """Name of the property: `result`, `route`, `topic`, `destination`, `key`, or `header NAME`."""
     value: str | bytes | None
-    """Of a result: `none`, `published`, or `ENDING: REASON`. None: there is to be no such key or header."""
+    """Value; a result is `none`, `published`, or `ENDING: REASON`. None: no such key or header is expected."""
     place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One message, and what is expected to become of it."""
+    """A test case: a message and its expected outcome."""
 
     name: str
     file: str
     line: int
     record: Record
-    """The message as the journal has it."""
+    """The message as a journal record."""
     expected: tuple[Expected, ...]
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:
-    """The cases in a file, in its order; ConfigurationError holds all its faults."""
+    """Reads the cases in a file, in its order; ConfigurationError holds all faults of the file."""
     document = Document(path)
     cases = _Reader(document).cases() if document.root is not None else ()
     if document.faults:
@@ -86,7 +86,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
 
 class _Reader:
-    """Makes cases of the nodes of a document, and notes faults there."""
+    """Makes test cases from the nodes of a document, and adds faults to it."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -153,7 +153,10 @@ class _Reader:
         return found
 
     def _property(self, node: Node, what: str) -> Property | None:
-        """Text has no declared type, as on a wire without types; None for null."""
+        """Reads a property; None for null and for an incomplete one.
+
+        Plain text has no declared type, as on a wire without types.
+        """
         if not self._document.is_mapping(node):
             value = self._document.scalar(node, what)
             return None if value is None else Property(value) if isinstance(value, str) else Property.of(value)
@@ -242,7 +245,7 @@ class _Reader:
         return self._one("result", f"{ending}: {reason}", members[ending])
 
     def _header(self, node: Node, name: str) -> str | bytes | None:
-        """A header's text, `{base64: …}` for what is none, or null where it must be missing."""
+        """The expected header: text, `{base64: …}` for bytes that are not text, or null if it must be missing."""
         if not self._document.is_mapping(node):
             return self._document.text(node, f"'{name}'")
         members = self._document.members(node, f"'{name}'", ("base64",))
@@ -251,7 +254,7 @@ class _Reader:
         return self._base64(members["base64"], self._document.text(members["base64"], "'base64'") or "")
 
     def _choice(self, node: Node, what: str, known: Collection[str]) -> str | None:
-        """One of several words; None with a fault for any other."""
+        """The text of a node if it is one of `known`; otherwise adds a fault and returns None."""
         text = self._document.text(node, what)
         if text in known:
             return text
@@ -265,7 +268,7 @@ class _Reader:
 
 
 def _fits(text: str, kind: JmsType) -> bool:
-    """Whether a text is a value of a type, as the journal writes it."""
+    """True if a text is a value of a type, as the journal writes it."""
     try:
         if kind in _INTEGERS:
             struct.pack(_INTEGERS[kind], int(text))

@@ -1,4 +1,4 @@
-"""What becomes of the message of a test case, beside what is expected."""
+"""Compares what happens to the message of a test case with what is expected."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _KAFKA = "kafka"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One expectation that is not met."""
+    """An expectation that is not met."""
 
     expected: Expected
     wanted: str | bytes | None
-    """What is expected, in the spelling of what is found."""
+    """The expected value, in the spelling of the found one."""
     found: str | bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a test ended."""
+    """Result of a test case."""
 
     case: Case
     explanation: Explanation
@@ -39,12 +39,12 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether all that was expected is so."""
+        """True if all expectations are met."""
         return not self.differences
 
 
 def check(case: Case, config: Config) -> Result:
-    """Routes the message as the router would (`engine.explain`) and compares."""
+    """Routes the message as the router would (`engine.explain`) and compares the outcome with the expectations."""
     explanation = explain(traced(case.record, config), config)
     differences = []
     for expected in case.expected:
@@ -52,7 +52,7 @@ def check(case: Case, config: Config) -> Result:
         if found != wanted and not (wanted == NONE and expected.what == "result" and _goes_nowhere(explanation)):
             differences.append(Difference(expected, wanted, found))
     if any(difference.expected.what == "result" for difference in differences):
-        # What is not published has no destination, key or headers to speak of.
+        # A message that is not published has no destination, key or headers to compare.
         differences = [each for each in differences if each.expected.what in ("result", "route")]
     return Result(case, explanation, tuple(differences))
 
@@ -93,7 +93,7 @@ def _found(what: str, explanation: Explanation) -> str | bytes | None:
 
 
 def _wanted(expected: Expected, config: Config) -> str | bytes | None:
-    """What is expected in the spelling of what is found."""
+    """The expected value in the spelling of the found one."""
     if expected.what != "destination" or not isinstance(expected.value, str):
         return _as_text(expected.value)
     scheme, given, address = expected.value.partition(":")

@@ -1,7 +1,7 @@
-"""A YAML file as nodes that know where they stand, and the faults found in it.
+"""A YAML file as nodes with positions, and the faults found in it.
 
-Values are those of YAML 1.2: `no`, `on` and `1:30` are text, `true` is a boolean. What the file is about is not known
-here: see `cases`.
+Values follow YAML 1.2: `no`, `on` and `1:30` are text, `true` is a boolean. This module does not know what the file
+describes: see `cases`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Scalar = str | bool | int | float | None
 
 _MAX_BYTES = 1024 * 1024
 _MOST_VALUES = 10_000
-"""In one tree of values: an alias may stand for any number."""
+"""Limit of values in one tree, because an alias may stand for any number of them."""
 _CORE = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -36,11 +36,11 @@ _CORE = (
         list("-+.0123456789"),
     ),
 )
-"""YAML 1.2.2, 10.3.2, without octal and hexadecimal numbers."""
+"""Tags of scalars: YAML 1.2.2, 10.3.2, without octal and hexadecimal numbers."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads scalars as YAML 1.2 does; the library's own rules are those of YAML 1.1."""
+    """Loader that reads scalars as YAML 1.2 does; the library's own rules are those of YAML 1.1."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -49,7 +49,7 @@ for _name, _pattern, _first in _CORE:
 
 
 class Place(NamedTuple):
-    """Where a node begins, from 1, and the line itself."""
+    """Position of a node in the file, line and column counted from 1, with the text of its line."""
 
     line: int
     column: int
@@ -57,10 +57,10 @@ class Place(NamedTuple):
 
 
 class Document:
-    """A file that was read: its root, and the faults that whoever looks into it finds."""
+    """A file that was read: its root node, and the faults found by this class and its callers."""
 
     def __init__(self, path: Path) -> None:
-        """Never raises for what a file may hold: `root` is None then, and there is a fault."""
+        """Reads the file; never raises for its content: if it is invalid, `root` is None and there is a fault."""
         self.path = path
         self.faults: list[Fault] = []
         self.root: Node | None = None
@@ -91,27 +91,27 @@ class Document:
             self._fail("the file is empty", "start with 'tests:'")
 
     def fault(self, node: Node, message: str, hint: str = "") -> None:
-        """Notes what is wrong at a node."""
+        """Adds a fault at a node."""
         line, column, excerpt = self.place(node)
         self.faults.append(Fault(message, hint, str(self.path), line, column, excerpt))
 
     def place(self, node: Node) -> Place:
-        """Where a node begins."""
+        """The position of a node."""
         line, column = node.start_mark.line, node.start_mark.column
         return Place(line + 1, column + 1, self._lines[line] if line < len(self._lines) else "")
 
     @staticmethod
     def is_mapping(node: Node) -> bool:
-        """Whether it has members."""
+        """True if the node is a mapping."""
         return isinstance(node, MappingNode)
 
     @staticmethod
     def is_scalar(node: Node) -> bool:
-        """Whether it is one value."""
+        """True if the node is a scalar."""
         return isinstance(node, ScalarNode)
 
     def members(self, node: Node, what: str, known: Collection[str] | None = None) -> dict[str, Node]:
-        """The members of a mapping; those that are not `known` are faults, and so is what is no mapping."""
+        """The members of a mapping; adds a fault for each unknown or repeated one, or if the node is no mapping."""
         if not isinstance(node, MappingNode):
             self.fault(node, f"{what} has to be a mapping", "NAME: VALUE, one on each line")
             return {}
@@ -131,14 +131,14 @@ class Document:
         return found
 
     def items(self, node: Node, what: str) -> list[Node]:
-        """The items of a list; a fault if it is none."""
+        """The items of a list; adds a fault if the node is no list."""
         if isinstance(node, SequenceNode):
             return list(node.value)
         self.fault(node, f"{what} has to be a list", "each item after '- '")
         return []
 
     def text(self, node: Node, what: str) -> str | None:
-        """A scalar as it is written, a number too; None for null, and with a fault for what is no scalar."""
+        """A scalar as it is written, also a number; None for null, and, with a fault, for a node that is no scalar."""
         if not isinstance(node, ScalarNode):
             self.fault(node, f"{what} has to be text")
             return None
@@ -162,7 +162,7 @@ class Document:
         return text
 
     def tree(self, node: Node, what: str) -> object:
-        """Any value with all that is in it, as JSON has it."""
+        """Any value with all values in it, as JSON has them."""
         return _Tree(self, what).value(node, ())
 
     def _fail(self, message: str, hint: str = "") -> None:
@@ -178,7 +178,7 @@ class Document:
 
 
 class _Tree:
-    """Turns nodes into values; what is endless or huge by its aliases is a fault."""
+    """Turns nodes into values; adds a fault if aliases make a value endless or huge."""
 
     def __init__(self, document: Document, what: str) -> None:
         self._document = document

@@ -1,5 +1,5 @@
-"""What a bridge tells about itself: metrics under one table of names, states, health over HTTP, and logs.
+"""Metrics, component states, health over HTTP, traces and logs of a bridge.
 
-Each process keeps its own figures (`metrics`) and reports them with its state over a pipe (`status`); the supervisor
-merges them (`exposition`) and serves them (`http`).
+Each process keeps its own metrics (`metrics`, `meters`) and reports them with its state over a pipe (`status`); the
+supervisor merges them (`exposition`) and serves them (`http`).
 """

@@ -1,4 +1,4 @@
-"""Figures as people read them: numbers, rates, times and sizes; a dash where nothing is known."""
+"""Formats numbers, rates, durations and sizes for display; unknown values (None, NaN) become a dash."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _UNKNOWN = "\N{EN DASH}"
 
 
 def number(value: float | None) -> str:
-    """`1,234`."""
+    """A number without decimals: `1,234`."""
     return _UNKNOWN if value is None or isnan(value) else f"{value:,.0f}"
 
 
 def rate(value: float | None) -> str:
-    """`3.1/s`, `1,234/s`, `120k/s`."""
+    """A number of messages per second: `3.1/s`, `1,234/s`, `120k/s`."""
     if value is None or isnan(value):
         return _UNKNOWN
     if value == 0:
@@ -30,7 +30,7 @@ def rate(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`3 min 5 s`: the first two parts are what people want."""
+    """A number of seconds, in its two largest units: `3 min 5 s`."""
     if seconds is None or isnan(seconds):
         return _UNKNOWN
     if seconds < 1:
@@ -44,7 +44,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes: `512 B`, `1.5 MiB`."""
+    """A number of bytes: `512 B`, `1.5 MiB`."""
     if count is None or isnan(count):
         return _UNKNOWN
     if count < 1024:

@@ -1,4 +1,4 @@
-"""Asks a running bridge over HTTP, where and how its configuration says."""
+"""HTTP client for a running bridge: address, TLS and login come from the bridge's configuration."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ if TYPE_CHECKING:
 
 __all__ = ["ask", "base_url", "find"]
 
-_EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # what a server listens on; we ask this machine
+_EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+"""Addresses that a server listens on to accept all, and the loopback address at which a client reaches it there."""
 
 
 def base_url(config: HttpConfig) -> str:
-    """Where a bridge of that configuration answers, without a slash at the end."""
+    """The URL at which a bridge with this configuration answers, without a slash at the end."""
     host = _host(config)
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if config.certificate else 'http'}://{shown}:{config.port}"
 
 
 def ask(config: HttpConfig, path: str, seconds: float, *, login: bool = True) -> tuple[int, str]:
-    """Status and body of the answer; each step of the way may take so many seconds.
+    """Sends a GET request and returns the status and body of the answer.
 
-    Without `login` the configured one is not shown: it is nothing to show to some other program.
+    `seconds` is the timeout of each step (connect, send, receive), not of the whole request. Without `login` the
+    request carries no credentials, so that they are not shown to an unrelated program that listens there.
 
     Raises:
-        UnreachableError: nobody answers there, or not in HTTP.
+        UnreachableError: nothing listens there, or it does not speak HTTP.
     """
     try:
         with closing(_connection(config, seconds)) as connection:
@@ -48,7 +50,7 @@ def ask(config: HttpConfig, path: str, seconds: float, *, login: bool = True) ->
 
 
 def find(config: HttpConfig, path: str, seconds: float, *, login: bool = False) -> dict[str, Any] | None:
-    """The JSON object that is served under a path, whatever the status; None where there is none."""
+    """The JSON object served under `path`, whatever the status; None if the answer is missing or no JSON object."""
     try:
         body = json.loads(ask(config, path, seconds, login=login)[1])
     except (UnreachableError, ValueError):
@@ -63,7 +65,7 @@ def _host(config: HttpConfig) -> str:
 def _connection(config: HttpConfig, seconds: float) -> HTTPConnection:
     if config.certificate is None:
         return HTTPConnection(_host(config), config.port, timeout=seconds)
-    # It shows the certificate of the configuration, or one of an authority in the same file.
+    # The server shows the certificate that its configuration names, or one signed by an authority in the same file.
     context = ssl.create_default_context(cafile=config.certificate)
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.check_hostname = False
@@ -71,6 +73,6 @@ def _connection(config: HttpConfig, seconds: float) -> HTTPConnection:
 
 
 def _login(config: HttpConfig) -> Mapping[str, str]:
-    """Any of the ways in will do."""
+    """The request header with the credentials; one login is enough where both a token and a password are configured."""
     ways = [f"{scheme.title()} {shown.decode()}" for scheme, shown in credentials(config).items()]
     return {"Authorization": ways[0]} if ways else {}

@@ -1,7 +1,7 @@
-"""Merges the figures of several processes into one set of metric families.
+"""Merges the metrics of several processes into one set of metric families.
 
-Each process writes OpenMetrics; parsing it keeps type, help, labels and exemplars. Nothing here knows which metrics
-there are (`engine.telemetry.metrics`) or how the texts arrive (`engine.telemetry.status`).
+Each process writes OpenMetrics; parsing it keeps type, help, labels and exemplars. This module knows neither which
+metrics exist (`engine.telemetry.metrics`) nor how the texts arrive (`engine.telemetry.status`).
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ _NOTHING = "# EOF\n"
 
 
 class Merged(Collector):
-    """The figures of all components on a board, read anew for each scrape."""
+    """Collector of the metrics of all components on a status board, read anew for each scrape."""
 
     def __init__(self, board: StatusBoard) -> None:
         self._board = board
 
     def collect(self) -> Iterable[Metric]:
-        """Families in the order the components name them."""
+        """The merged families, in the order in which the components name them."""
         return merge(self._board.all())
 
 
 def merge(statuses: Iterable[Status]) -> list[Metric]:
-    """One family for each name: counters and histograms of equal labels are added up, of gauges the last one counts.
+    """Merges families of the same name.
 
-    What a dead component has counted stays true until it counts again; what it measured does not, so its gauges go.
+    Counters and histograms with equal labels are added up; of gauges the last value counts.
+
+    Counters and histograms of a component that is down are kept, because they stay true until it counts again; its
+    gauges are dropped, because their measurements are out of date.
     """
     return joined(
         family

@@ -1,6 +1,6 @@
-"""Families of samples, one for each name: OpenMetrics forbids a second, and several parts of a process may count alike.
+"""Joins metric families of the same name, since OpenMetrics allows each name once and several collectors may share one.
 
-Nothing here knows which metrics there are; see `engine.telemetry.metrics`.
+This module does not know which metrics exist; see `engine.telemetry.metrics`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["ADDED_UP", "joined", "text_of"]
 
 ADDED_UP = ("counter", "histogram")
-"""Types of which two samples with equal labels are one: their sum. Of the others the last one counts."""
+"""Metric types whose samples with equal labels are added up. Of all other types the last sample counts."""
 
 
 def joined(families: Iterable[Family]) -> list[Family]:
-    """One family for each name, in the order in which the names come."""
+    """Joins families of the same name; the result is in the order in which the names first appear."""
     sums: dict[str, _Sum] = {}
     for family in families:
         sums.setdefault(family.name, _Sum(family)).add(family)
@@ -32,13 +32,13 @@ def joined(families: Iterable[Family]) -> list[Family]:
 
 
 def text_of(collector: Collector) -> str:
-    """What a collector, or a registry of several, has now, in OpenMetrics' text format."""
+    """The current metrics of a collector, or of a registry of several, in OpenMetrics' text format."""
     return bytes(generate_latest(_Joined(collector))).decode()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """As much of a registry as the client library needs to write it."""
+    """The part of a registry's interface that the client library needs to write the text."""
 
     collector: Collector
 

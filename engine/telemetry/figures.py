@@ -1,7 +1,7 @@
-"""Values that a registry reads when somebody scrapes: counters, gauges and histograms set from outside.
+"""Counters, gauges and histograms whose values are set from outside and read by a registry at each scrape.
 
 The client library's own metric objects can only count by themselves; these also take totals that were counted
-elsewhere, in the router's JVM. `engine.telemetry.metrics` holds the table of what there is.
+elsewhere, in the router's JVM. `engine.telemetry.metrics` holds the table of all metrics.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Series: TypeAlias = "list[tuple[str, float] | tuple[str, float, Exemplar]]"
 
 
 class Kind(StrEnum):
-    """How a metric is to be read, in Prometheus' words."""
+    """Prometheus' type of a metric."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -37,10 +37,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One row of the table."""
+    """A metric of the bridge: one row of the table in `engine.telemetry.metrics`."""
 
     name: str
-    """As it is scraped, with unit and `_total`; a histogram adds `_bucket`, `_sum` and `_count`."""
+    """The name as scraped, with unit and `_total`; a histogram adds `_bucket`, `_sum` and `_count`."""
     kind: Kind
     labels: tuple[str, ...]
     help: str
@@ -48,25 +48,25 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """The buckets of a histogram."""
+    """The state of a histogram: upper bounds of its buckets and counts of values."""
 
     bounds: Sequence[float]
     cumulative: Sequence[int]
-    """How many values each upper bound covers."""
+    """Number of values up to each upper bound."""
     count: int
-    """Of all values."""
+    """Number of all values, those above the last bound included."""
     exemplars: Sequence[Exemplar | None] = ()
-    """One of the values of each bucket, that without a bound included; OpenMetrics alone has them."""
+    """A value of each bucket, the one without a bound included; only OpenMetrics has exemplars."""
 
     def series(self) -> _Series:
-        """As the client library takes them."""
+        """The buckets in the form that the client library takes."""
         found = zip((*map(str, self.bounds), "+Inf"), map(float, (*self.cumulative, self.count)), strict=True)
         with_exemplars = zip_longest(found, self.exemplars)
         return [(name, count, exemplar) if exemplar else (name, count) for (name, count), exemplar in with_exemplars]
 
 
 class Figures(Collector):
-    """Current values, read by the registry whenever somebody scrapes. Safe from any thread."""
+    """Collector of the current values of metrics, read by a registry at each scrape. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -74,31 +74,31 @@ class Figures(Collector):
         self._histograms: dict[Metric, tuple[_Series, float]] = {}
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
-        """The value of one series from now on."""
+        """Sets the value of one series."""
         with self._lock:
             self._values.setdefault(metric, {})[labels] = value
 
     def add(self, metric: Metric, value: float, *labels: str) -> None:
-        """One series grows."""
+        """Adds to the value of one series, which starts at 0."""
         with self._lock:
             series = self._values.setdefault(metric, {})
             series[labels] = series.get(labels, 0) + value
 
     def forget(self, metric: Metric, *labels: str) -> None:
-        """A series that there is no more; all of the metric without labels."""
+        """Removes a series; without labels, all series of the metric."""
         with self._lock:
             series = self._values.get(metric, {})
             for known in [labels] if labels else list(series):
                 series.pop(known, None)
 
     def set_histogram(self, metric: Metric, buckets: Buckets, total: float) -> None:
-        """The state of a histogram without labels, `total` being the sum of its values."""
+        """Sets the state of a histogram without labels; `total` is the sum of its values."""
         series = buckets.series()
         with self._lock:
             self._histograms[metric] = (series, total)
 
     def collect(self) -> Iterator[Family]:
-        """All families as of one moment."""
+        """All families, with the values of one moment."""
         with self._lock:
             values = {metric: dict(series) for metric, series in self._values.items()}
             histograms = dict(self._histograms)

@@ -1,16 +1,17 @@
-"""Serves metrics and health over HTTP, from a thread of the supervisor.
+"""HTTP server for metrics, health and the status page, in a thread of the supervisor.
 
-    /metrics   figures of all processes, Prometheus' text format or OpenMetrics as the client asks
+    /metrics   metrics of all processes, in Prometheus' text format or OpenMetrics as the client asks
     /health    200 while the supervisor lives; JSON says whether this bridge leads, and whether any does
     /ready     200 when every component is ready and the dead-letter topic can be reached, else 503; JSON says which
                is not, and why, and how many dead letters there are, which alone is no fault. A bridge that stands by
-               is not ready: what looks for a place to send messages to must not find it. `/ready?standby=ok` is for
-               those who only want to know whether all is well: it is 503 while no bridge is known to lead
+               is not ready: a load balancer that looks for a bridge to send messages to must not find it.
+               `/ready?standby=ok` is for monitoring that asks only whether all is well: it is 200 also for a bridge
+               that stands by, and 503 while no bridge is known to lead
     /          the status page, see `engine.page`
 
-What is served here is read from the status board; nothing here talks to a broker. `/health` is open to everybody; who
-may see the rest is the business of `http_login`, how long a client may take that of `http_protocol`. Where the
-configuration has `http.metrics-address`, a second server shows all but the status page there, without a login.
+All answers come from the status board; this module talks to no broker. `/health` is open to every client; `http_login`
+decides who may see the rest, `http_protocol` how long a client may take. If the configuration has
+`http.metrics-address`, a second server there serves all but the status page, without a login.
 """
 
 from __future__ import annotations
@@ -57,29 +58,29 @@ _log = structlog.get_logger(__name__)
 
 _HEALTH = "/health"
 _DEAD_LETTERS = "dead-letter topic"
-"""What a bridge waits for whose dead letters have no place."""
+"""Entry in `waiting_for` while the dead-letter topic cannot be reached."""
 _A_LEADER = "a bridge that leads"
-"""What a bridge waits for that does not lead, while no other does."""
+"""Entry in `waiting_for` while no bridge is known to lead."""
 
 
 class Standing(Protocol):
-    """How a bridge stands in an election."""
+    """A bridge's place in the election among bridges with its id."""
 
     @property
     def leads(self) -> bool:
-        """Whether it leads."""
+        """True if this bridge leads."""
 
     @property
     def has_leader(self) -> bool:
-        """Whether this bridge or another one is known to lead."""
+        """True if this bridge or another one is known to lead."""
 
     @property
     def why_not(self) -> str:
-        """Why it does not."""
+        """Reason why this bridge does not lead, in one line; empty if it leads or is about to."""
 
     @property
     def stands_by(self) -> bool:
-        """Whether it would take over."""
+        """True if another bridge leads and this one would take over from it."""
 
 
 def application(
@@ -90,26 +91,26 @@ def application(
     configuration: Callable[[], dict[str, object]] = dict,
     pages: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """What is served, as an ASGI application.
+    """Builds the ASGI application that serves metrics, health, readiness and `pages`.
 
     Args:
-        board: what the components say.
+        board: latest status of the components.
         registry: yields all that `/metrics` shows.
-        standing: how the bridge stands in its election, if it takes part in one.
-        census: gives what is known of the dead letters.
-        configuration: says which one is in force, and how its last reload went.
-        pages: what else there is, for people.
+        standing: the bridge's place in its election, if it takes part in one.
+        census: returns the latest count of dead letters; None if there is none.
+        configuration: returns the JSON field about the configuration in force and its last reload; empty without one.
+        pages: further routes, those of the status page.
     """
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 
-    # On the loop itself, so that it answers while all threads are at work.
+    # A coroutine runs on the event loop itself, so it answers even while all threads of the pool are busy.
     async def health(_: Request) -> Response:
         body: dict[str, object] = {"status": "up"} | _lead(standing)
         if known := census():
-            # Open to everybody: no names.
+            # `/health` needs no login, so it shows no names.
             body["dead_letters"] = {"reachable": known.reachable, "depth": known.depth}
         return JSONResponse(body)
 
@@ -143,15 +144,18 @@ def application(
 
 
 class HttpServer:
-    """The server in a thread: `with HttpServer(…) as server:`."""
+    """HTTP server in a thread of its own: `with HttpServer(…) as server:`."""
 
     def __init__(
         self, config: HttpConfig, app: Starlette, *, patient: bool = False, setting: str = "http.address"
     ) -> None:
-        """Takes the address at once: SetupError when that is not possible, or a TLS file is no good.
+        """Binds the address at once.
 
-        One that is `patient` waits for it while a bridge that stands in an election has it. `setting` is the key that
-        the address comes from.
+        A `patient` server waits instead while the address belongs to another bridge that takes part in an election.
+        `setting` is the configuration key of the address, for error messages.
+
+        Raises:
+            SetupError: the address cannot be bound, or a TLS file is invalid.
         """
         self._config = config
         self._setting = setting
@@ -159,12 +163,12 @@ class HttpServer:
         self._ends = Event()
         context = _tls(config)
         self._socket = None if patient and _is_of_a_rival(config) else _listen(config, setting)
-        # Signals belong to the supervisor; what has to be said is in the log already.
+        # The supervisor handles signals; uvicorn gets no log, because the bridge logs what matters itself.
         settings = uvicorn.Config(
             HttpLogin(app, config, frozenset((_HEALTH,))),
             http=BoundedProtocol,
             h11_max_incomplete_event_size=MOST_HEAD_BYTES - SLICE_BYTES,
-            # Else any user of this machine could claim to come from any address.
+            # Otherwise any user of this machine could claim any client address.
             proxy_headers=False,
             ws="none",
             log_config=None,
@@ -174,14 +178,14 @@ class HttpServer:
             timeout_graceful_shutdown=1,
             ssl_context_factory=None if context is None else lambda *_: context,
         )
-        # Else whoever sends what is no request writes a line into our log with each.
+        # Otherwise each malformed request writes a line into the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = BoundedServer(settings)
         self._thread = Thread(target=self._run, name="http", daemon=True)
 
     @property
     def url(self) -> str:
-        """Where it answers, without a slash at the end."""
+        """The URL of the server, without a slash at the end."""
         host, port = self._socket.getsockname()[:2] if self._socket else (self._config.host, self._config.port)
         return f"{self._scheme}://[{host}]:{port}" if ":" in host else f"{self._scheme}://{host}:{port}"
 
@@ -208,12 +212,12 @@ class HttpServer:
 
 
 def _lead(standing: Standing | None) -> dict[str, object]:
-    """The fields about the election; none for a bridge that takes part in none."""
+    """The JSON fields about the election; empty for a bridge that takes part in none."""
     return {"leader": standing.leads, "has_leader": standing.has_leader} if standing else {}
 
 
 def metrics_only(config: HttpConfig) -> HttpConfig | None:
-    """Where metrics and health are served without a login and TLS, as a configuration of a server of its own."""
+    """The configuration of the second server, for metrics and health without login or TLS; None if there is none."""
     return None if config.metrics_host is None else HttpConfig(config.metrics_host, config.metrics_port)
 
 
@@ -231,7 +235,7 @@ def _told(census: Census) -> dict[str, object]:
 
 
 def _is_of_a_rival(config: HttpConfig) -> bool:
-    """Whether a bridge that stands in an election has the address."""
+    """True if a bridge that takes part in an election answers at the address."""
     told = find(config, _HEALTH, _ANSWER_SECONDS)
     return told is not None and "leader" in told
 

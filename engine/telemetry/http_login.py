@@ -1,7 +1,7 @@
-"""Who may see the pages of the HTTP server: clients that show a token, or a name and its password.
+"""Access control of the HTTP server: clients show a token, or a user name and its password.
 
-Where no login is configured, requests have to name this machine: else any page on the internet could have its own name
-lead to a loopback address (DNS rebinding) and read what a browser is shown.
+If no login is configured, requests have to name this machine in their `Host` header: otherwise a web page could point
+its own host name at a loopback address (DNS rebinding) and read what the browser is shown.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["LOGIN", "HttpLogin", "WrongLogins", "credentials"]
 
 LOGIN = "jmsbridge.login"
-"""In the scope of a request: who has logged in, by name; `http.token` for a token, empty where nobody has to."""
+"""Key in a request's scope: the user name; `http.token` for a token, empty if no login is needed."""
 
 _REALM = 'realm="jms-bridge", charset="UTF-8"'
 _FREE = 10
-"""Wrong logins in a row before an address has to wait."""
+"""Number of wrong logins in a row that an address may make without having to wait."""
 _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 60.0
 _FORGOTTEN_SECONDS = 600.0
-"""After the last wrong login of an address."""
+"""Wrong logins of an address are forgotten this long after the last one."""
 _MOST_ADDRESSES = 1000
 _NETWORK_BITS = 64
-"""Of an IPv6 address: the rest is its user's to choose."""
+"""Network part of an IPv6 address; a client is free to choose the rest."""
 _STRANGER = (
     "this page is known by the names of its own machine only, as 127.0.0.1 or localhost; "
     "to show it under others set http.username and http.password\n"
@@ -50,9 +50,10 @@ _log = structlog.get_logger(__name__)
 
 
 class HttpLogin:
-    """Answers in place of an application, except where a request shows a login or its path is open to all.
+    """ASGI middleware that lets a request through if it carries a valid login or its path is open to all.
 
-    401 asks for a login, 429 tells an address with many wrong ones to wait, 421 refuses a name of another machine.
+    Other requests are answered here: 401 asks for a login, 429 tells an address with many wrong ones to wait, 421
+    refuses a host name that is not this machine's.
     """
 
     def __init__(self, app: ASGIApp, config: HttpConfig, open_paths: frozenset[str]) -> None:
@@ -64,7 +65,11 @@ class HttpLogin:
         self._wrong = WrongLogins()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Where no login is configured, every client of this machine's names is let in."""
+        """Passes a request to the application, or answers it.
+
+        Without a configured login, a server on a loopback address passes only requests whose `Host` header names this
+        machine; a server on any other address passes all.
+        """
 
         async def unsniffed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -84,9 +89,10 @@ class HttpLogin:
             await answer(scope, receive, unsniffed)
 
     def _checked(self, headers: Headers, address: str) -> tuple[str, PlainTextResponse | None]:
-        """Who shows a login that is taken, or the answer to a request without one."""
+        """Checks a request's login: returns the user name and None, or an empty name and the answer that refuses it."""
         shown = "authorization" in headers
-        # Before it is looked at: a right login is not told from a wrong one meanwhile.
+        # Decided before the login is checked: while the address waits, the answer does not tell a right login from a
+        # wrong one.
         if shown and (seconds := ceil(self._wrong.wait_seconds(address))):
             text = f"too many wrong logins; try again in {seconds} s\n"
             return "", PlainTextResponse(text, status_code=429, headers={"Retry-After": str(seconds)})
@@ -102,35 +108,35 @@ class HttpLogin:
         return "", answer
 
     def _admitted(self, headers: Headers) -> str | None:
-        """Who shows a login that is taken; None if there is none."""
+        """The user name of a request with a valid login; None otherwise."""
         scheme, _, shown = headers.get("authorization", "").partition(" ")
         wanted = self._wanted.get(scheme.lower())
-        # Takes as long for a wrong one as for a right one.
+        # The comparison takes equally long for a wrong and a right login.
         if wanted is None or not hmac.compare_digest(shown.strip().encode(), wanted):
             return None
         return self._names[scheme.lower()]
 
 
 class WrongLogins:
-    """Addresses that have shown wrong logins, and for how long each has to wait. Bounded in memory."""
+    """Wrong logins by client address, and the time that each address has to wait. Bounded in memory."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` gives seconds."""
+        """`clock` returns monotonic seconds."""
         self._clock = clock
         self._counts: dict[str, tuple[int, float]] = {}
-        """By address how many there were in a row, and when the last one came; the newest address at the end."""
+        """By address, the number of wrong logins in a row and the time of the last; newest addresses at the end."""
 
     def wait_seconds(self, address: str) -> float:
-        """For how long logins of an address are not looked at, from now on; 0 if they are."""
+        """Seconds from now on in which logins of an address are not checked; 0 if they are."""
         count, last = self._counts.get(address, (0, 0.0))
         if count < _FREE:
             return 0.0
-        # A large exponent is an error for floats.
+        # A large exponent would overflow a float.
         pause = min(_FIRST_SECONDS * 2.0 ** min(count - _FREE, 10), _LONGEST_SECONDS)
         return max(last + pause - self._clock(), 0.0)
 
     def add(self, address: str) -> None:
-        """Counts a wrong login."""
+        """Counts a wrong login of an address."""
         now = self._clock()
         count, last = self._counts.pop(address, (0, now))
         self._counts[address] = (1 if now - last > _FORGOTTEN_SECONDS else count + 1), now
@@ -140,12 +146,12 @@ class WrongLogins:
             _log.warning("wrong logins over HTTP: the address has to wait", address=address, seconds=pause)
 
     def forget(self, address: str) -> None:
-        """Begins again after a right login."""
+        """Forgets the wrong logins of an address, after a right one."""
         self._counts.pop(address, None)
 
 
 def credentials(config: HttpConfig) -> Mapping[str, bytes]:
-    """What follows each scheme of `Authorization` that is taken (RFC 6750, RFC 7617)."""
+    """The expected credentials by scheme of `Authorization`, in lower case: `bearer` (RFC 6750), `basic` (RFC 7617)."""
     taken = {}
     if config.token:
         taken["bearer"] = config.token.encode()
@@ -155,7 +161,7 @@ def credentials(config: HttpConfig) -> Mapping[str, bytes]:
 
 
 def _address(scope: Scope) -> str:
-    """Where a request comes from; for IPv6 the network, which has more addresses than can be counted."""
+    """The client's address; for IPv6 its /64 network, within which a client is free to choose its address."""
     host = scope["client"][0] if scope.get("client") else ""
     try:
         found = ip_address(host)
@@ -167,7 +173,7 @@ def _address(scope: Scope) -> str:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a `Host` header names this machine."""
+    """True if a `Host` header names this machine, by a loopback name or address."""
     try:
         return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:

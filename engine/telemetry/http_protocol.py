@@ -1,4 +1,4 @@
-"""HTTP connections that cannot be held for ever, nor by everybody: uvicorn waits for a request as long as it takes."""
+"""HTTP connections bounded in number and time; uvicorn alone would wait for a request without limit."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["MOST_CONNECTIONS", "MOST_HEAD_BYTES", "SLICE_BYTES", "BoundedProtoco
 
 MOST_CONNECTIONS = 100
 MOST_HEAD_BYTES = 64 * 1024
-"""Of a request's line and headers together."""
+"""Limit of a request's line and headers together."""
 SLICE_BYTES = 4096
-"""h11 bounds a head only while it is incomplete, so it is given no more than this at a time."""
+"""Largest piece of data given to h11 at a time: h11 limits a head only while it is incomplete."""
 _HANDSHAKE_SECONDS = 5.0
-"""Until then a client of TLS has to have agreed on it; before that there is no connection to count."""
+"""Limit for the TLS handshake, before which there is no connection to count."""
 _REQUEST_SECONDS = 15.0
-"""From the beginning of a connection, or the last answer on it, until the next answer is on its way."""
+"""Limit from the beginning of a connection, or the last answer on it, until the next answer is complete."""
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. Where there are too many, the one that has kept the server waiting longest has to go.
+    """An HTTP connection. Above the limit, the connection that has kept the server waiting longest is closed.
 
-    Requests take milliseconds, so that those who open connections and say nothing push out each other.
+    Requests take milliseconds, so clients that open connections and send nothing displace each other.
     """
 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """See `asyncio.Protocol`."""
+        """Starts the connection's timer and enforces the limit; see `asyncio.Protocol`."""
         super().connection_made(transport)
         self._wait()
         if len(self.connections) > MOST_CONNECTIONS:
@@ -43,34 +43,38 @@ class BoundedProtocol(H11Protocol):
             min(others, key=lambda other: other.waiting_since).leave()
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Hands data to h11 in slices; see `asyncio.Protocol`."""
         for start in range(0, len(data), SLICE_BYTES):
-            # Refused already.
+            # h11 has refused the request in an earlier slice.
             if self.transport.is_closing():
                 return
             super().data_received(data[start : start + SLICE_BYTES])
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """Stops the connection's timer; see `asyncio.Protocol`."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """What uvicorn calls when the application has answered."""
+        """Restarts the timer; uvicorn calls this when the application has answered."""
         self._wait()
         super().on_response_complete()
 
     @property
     def waiting_since(self) -> float:
-        """When the time for the next request began, by the loop's clock."""
+        """End of the time allowed for the next answer, by the loop's clock.
+
+        The connection with the lowest value has kept the server waiting longest; 0 before the timer starts.
+        """
         return self._timer.when() if self._timer is not None else 0.0
 
     def leave(self) -> None:
-        """Ends the connection at once."""
-        # `connection_lost` comes a turn of the loop later: until then the next ones would push out this one again.
+        """Aborts the connection at once."""
+        # `connection_lost` comes a turn of the loop later: until then, further new connections would pick this one
+        # again.
         self.connections.discard(self)
-        # Not closed but aborted: it may also be one that does not read what it has asked for.
+        # Aborted, not closed: the client may be one that does not read the answer it asked for.
         self.transport.abort()
 
     def _wait(self) -> None:
@@ -80,10 +84,10 @@ class BoundedProtocol(H11Protocol):
 
 
 class BoundedServer(uvicorn.Server):
-    """uvicorn on sockets that listen already; whoever does not agree on TLS in time is left."""
+    """uvicorn on sockets that already listen, with a limit on the TLS handshake."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """See `uvicorn.Server`, which leaves it to asyncio how long a handshake may take: a minute."""
+        """Starts serving; `uvicorn.Server` leaves the handshake to asyncio's own limit of a minute."""
         loop, config = asyncio.get_running_loop(), self.config
         protocol = cast("Callable[..., asyncio.Protocol]", config.http_protocol_class)
         self.servers = [

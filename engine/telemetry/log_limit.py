@@ -1,7 +1,7 @@
-"""Keeps a log readable when one thing happens again and again: a few lines of it, then how many there would have been.
+"""Limits repeated log lines: the first few of a kind pass, then one line tells how many were left out.
 
-For structlog's events and, as a filter of a handler, for what libraries log by themselves. Errors always pass: some end
-the process, and their line is the last.
+Works for structlog's events and, as a filter of a handler, for lines that libraries log themselves. Errors always pass:
+some end the process, and theirs is the last line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LINES", "LINES_SECONDS", "LeftOut", "Limiter"]
 
 LINES, LINES_SECONDS = 20, 10.0
-"""So many lines of one kind pass in so many seconds."""
+"""At most `LINES` lines of one kind pass in `LINES_SECONDS`."""
 
 _MOST_KINDS = 1000
 _LEVELS = {name: logging.getLevelNamesMapping()[name.upper()] for name in ("info", "warning")}
@@ -30,7 +30,7 @@ _TOLD = "more of these than are logged one by one"
 
 
 class Kind(NamedTuple):
-    """Lines that count as the same, whatever else they say."""
+    """Kind of a log line: lines with equal fields count as repetitions, whatever else they say."""
 
     logger: str
     level: int
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """How many lines of a kind were left out."""
+    """Number of lines of a kind that were left out."""
 
     kind: Kind
     lines: int
@@ -55,7 +55,10 @@ class _Count:
 
 
 class Limiter:
-    """Counts lines by kind, in windows of time that begin with the first. Thread-safe; knows 1000 kinds at a time."""
+    """Counts log lines by kind, in time windows. Thread-safe; holds 1000 kinds at most.
+
+    A window begins with the first line of its kind.
+    """
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class Limiter:
         later: Callable[[float, Callable[[], None]], None] | None = None,
         tell: Callable[[LeftOut], None] | None = None,
     ) -> None:
-        """`later` calls a function after so many seconds, `tell` logs what was left out; both are for tests."""
+        """`later` calls a function after some seconds, `tell` logs what was left out; both are for tests."""
         self._lines = lines
         self._seconds = seconds
         self._clock = clock
@@ -74,11 +77,11 @@ class Limiter:
         self._tell = tell or _log
         self._lock = Lock()
         self._counts: OrderedDict[Kind, _Count] = OrderedDict()
-        """In the order in which their windows began."""
+        """Counts by kind, in the order in which their windows began."""
         self._is_awaited = False
 
     def processor(self, logger: logging.Logger, method: str, event: EventDict) -> EventDict:
-        """For structlog, behind what adds the component; DropEvent for a line that is one too many."""
+        """Processor for structlog, after the one that adds the component; DropEvent for lines above the limit."""
         level = _LEVELS.get(method)
         if level is None or event.get("event") == _TOLD:
             return event
@@ -88,13 +91,13 @@ class Limiter:
         return event
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """For a handler: lines that come by Python's own logging. Those of structlog are through already."""
+        """Filter for a handler of Python's own logging. Events of structlog have passed `processor` already."""
         if isinstance(record.msg, dict) or record.levelno >= logging.ERROR:
             return True
         return self._passes(Kind(record.name, record.levelno, str(record.msg), ""))
 
     def flush(self) -> None:
-        """Tells at once what was left out so far."""
+        """Logs at once what was left out so far."""
         with self._lock:
             told = [found for kind in list(self._counts) if (found := self._end(kind))]
         self._tell_all(told)
@@ -119,12 +122,12 @@ class Limiter:
             self._is_awaited |= waits
         if waits:
             self._later(max(count.since + self._seconds - now, 0), self._on_time)
-        # Without the lock: it is logging, too.
+        # Outside the lock, because it logs too.
         self._tell_all(told)
         return passes
 
     def _on_time(self) -> None:
-        """Tells of windows that are over, though nothing more happens; waits for the next one that has something."""
+        """Logs what was left out in windows that are over, without waiting for a line; schedules the next check."""
         with self._lock:
             now = self._clock()
             over = [kind for kind, count in self._counts.items() if now - count.since >= self._seconds]

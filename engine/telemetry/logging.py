@@ -1,9 +1,8 @@
-"""Sets up what every process of the bridge writes to stderr, and keeps secrets out of it.
+"""Sets up the log on stderr of each process of the bridge, and keeps secrets out of it.
 
-One line for each event, for people; JSON with `JMS_BRIDGE_LOG=json`. `JMS_BRIDGE_LOG_LEVEL` is `info` unless set.
-Libraries that log with Python's own `logging` come out the same way, from warnings up. Of what happens again and again
-a few lines are logged, see `engine.telemetry.log_limit`. Metrics and states do not go through here, see
-`engine.telemetry.status`.
+The log has one line for each event, for people, or JSON with `JMS_BRIDGE_LOG=json`. `JMS_BRIDGE_LOG_LEVEL` is `info`
+unless set. Lines of libraries that use Python's own `logging` have the same form, from warnings up. Repeated lines are
+limited, see `engine.telemetry.log_limit`. Metrics and states do not go through here, see `engine.telemetry.status`.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ __all__ = ["Redactor", "is_json", "secrets_of", "setup"]
 
 _LEVELS = ("debug", "info", "warning", "error")
 _LIMITER = Limiter()
-"""One for the process, whatever becomes of its configuration."""
+"""The only limiter of the process; it stays when the configuration changes."""
 atexit.register(_LIMITER.flush)
 
 
 class Redactor:
-    """Masks known secrets wherever they stand in a text, and the value of any field that is named like one."""
+    """Masks known secrets wherever they stand in a text, and the values of fields whose names are those of secrets."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = frozenset(secrets)
 
     def __call__(self, text: str) -> str:
-        """The text without the secrets, see `mask`."""
+        """Returns the text with the secrets masked, see `mask`."""
         return mask(text, self._secrets)
 
     def processor(self, _logger: object, _method: str, event: EventDict) -> EventDict:
-        """The same for a whole log event; the last step before it becomes text."""
+        """Masks the secrets in a log event; a processor for structlog, the last before the event becomes text."""
         return {key: MASK if is_secret_key(str(key)) else self._clean(value) for key, value in event.items()}
 
     def _clean(self, value: object) -> object:
@@ -62,9 +61,9 @@ class Redactor:
 
 
 def setup(config: Config | None = None, component: str = "") -> None:
-    """Log to stderr from here on; called in each process as soon as its configuration is known, and when it changes.
+    """Sets up the log of this process; called as soon as its configuration is known, and when that changes.
 
-    `component` is the part of the bridge that this process is; each line has it, unless it speaks of another one.
+    `component` is the part of the bridge that this process is; each line carries it, unless the line names another one.
     """
     redactor = Redactor(secrets_of(config) if config else ())
 
@@ -84,7 +83,7 @@ def setup(config: Config | None = None, component: str = "") -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    # It logs, with their stacks, the errors that it raises.
+    # py4j logs, with their stacks, the errors that it also raises.
     handler.addFilter(lambda record: "py4j" not in record.pathname)
     handler.addFilter(_LIMITER.filter)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -105,7 +104,7 @@ def setup(config: Config | None = None, component: str = "") -> None:
 
 
 def secrets_of(config: Config) -> frozenset[str]:
-    """Every value of a configuration that must not be shown."""
+    """All secret values of a configuration, which must not be shown."""
     return frozenset(_secrets(config))
 
 
@@ -128,7 +127,7 @@ def _secrets(config: Config) -> Iterator[str]:
 
 
 def is_json() -> bool:
-    """Whether the log is for programs: `JMS_BRIDGE_LOG=json`."""
+    """True if the log is JSON: `JMS_BRIDGE_LOG=json`."""
     return os.environ.get("JMS_BRIDGE_LOG") == "json"
 
 
@@ -142,7 +141,7 @@ def _renderer() -> Processor:
 
 
 def _safe(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """Control characters in texts of an event are escaped, for terminals that show the log."""
+    """Escapes control characters in the texts of an event, for terminals that show the log."""
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 

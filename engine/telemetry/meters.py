@@ -1,8 +1,8 @@
-"""The objects that fill in the metrics: one for the router, its Spark, a source, a sink, and the supervisor.
+"""Recorders of the metrics: one class each for router, Spark, source, sink, supervisor and dead letters.
 
-Each process has its own registry, passed in; nothing is made at import. The router counts in its JVM and reports
-*totals* since that process started; sources and sinks report *increments* as things happen. Either way a counter starts
-at 0 with its process, which is what Prometheus expects of a restart.
+Each process has its own registry, which is passed in; importing this module creates nothing. The router counts in its
+JVM and reports *totals* since that process started; sources and sinks report *increments* as things happen. Either way
+a counter starts at 0 with its process, which is what Prometheus expects of a restart.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _AVERAGE_OVER_SECONDS = 60.0
 
 
 class RouterMetrics:
-    """The router's figures: totals since its process started, as the JVM keeps them; a repeated call replaces."""
+    """Metrics of the router: totals since its process started, from its JVM; each call sets the latest value."""
 
     def __init__(
         self, registry: CollectorRegistry, config: Config, clock: Callable[[], float] = time.monotonic
@@ -97,23 +97,24 @@ class RouterMetrics:
         registry.register(self._figures)
 
     def routed(self, route: str, topic: str, total: int) -> None:
-        """Messages a route has sent to its topic."""
+        """Sets the number of messages that a route has sent to its topic."""
         self._figures.set(ROUTED, total, route, topic)
 
     def failed(self, route: str, reason: str, policy: str, total: int) -> None:
-        """Messages that failed under a route; `route` is `NO_ROUTE` for an unmatched dead letter."""
+        """Sets the number of messages that failed in a route; `route` is `NO_ROUTE` for unmatched dead letters."""
         self._figures.set(FAILED, total, route, reason, policy)
 
     def unrouted(self, reason: str, total: int) -> None:
-        """Messages passed over for one of `UNROUTED_REASONS`."""
+        """Sets the number of messages passed over for one of `UNROUTED_REASONS`."""
         self._figures.set(UNROUTED, total, reason)
 
     def latency(
         self, cumulative: Sequence[int], sum_seconds: float, count: int, exemplars: Sequence[Exemplar | None] = ()
     ) -> None:
-        """How long routing took: for each of `LATENCY_BUCKETS_SECONDS` the messages up to it, then all of them.
+        """Sets the histogram of routing latency and its average over the last minute.
 
-        `exemplars` has a message for each bucket.
+        `cumulative` has the number of messages up to each of `LATENCY_BUCKETS_SECONDS`, `count` that of all messages,
+        `exemplars` a message for each bucket.
         """
         buckets = Buckets(LATENCY_BUCKETS_SECONDS, cumulative, count, exemplars)
         self._figures.set_histogram(LATENCY, buckets, sum_seconds)
@@ -126,19 +127,19 @@ class RouterMetrics:
         self._figures.set(LATENCY_AVERAGE, average)
 
     def lag(self, partition: int, records: int) -> None:
-        """Journal records of a partition still to be routed, at this moment."""
+        """Sets the number of journal records of a partition that wait to be routed."""
         self._figures.set(LAG_RECORDS, records, str(partition))
 
     def lag_seconds(self, seconds: float) -> None:
-        """Age of the oldest record still to be routed, at this moment."""
+        """Sets the age in seconds of the oldest record that waits to be routed."""
         self._figures.set(LAG_SECONDS, seconds)
 
     def connection(self, up: bool) -> None:
-        """Whether Kafka answers the router, at this moment."""
+        """Sets whether Kafka answers the router."""
         self._figures.set(CONNECTION_UP, up, "router")
 
     def prepare(self, config: Config) -> None:
-        """The series of these routes are there from now on, new ones at 0: else rate() misses the first increase."""
+        """Adds the series of these routes, new ones at 0: otherwise rate() misses their first increase."""
         for route in config.routes:
             self._figures.add(ROUTED, 0, route.name, route.target.topic or str(route.target.address))
             for reason in FAILURE_REASONS:
@@ -158,7 +159,7 @@ class RouterMetrics:
 
 
 class SparkMetrics:
-    """Figures of Spark and of recoveries: counters grow with each call, gauges are of this moment."""
+    """Metrics of Spark and of recoveries: counters grow with each call, gauges are replaced."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._figures = Figures()
@@ -169,49 +170,49 @@ class SparkMetrics:
         self.started("routed", 0.0)
         self.committed(0.0)
         self.memory(0, 0, 0.0)
-        # Until a batch is complete: a real-time one takes minutes.
+        # Stands until a batch is complete, which takes minutes in real-time mode.
         self._figures.set(SPARK_BATCH_SECONDS, 0.0, "triggerExecution")
         registry.register(self._figures)
 
     def batch(self, rows: int, phases: Mapping[str, float]) -> None:
-        """Spark has completed a batch of so many rows; seconds by phase."""
+        """Counts a completed batch of `rows` rows; `phases` has the seconds that each phase took."""
         self._figures.add(SPARK_BATCHES, 1)
         self._figures.add(SPARK_ROWS, rows)
         for phase, seconds in phases.items():
             self._figures.set(SPARK_BATCH_SECONDS, seconds, phase)
 
     def committed(self, age_seconds: float) -> None:
-        """Since the last commit to the checkpoint."""
+        """Sets the seconds since the last commit to the checkpoint."""
         self._figures.set(SPARK_CHECKPOINT_AGE, age_seconds)
 
     def memory(self, used_bytes: int, max_bytes: int, gc_seconds: float) -> None:
-        """Of the JVM: its heap, and the time it has spent on collecting garbage since it started."""
+        """Sets the JVM's heap use and limit, and the seconds spent on garbage collection since it started."""
         self._figures.set(SPARK_HEAP_USED, used_bytes)
         self._figures.set(SPARK_HEAP_MAX, max_bytes)
         self._figures.set(SPARK_GC, gc_seconds)
 
     def started(self, until: Literal["ready", "routed"], seconds: float) -> None:
-        """How long the last start took until the query read the journal, and until its first message was routed."""
+        """Sets the seconds from the last start until the query read the journal or the first message was routed."""
         self._figures.set(ROUTER_START, seconds, until)
 
     def recovered(self, seconds: float) -> None:
-        """How long a recovery took."""
+        """Sets the seconds that a recovery took."""
         self._figures.set(RECOVERY_SECONDS, seconds)
 
     def scanned(self, records: int) -> None:
-        """A recovery has read records of outputs."""
+        """Counts records of the outputs that a recovery has read."""
         self._figures.add(RECOVERY_SCANNED, records)
 
     def published(self, messages: int) -> None:
-        """A recovery has published what was left out."""
+        """Counts messages that a recovery has published because they were missing from the outputs."""
         self._figures.add(RECOVERY_PUBLISHED, messages)
 
 
 class SourceMetrics:
-    """One source worker's figures: each call adds what just happened. Safe from any thread."""
+    """Metrics of one source worker: each call counts what just happened. Safe from any thread."""
 
     def __init__(self, registry: CollectorRegistry, source: str, component: str) -> None:
-        """`source` is the configured name, which all its workers share; `component` is this worker's own."""
+        """`source` is the configured name, shared by all workers of the source; `component` names this worker."""
         self._source = source
         self._component = component
         self._figures = Figures()
@@ -223,39 +224,39 @@ class SourceMetrics:
         registry.register(self._figures)
 
     def received(self, n: int = 1) -> None:
-        """Messages came from the JMS broker."""
+        """Counts messages received from the JMS broker."""
         self._figures.add(RECEIVED, n, self._source)
 
     def journaled(self, n: int = 1) -> None:
-        """The journal confirmed messages."""
+        """Counts messages that the journal confirmed."""
         self._figures.add(JOURNALED, n, self._source)
 
     def duplicate(self) -> None:
-        """A message came again that the journal has already."""
+        """Counts a redelivered message that the journal has already."""
         self._figures.add(DUPLICATES, 1, self._source)
 
     def acknowledged(self, n: int = 1) -> None:
-        """Messages were acknowledged to the JMS broker."""
+        """Counts messages acknowledged to the JMS broker."""
         self._figures.add(ACKNOWLEDGED, n, self._source)
 
     def rejected(self, reason: str, n: int = 1) -> None:
-        """Messages could not enter the journal, for one of `REJECTION_REASONS`."""
+        """Counts messages that could not enter the journal, for one of `REJECTION_REASONS`."""
         self._figures.add(REJECTED, n, self._source, reason)
 
     def reconnected(self) -> None:
-        """A connection was made that is not the worker's first."""
+        """Counts a connection other than the worker's first."""
         self._figures.add(RECONNECTS, 1, self._source)
 
     def connection(self, up: bool) -> None:
-        """Whether the JMS broker is connected, at this moment."""
+        """Sets whether the worker is connected to the JMS broker."""
         self._figures.set(CONNECTION_UP, up, self._component)
 
 
 class SinkMetrics:
-    """One sink worker's figures: each call adds what just happened. Safe from any thread."""
+    """Metrics of one sink worker: each call counts what just happened. Safe from any thread."""
 
     def __init__(self, registry: CollectorRegistry, sink: str, component: str) -> None:
-        """`sink` is the configured name, which all its workers share; `component` is this worker's own."""
+        """`sink` is the configured name, shared by all workers of the sink; `component` names this worker."""
         self._sink = sink
         self._component = component
         self._figures = Figures()
@@ -269,44 +270,44 @@ class SinkMetrics:
         registry.register(self._figures)
 
     def delivered(self, n: int = 1) -> None:
-        """The other side confirmed messages."""
+        """Counts messages that the sink's system confirmed."""
         self._figures.add(DELIVERED, n, self._sink)
 
     def rejected(self, reason: str, policy: str) -> None:
-        """The other side will never take a message, for one of `SINK_REJECTION_REASONS`."""
+        """Counts a message that the sink's system will never take, for one of `SINK_REJECTION_REASONS`."""
         self._figures.add(SINK_REJECTED, 1, self._sink, reason, policy)
 
     def expired(self) -> None:
-        """A message expired before the other side had it."""
+        """Counts a message that expired before the sink's system had it."""
         self._figures.add(SINK_EXPIRED, 1, self._sink)
 
     def lag(self, records: int) -> None:
-        """Messages still to be confirmed, at this moment."""
+        """Sets the number of messages that the sink's system has not confirmed yet."""
         self._figures.set(SINK_LAG, records, self._component)
 
     def reconnected(self) -> None:
-        """A connection was made that is not the worker's first."""
+        """Counts a connection other than the worker's first."""
         self._figures.add(SINK_RECONNECTS, 1, self._sink)
 
     def requested(self) -> None:
-        """A request goes out, again after a lost connection."""
+        """Counts a request sent, again if it is sent again after a lost connection."""
         self._figures.add(REQUESTS, 1, self._sink)
 
     def replied(self) -> None:
-        """A reply came in."""
+        """Counts a reply received."""
         self._figures.add(REPLIES, 1, self._sink)
 
     def timed_out(self, n: int = 1) -> None:
-        """Requests have waited for too long."""
+        """Counts requests that got no reply in time."""
         self._figures.add(REQUEST_TIMEOUTS, n, self._sink)
 
     def connection(self, up: bool) -> None:
-        """Whether the broker is connected, at this moment."""
+        """Sets whether the worker is connected to its system."""
         self._figures.set(CONNECTION_UP, up, self._component)
 
 
 class BridgeMetrics:
-    """The supervisor's own figures: which components are up, how often they died, what runs."""
+    """Metrics of the supervisor: state and restarts of components, leadership, configuration and versions."""
 
     def __init__(self, registry: CollectorRegistry, components: Sequence[str], version: str, spark: str) -> None:
         self._figures = Figures()
@@ -316,38 +317,38 @@ class BridgeMetrics:
         registry.register(self._figures)
 
     def joined(self, component: str) -> None:
-        """There is one more component."""
+        """Adds a component, not ready and with no restarts."""
         self.component(component, up=False)
         self._figures.add(RESTARTS, 0, component)
 
     def left(self, component: str) -> None:
-        """There is one less."""
+        """Removes the series of a component."""
         for metric in (COMPONENT_UP, RESTARTS):
             self._figures.forget(metric, component)
 
     def configuration(self, config_hash: str, *, success: bool, time_seconds: float) -> None:
-        """Which configuration is in force, and how and when it was last read."""
+        """Sets the hash of the configuration in force, and result and time (since 1970) of the last reload."""
         self._figures.forget(CONFIG_INFO)
         self._figures.set(CONFIG_INFO, 1, config_hash)
         self._figures.set(CONFIG_RELOAD_SUCCESS, success)
         self._figures.set(CONFIG_RELOAD_TIMESTAMP, time_seconds)
 
     def component(self, component: str, up: bool) -> None:
-        """Whether a component is ready, at this moment."""
+        """Sets whether a component is ready."""
         self._figures.set(COMPONENT_UP, up, component)
 
     def leader(self, *, leads: bool, has_leader: bool) -> None:
-        """Whether this bridge leads those of its id, and whether any is known to, at this moment."""
+        """Sets whether this bridge leads those with its id, and whether any bridge is known to lead."""
         self._figures.set(LEADER, leads)
         self._figures.set(HAS_LEADER, has_leader)
 
     def restarted(self, component: str) -> None:
-        """A component was started again after it had died."""
+        """Counts a restart of a component that had died."""
         self._figures.add(RESTARTS, 1, component)
 
 
 class DeadLetterMetrics(Collector):
-    """How many dead letters are open and since when, as of each scrape; nothing while nobody knows."""
+    """Collector of the number and age of open dead letters, looked up at each scrape; empty until the first count."""
 
     def __init__(
         self, registry: CollectorRegistry, census: Callable[[], Census | None], clock: Callable[[], float] = time.time
@@ -357,7 +358,7 @@ class DeadLetterMetrics(Collector):
         registry.register(self)
 
     def collect(self) -> Iterable[Family]:
-        """The families, made of the latest count."""
+        """The families, made from the latest count of dead letters."""
         census, figures = self._census(), Figures()
         if census is not None and census.open is not None:
             for reason, count in census.open.items():

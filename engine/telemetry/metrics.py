@@ -1,6 +1,6 @@
-"""Every metric of the bridge: one table of names, labels and help texts; `reference` makes `docs/metrics.md` of it.
+"""Table of all metrics of the bridge, with labels and help texts; `reference` makes `docs/metrics.md` from it.
 
-`engine.telemetry.meters` fills the metrics in, `exposition` merges the processes' figures, `http` serves them. Label
+`engine.telemetry.meters` fills the metrics in, `exposition` merges those of all processes, `http` serves them. Label
 values come from the configuration or from the lists here, never from messages.
 """
 
@@ -69,22 +69,28 @@ __all__ = [
 ]
 
 FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "destination-unresolved", "too-large")
-"""Why a route can fail on a message."""
+"""Reasons for which a message fails in a route."""
 UNROUTED_REASONS = ("unmatched", "expired", "own-origin", "non-durable", "retention")
-"""Why a message is passed over without being a failure."""
+"""Reasons for which a message is passed over without being a failure."""
 SINK_REJECTION_REASONS = ("refused",)
-"""Why a sink cannot give a message away: with `on-soft-failure=skip` it is skipped, else it becomes a dead letter."""
+"""Reasons for which a sink cannot deliver a message.
+
+With `on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
+"""
 REJECTION_REASONS = ("too-large", "unreadable")
-"""Why a message cannot enter the journal: with `routing.on-soft-failure=skip` it is skipped, else a dead letter."""
+"""Reasons for which a message cannot enter the journal.
+
+With `routing.on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
+"""
 DEAD_LETTER_REASONS = tuple(dict.fromkeys((*FAILURE_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS)))
-"""Why a message can be a dead letter, wherever it became one."""
+"""Reasons of dead letters, of routes, sinks and sources together."""
 NO_ROUTE = "-"
-"""Label `route` of a dead letter that no route wanted."""
+"""Value of the label `route` for a dead letter that no route wanted."""
 LATENCY_BUCKETS_SECONDS = (
     *(0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
-"""Upper bounds, +Inf left out: from real-time mode (milliseconds) over batches (seconds) to a stuck interval."""
+"""Upper bounds without +Inf: from real-time mode (milliseconds) over batches (seconds) to a stuck interval."""
 
 
 LATENCY = Metric(
@@ -402,4 +408,4 @@ METRICS: tuple[Metric, ...] = (
     *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),
     *(CONFIG_INFO, CONFIG_RELOAD_SUCCESS, CONFIG_RELOAD_TIMESTAMP, BUILD_INFO),
 )
-"""All of them, in the order of the documentation."""
+"""All metrics, in the order of the documentation."""

@@ -1,7 +1,8 @@
-"""Spans by OpenTelemetry's SDK, sent in batches over HTTP by a thread of its own.
+"""OpenTelemetry's SDK as the implementation of `engine.telemetry.tracing`: spans go out in batches over HTTP.
 
-Nobody waits for them: what an endpoint does not take in time is dropped, and told now and then. What is no key of the
-bridge, such as headers for a login or the size of batches, OpenTelemetry reads from the environment (`OTEL_…`).
+A thread of the SDK sends them, so no message waits: spans that the endpoint does not take in time are dropped, and the
+log says so now and then. Settings without a key of the bridge, such as headers for a login or the size of batches, come
+from the environment (`OTEL_…`).
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Otlp:
-    """See `Tracing`."""
+    """Factory of spans; see `Tracing`."""
 
     def __init__(self, tracing: TracingConfig, bridge_id: str, component: str, exporter: Any = None) -> None:
-        """`exporter` is for tests; without one spans go to the endpoint."""
+        """`exporter` is for tests; the default one sends spans to the endpoint."""
         assert tracing.endpoint is not None, "who calls this has an endpoint"
         resource = Resource.create(
             {
@@ -60,7 +61,7 @@ class Otlp:
         self._propagator = TraceContextTextMapPropagator()
 
     def begin(self, operation: Operation, destination: str, parent: Context, attributes: Mapping[str, str]) -> _Span:
-        """See `Tracing`."""
+        """Begins a span; see `Tracing.begin`."""
         own = {"messaging.operation.name": operation.value, "messaging.operation.type": operation.value}
         span = self._tracer.start_span(
             f"{operation} {destination}",
@@ -73,8 +74,8 @@ class Otlp:
         return _Span(span, context)
 
     def close(self) -> None:
-        """Sends what is left, for a moment at most."""
-        # By itself it would wait for half a minute while the exporter tries again and again.
+        """Sends the remaining spans; returns after at most four seconds."""
+        # The SDK's own shutdown waits for half a minute while the exporter tries again and again.
         closing = Thread(target=self._provider.shutdown, name="spans", daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
@@ -84,7 +85,7 @@ class Otlp:
 
 
 class _Span:
-    """See `Span`."""
+    """A span; see `engine.telemetry.tracing.Span`."""
 
     __slots__ = ("_span", "context")
 
@@ -100,7 +101,7 @@ class _Span:
 
 
 class _Told:
-    """An exporter whose failures are told once in a while, in one line."""
+    """Exporter that logs the failures of another exporter, in one line every five minutes at most."""
 
     def __init__(self, exporter: Any, endpoint: str) -> None:
         self._exporter = exporter
@@ -134,7 +135,10 @@ class _Told:
 
 
 class _Words(logging.Handler):
-    """Takes what OpenTelemetry says, a line for each batch and more, in place of the log, and keeps the last one."""
+    """Log handler that keeps OpenTelemetry's lines, of which each failed batch makes several, out of the log.
+
+    Only the last line is kept, as the reason of a failure.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

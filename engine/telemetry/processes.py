@@ -1,4 +1,4 @@
-"""What the processes of the bridge take from their machine, looked up at each scrape."""
+"""Metrics of CPU, memory, open files and threads of the bridge's processes, looked up at each scrape."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
 __all__ = ["SUPERVISOR", "ProcessMetrics"]
 
 SUPERVISOR = "supervisor"
-"""Label `component` of the process that looks after the others."""
+"""Value of the label `component` for the supervisor's own process."""
 
 
 class ProcessMetrics(Collector):
-    """Figures of each component: those of its own process and of all that came from it, added up."""
+    """Collector of each component's resource use: that of its own process and all descendants, added up."""
 
     def __init__(self, registry: CollectorRegistry, leaders: Callable[[], Mapping[str, int]]) -> None:
-        """`leaders` tells the process id of each component that runs."""
+        """`leaders` returns the process id of each running component, by component."""
         self._leaders = leaders
         registry.register(self)
 
     def collect(self) -> Iterable[Family]:
-        """The families, as of now."""
+        """The families, measured now."""
         figures = Figures()
         names = {os.getpid(): SUPERVISOR} | {leader: name for name, leader in self._leaders().items()}
         parents = _parents()
         for pid in parents:
             if (leader := _leader(pid, parents, names)) is not None:
-                # It may end while it is looked at.
+                # The process may end while it is measured.
                 with suppress(psutil.NoSuchProcess):
                     _add(figures, names[leader], psutil.Process(pid), leads=pid == leader)
         return figures.collect()
 
 
 def _parents() -> Mapping[int, int]:
-    """The parent of each process of this machine."""
+    """Parent process ids, by process id, of all processes of this machine."""
     found = {}
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess):
@@ -55,12 +55,12 @@ def _parents() -> Mapping[int, int]:
 
 
 def _leader(pid: int, parents: Mapping[int, int], leaders: Container[int]) -> int | None:
-    """The nearest process of a component that a process came from, itself included."""
+    """The process id of the component that a process descends from or is itself; None if it belongs to none."""
     seen: set[int] = set()
     while pid not in leaders:
         if pid not in parents or pid in seen:
             return None
-        # A number that was given away again while the table was read might lead in a circle.
+        # A process id that was reused while the table was read might lead in a circle.
         seen.add(pid)
         pid = parents[pid]
     return pid
@@ -69,10 +69,10 @@ def _leader(pid: int, parents: Mapping[int, int], leaders: Container[int]) -> in
 def _add(figures: Figures, name: str, process: psutil.Process, *, leads: bool) -> None:
     with process.oneshot():
         if process.status() == psutil.STATUS_ZOMBIE:
-            return  # It has ended, and whoever should take note of that has not.
+            return  # It has ended, but its parent has not waited for it yet.
         times = process.cpu_times()
         memory, files, threads = process.memory_info().rss, process.num_fds(), process.num_threads()
-    # Those of children that have ended are counted by who has waited for them.
+    # User and system time, its own and that of ended children, which count at the parent that waited for them.
     figures.add(PROCESS_CPU, sum(times[:4]), name)
     figures.add(PROCESS_MEMORY, memory, name)
     figures.add(PROCESS_FILES, files, name)

@@ -1,6 +1,6 @@
-"""The bridge's figures at a moment, and what they grew by between two: what the status page and the CLI show.
+"""Readings of the bridge's metrics, and the rates between two of them.
 
-So neither needs a Prometheus.
+The status page and the CLI show these, so that neither needs a Prometheus.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["Reading", "Traffic"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The figures at one moment."""
+    """The values of selected metrics at one moment."""
 
     time: float
-    """Seconds of a clock that only goes forward."""
+    """Seconds of a monotonic clock."""
     values: Mapping[str, tuple[tuple[Mapping[str, str], float], ...]] = field(default_factory=dict)
-    """By metric its series: labels and value."""
+    """By name of the metric, its series: labels and value."""
 
     @classmethod
     def of(cls, time: float, families: Iterable[Family], names: frozenset[str]) -> Self:
-        """Of those metrics among the families that are wanted."""
+        """Makes a reading of the samples whose names are in `names`."""
         values: dict[str, list[tuple[Mapping[str, str], float]]] = {}
         for family in families:
             for sample in family.samples:
@@ -41,40 +41,40 @@ class Reading:
 
     @classmethod
     def parse(cls, time: float, text: str, names: frozenset[str]) -> Self:
-        """The same from Prometheus' text format. ValueError if it is none."""
+        """Makes a reading from Prometheus' text format; ValueError if the text is not in that format."""
         return cls.of(time, text_string_to_metric_families(text), names)
 
     def by(self, metric: Metric, label: str) -> dict[str, float]:
-        """The values added up for each value of a label."""
+        """The values of a metric, added up for each value of a label."""
         sums: dict[str, float] = {}
         for labels, value in self.values.get(metric.name, ()):
             sums[labels.get(label, "")] = sums.get(labels.get(label, ""), 0.0) + value
         return sums
 
     def total(self, metric: Metric) -> float | None:
-        """All of a metric's values added up; None where there is none."""
+        """The sum of all values of a metric; None if it has none."""
         series = self.values.get(metric.name)
         return sum(value for _, value in series) if series else None
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Two readings, the second of which is the newest."""
+    """An earlier and the latest reading, for rates between them."""
 
     before: Reading
     now: Reading
 
     def rates(self, metric: Metric, label: str) -> dict[str, float]:
-        """What a counter grew by in each second, for each value of a label; empty while there is one reading only."""
+        """Growth of a counter per second, for each value of a label; empty if both readings are of the same moment."""
         seconds = self.now.time - self.before.time
         if seconds <= 0:
             return {}
         old = self.before.by(metric, label)
-        # A process that was started again counts from 0.
+        # A process that was restarted counts from 0.
         return {name: max(new - old.get(name, 0.0), 0.0) / seconds for name, new in self.now.by(metric, label).items()}
 
     def rate(self, metric: Metric) -> float | None:
-        """The same of all series together; None where nothing is known."""
+        """Growth of a counter per second over all series; None without a value or with readings of one time."""
         seconds, new = self.now.time - self.before.time, self.now.total(metric)
         if seconds <= 0 or new is None:
             return None

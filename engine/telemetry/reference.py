@@ -1,4 +1,4 @@
-"""The reference page of the metrics: `python -m engine.telemetry.reference > docs/metrics.md`."""
+"""Writes the reference page of the metrics: `python -m engine.telemetry.reference > docs/metrics.md`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["reference"]
 
 
 def reference() -> str:
-    """The table as Markdown: the content of `docs/metrics.md`."""
+    """The metrics table as Markdown: the content of `docs/metrics.md`."""
     rows = [f"| `{m.name}` | {m.kind} | {', '.join(f'`{x}`' for x in m.labels)} | {m.help} |" for m in METRICS]
     bounds = ", ".join(f"{bound:g}" for bound in LATENCY_BUCKETS_SECONDS)
     return _REFERENCE.format(rows="\n".join(rows), bounds=bounds)

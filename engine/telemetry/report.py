@@ -1,4 +1,4 @@
-"""How a running bridge is, asked over HTTP: what `jms-bridge status` and `lag` show."""
+"""Reports of a running bridge, read over HTTP, for `jms-bridge status` and `lag`."""
 
 from __future__ import annotations
 
@@ -26,66 +26,68 @@ _NAMES = frozenset(metric.name for metric in metrics.METRICS)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One component."""
+    """State and figures of one component."""
 
     component: str
     state: str
     detail: str
     rate: float | None
-    """Messages a second: into the journal, routed, or delivered."""
+    """Messages per second: journaled by a source, routed by the router, delivered by a sink; None if unknown."""
     lag: float | None
-    """Records that wait for it."""
+    """Records that wait for the component; None if unknown."""
     restarts: float
     cpu: float | None
-    """Cores in use."""
+    """CPU cores in use; None if unknown."""
     memory: float | None
-    """Bytes."""
+    """Resident memory in bytes; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A bridge at a moment."""
+    """State and figures of a bridge at a moment."""
 
     bridge: str
     url: str
     ready: bool
     leader: bool | None
-    """None where there is no election."""
+    """True if this bridge leads; None without an election."""
     has_leader: bool
-    """Whether it or another one is known to lead; True where there is no election."""
+    """True if this bridge or another one is known to lead, or if there is no election."""
     standby: str
-    """Why it does not lead."""
+    """Reason why this bridge does not lead, in one line; empty if it leads."""
     waiting_for: tuple[str, ...]
     received: float | None
     routed: float | None
     failed: float | None
-    """Each in messages a second."""
+    """`received`, `routed` and `failed` are messages per second; None if unknown."""
     latency_seconds: float | None
     journal_lag: float | None
     journal_lag_seconds: float | None
     dead_letters: float | None
     dead_letters_oldest_seconds: float | None
     config_hash: str
-    """Of the configuration in force."""
+    """Hash of the configuration in force."""
     reload_time: str
-    """When the properties file was last read."""
+    """Time at which the properties file was last read."""
     reload_success: bool
     reload_why: str
-    """Why it was refused then."""
+    """Reason why the last reload was refused; empty if it was not."""
     parts: tuple[Part, ...]
 
     @property
     def stands_by(self) -> bool:
-        """Whether it waits for another one that leads."""
+        """True if this bridge stands by while another one leads."""
         return bool(self.standby) and self.has_leader
 
 
 def look(config: Config, before: Reading) -> tuple[Report, Reading]:
-    """How the bridge is now; rates are since an earlier reading.
+    """Reads the current state of a bridge; rates are since the reading `before`, and unknown if that is empty.
+
+    Returns the report, and the new reading for the next call.
 
     Raises:
-        UnreachableError: no bridge answers.
-        HardFailureError: it does not take the login.
+        UnreachableError: no bridge answers, or not one of this version.
+        HardFailureError: the bridge refuses the login.
     """
     now = read(config.http)
     try:
@@ -103,7 +105,7 @@ def _answer(config: HttpConfig, path: str) -> str:
 
 
 def read(config: HttpConfig) -> Reading:
-    """The bridge's figures. Raises as `look` does."""
+    """Reads the current metrics of a bridge; raises the errors of `look`."""
     try:
         return Reading.parse(time.monotonic(), _answer(config, "/metrics"), _NAMES)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""What the processes of a bridge say about themselves, and the board on which the supervisor collects it.
+"""Status reports of the bridge's processes, and the board on which the supervisor collects them.
 
-A child has a `Reporter`: it writes one JSON line about every second, and at once when its state changes, to a pipe that
-the supervisor reads into its `StatusBoard`. Who starts, restarts and stops processes is `supervisor`.
+A child process has a `Reporter`: it writes one JSON line about every second, and at once when its state changes, to a
+pipe that the supervisor reads into its `StatusBoard`. The package `supervision` starts, restarts and stops processes.
 
     {"component": "router", "state": "ready", "detail": "2 routes", "metrics": "<OpenMetrics text>"}
     {"component": "router", "state": "down", "detail": "", "metrics": "…", "error": "one line", "exit_code": 4}
@@ -37,54 +37,54 @@ _log = structlog.get_logger(__name__)
 
 
 class State(StrEnum):
-    """How a component is."""
+    """State of a component."""
 
     STARTING = "starting"
     READY = "ready"
     DEGRADED = "degraded"
-    """It runs but cannot do its work now: a broker is gone and it is trying again."""
+    """The process runs but cannot do its work now: a broker is gone, and the process is trying again."""
     STOPPING = "stopping"
     DOWN = "down"
-    """No process, or one that has said its last."""
+    """There is no process, or it has sent its last status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One component's latest word."""
+    """Latest status of one component."""
 
     component: str
     state: State
     detail: str = ""
-    """What it waits for, or what it does; one line, shown to users, free of secrets."""
+    """Activity of the component, or the thing it waits for: one line, shown to users, free of secrets."""
     metrics: str = ""
-    """Its figures in OpenMetrics' text format."""
+    """The component's metrics in OpenMetrics' text format."""
     error: str | None = None
-    """Why it ended; for a `BridgeError` the complete text for the user."""
+    """Reason why the process ended; for a `BridgeError` the complete text for the user."""
     exit_code: int | None = None
-    """Of a `BridgeError`: the whole bridge stops with it."""
+    """Exit code of a `BridgeError`, with which the whole bridge stops; None for any other error."""
     revision: int = 0
-    """Number of the configuration that it works by, as its supervisor counts; 0 before it has one."""
+    """Number of the configuration in use, as the supervisor counts them; 0 before the process has one."""
 
 
 def component_name(source: str, worker: int = 1) -> str:
-    """How a worker of a source is called: `source:orders`, `source:orders/2` from the second on."""
+    """Component name of a worker of a source: `source:orders`, `source:orders/2` from the second worker on."""
     return f"source:{source}" if worker == 1 else f"source:{source}/{worker}"
 
 
 def sink_component(sink: str, worker: int = 1) -> str:
-    """The same for a worker of a sink: `sink:orders`, `sink:orders/2`."""
+    """Component name of a worker of a sink: `sink:orders`, `sink:orders/2` from the second worker on."""
     return component_name(sink, worker).replace("source:", "sink:", 1)
 
 
 class Speaker(Protocol):
-    """Whoever can say how things are."""
+    """Receiver of the state of a process, or of a part of one."""
 
     def state(self, state: State | str, detail: str = "") -> None:
-        """From now on it is in that state; see `Reporter.state`."""
+        """Sets the state; see `Reporter.state`."""
 
 
 class Voices:
-    """Several parts of one process that say how they are: it is ready when all of them are."""
+    """Combines the states of several parts of a process: the process is ready when all parts are."""
 
     def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker
@@ -92,13 +92,13 @@ class Voices:
         self._said: list[tuple[State, str]] = []
 
     def voice(self) -> Voice:
-        """For one more part, which is starting."""
+        """Adds a part, in state STARTING, and returns the object through which it reports."""
         with self._lock:
             self._said.append((State.STARTING, ""))
             return Voice(self, len(self._said) - 1)
 
     def say(self, number: int, state: State, detail: str) -> None:
-        """What part `number` says; the first one that is not ready is heard."""
+        """Sets the state of part `number` and reports that of the process: the first part that is not ready decides."""
         with self._lock:
             self._said[number] = state, detail
             worst = next((said for said in self._said if said[0] is not State.READY), None)
@@ -108,24 +108,27 @@ class Voices:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One part's; safe from any thread."""
+    """Reports the state of one part. Safe from any thread."""
 
     voices: Voices
     number: int
 
     def state(self, state: State | str, detail: str = "") -> None:
-        """See `Speaker`."""
+        """Sets the state of the part; see `Speaker`."""
         self.voices.say(self.number, State(state), detail)
 
 
 class Reporter:
-    """A process's mouth: tells the supervisor its state and figures. Safe from any thread; close it, or use `with`."""
+    """Reports a process's state and metrics to the supervisor. Safe from any thread; close it, or use `with`."""
 
     registry: CollectorRegistry
-    """Where the figures are taken from: make `RouterMetrics` and the like on it."""
+    """Registry of the metrics to report: pass it to `RouterMetrics` and the like."""
 
     def __init__(self, fd: int | None, component: str, registry: CollectorRegistry) -> None:
-        """`fd` is the pipe's writing end, owned from here on; None without a supervisor: states are only logged."""
+        """`fd` is the writing end of the pipe, which the reporter closes.
+
+        `fd` is None for a process without a supervisor: its states are only logged.
+        """
         self.registry = registry
         self._status = Status(component, State.STARTING)
         self._changed = Condition()
@@ -142,32 +145,35 @@ class Reporter:
 
     @property
     def current(self) -> Status:
-        """What was said last, without figures."""
+        """The latest status, without metrics."""
         return self._status
 
     def state(self, state: State | str, detail: str = "") -> None:
-        """From now on the process is in that state. `detail` is one line for users; saying the same again is free."""
+        """Sets the state of the process. `detail` is one line for users; repeating the current state costs nothing.
+
+        Ignored once the process is DOWN.
+        """
         with self._changed:
             told = replace(self._status, state=State(state), detail=detail)
             if told == self._status or self._status.state is State.DOWN:
                 return
             if told.state is not self._status.state:
-                # Under a supervisor it is the supervisor who tells the user.
+                # Under a supervisor, the supervisor tells the user.
                 tell = _log.info if self._fd is None else _log.debug
                 tell(told.state.value, component=told.component, **({"detail": detail} if detail else {}))
             self._status = told
             self._changed.notify()
 
     def works_by(self, revision: int) -> None:
-        """Which configuration is in force here from now on."""
+        """Sets the number of the configuration that this process works by."""
         with self._changed:
             self._status = replace(self._status, revision=revision)
             self._changed.notify()
 
     def error(self, exc: BaseException, *, foreseen: bool = False) -> None:
-        """The process ends because of `exc`; the caller then closes the reporter and exits.
+        """Reports that the process ends because of `exc`; the caller then closes the reporter and exits.
 
-        What is neither `foreseen` nor a BridgeError is told with its type.
+        The text of an error that is neither `foreseen` nor a BridgeError begins with its type.
         """
         code = exc.exit_code if isinstance(exc, BridgeError) else None
         text = _text(exc) if foreseen or code is not None else f"{type(exc).__name__}: {_text(exc)}"
@@ -176,7 +182,7 @@ class Reporter:
             self._changed.notify()
 
     def close(self) -> None:
-        """The last state and figures are written, then the pipe closes."""
+        """Writes the last state and metrics, then closes the pipe; waits for this for at most 5 s."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -194,7 +200,7 @@ class Reporter:
                 with self._changed:
                     self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
         except BrokenPipeError:
-            # The supervisor is gone; `worker` notices the same and ends this process.
+            # The supervisor is gone; `supervision.worker` notices that too and ends this process.
             _log.debug("nobody reads the status any more")
         finally:
             os.close(fd)
@@ -213,68 +219,72 @@ def _text(exc: BaseException) -> str:
     try:
         return str(exc)
     except Exception:
-        # py4j's errors ask their JVM for their text, which may be gone. The log has the stack.
+        # py4j's errors ask their JVM for their text, and the JVM may be gone. The log has the stack.
         return "(no text)"
 
 
 class StatusBoard:
-    """The latest status of every component. Safe from any thread."""
+    """Latest status of every component, with secrets taken out. Safe from any thread."""
 
     def __init__(self, components: Iterable[str], clean: Callable[[str], str] = str) -> None:
-        """`components` is all there are at first; `clean` takes secrets out of what they say."""
+        """`components` are those known at first; `clean` takes secrets out of texts that components report."""
         self._statuses = {name: Status(name, State.DOWN) for name in components}
         self._clean = clean
         self._changed = Condition()
 
     def put(self, status: Status) -> None:
-        """What is known of a component from now on."""
+        """Stores the status of a component."""
         error = status.error and self._clean(status.error)
         with self._changed:
             self._statuses[status.component] = replace(status, detail=self._clean(status.detail), error=error)
             self._changed.notify_all()
 
     def down(self, component: str, detail: str) -> None:
-        """A component's process is gone; what it counted and why it ended stay known."""
+        """Marks a component as DOWN; its metrics and the reason it ended are kept."""
         with self._changed:
             self.put(replace(self._statuses[component], state=State.DOWN, detail=detail))
 
     def forget(self, component: str) -> None:
-        """A component that there is no more."""
+        """Removes a component."""
         with self._changed:
             self._statuses.pop(component, None)
             self._changed.notify_all()
 
     def clean_with(self, clean: Callable[[str], str]) -> None:
-        """What takes secrets out from now on."""
+        """Replaces the function that takes secrets out of texts."""
         with self._changed:
             self._clean = clean
 
     def read(self, component: str, fd: int) -> Thread:
-        """Take the lines from a child's pipe in a thread of its own, which owns `fd` and ends with the pipe."""
+        """Starts a thread that reads a child's status lines from `fd`, which it owns, until the stream ends."""
         thread = Thread(target=self._read, args=(component, fd), name=f"status of {component}", daemon=True)
         thread.start()
         return thread
 
     def get(self, component: str) -> Status:
-        """A component's latest word."""
+        """The latest status of a component; KeyError if the component is unknown."""
         with self._changed:
             return self._statuses[component]
 
     def all(self) -> tuple[Status, ...]:
-        """Every component's latest word, in the order in which they start."""
+        """The latest status of every component, in the order in which they start."""
         with self._changed:
             return tuple(self._statuses.values())
 
     def wait(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Whether `condition` came true within `timeout` seconds; it is asked again at every change."""
+        """Waits until `condition` holds, for at most `timeout` seconds; returns whether it does.
+
+        `condition` is evaluated again at every change of the board.
+        """
         with self._changed:
             return self._changed.wait_for(condition, timeout)
 
     def _read(self, component: str, fd: int) -> None:
-        # One that died without reading what it was told last has its end told like this, after all that it said.
+        # A child that dies with unread instructions in its socket resets the connection; all that it wrote arrives
+        # first.
         with suppress(ConnectionResetError), open(fd, encoding="utf-8") as pipe:
             for line in pipe:
-                # A process that was killed while it wrote leaves half a line.
+                # A process that is killed while it writes leaves half a line.
                 if line.endswith("\n"):
                     fields: dict[str, Any] = json.loads(line)
                     self.put(Status(**{**fields, "component": component, "state": State(fields["state"])}))

@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry, where `tracing.endpoint` asks for them: what sources and sinks see of it.
+"""Interface through which sources and sinks make OpenTelemetry spans, if `tracing.endpoint` is set.
 
-The library is imported only then, and known to `engine.telemetry.otlp` alone. Which trace a message belongs to is the
-business of `engine.trace_context`.
+OpenTelemetry is imported only then, and only by `engine.telemetry.otlp`. `engine.trace_context` says which trace a
+message belongs to.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
 __all__ = ["Operation", "Span", "Tracing", "opened"]
 
 _PACKAGES = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
-"""The extra `tracing` of pyproject.toml."""
+"""Packages of the extra `tracing` in pyproject.toml."""
 
 
 class Operation(StrEnum):
-    """What is done with a message: `messaging.operation.type` of the semantic conventions."""
+    """Operation on a message: `messaging.operation.type` of OpenTelemetry's semantic conventions."""
 
     RECEIVE = "receive"
-    """A span of kind CONSUMER."""
+    """Taking a message from a broker: a span of kind CONSUMER."""
     SEND = "send"
-    """A span of kind PRODUCER."""
+    """Giving a message to a system: a span of kind PRODUCER."""
 
 
 class Span(Protocol):
-    """Something that is being done with one message. One that never ends is never sent."""
+    """An operation on one message, from its begin to its end. A span that never ends is never sent."""
 
     context: Context
-    """In which the message goes on; nothing if the environment has switched OpenTelemetry off."""
+    """Trace context that the message carries on; empty if the environment has switched OpenTelemetry off."""
 
     def end(self, error: str | None = None) -> None:
-        """It is done, or has failed for this kind of reason. Never raises, and never waits."""
+        """Ends the span; `error` is the kind of failure, if the operation failed. Never raises or blocks."""
 
 
 class Tracing(Protocol):
-    """Makes spans; for any thread."""
+    """Factory of spans. Safe from any thread."""
 
     def begin(self, operation: Operation, destination: str, parent: Context, attributes: Mapping[str, str]) -> Span:
-        """Begins a span in the trace of `parent`, or in a new one if that is nothing.
+        """Begins a span in the trace of `parent`, or in a new trace if `parent` is empty.
 
-        `destination` is for its name: one of few. `attributes` are those of the conventions.
+        `destination` becomes part of the span's name, so it must be one of few. `attributes` are named as in the
+        semantic conventions.
         """
 
 
 @contextmanager
 def opened(config: Config, component: str) -> Iterator[Tracing | None]:
-    """What makes the spans of a component (`source:orders`) while the block runs; None without `tracing.endpoint`.
+    """Yields the factory of a component's spans and closes it afterwards; yields None without `tracing.endpoint`.
 
-    Raises:
-        SetupError: OpenTelemetry is not installed.
+    `component` is a name such as `source:orders`.
     """
     if config.tracing.endpoint is None:
         yield None
