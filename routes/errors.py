@@ -1,9 +1,9 @@
 """Errors of the configuration and the routing language, and the root of every error in the project.
 
-    BridgeError                 anything the bridge tells a user; `exit_code` is what the process ends with
+    BridgeError                 an error for the user; `exit_code` is the exit status of the process
     └── ConfigurationError      a configuration cannot be used; carries every fault found, not just the first
         └── PredicateError      a predicate cannot be used; one fault
-            └── PredicateSyntaxError    it cannot even be read
+            └── PredicateSyntaxError    a predicate breaks the grammar
 
 Errors at run time are in `engine.errors`.
 """
@@ -21,7 +21,7 @@ __all__ = ["BridgeError", "ConfigurationError", "Fault", "Level", "PredicateErro
 
 
 class Level(StrEnum):
-    """How bad a fault is: an error stops the start, a warning is shown and passed over."""
+    """Severity of a fault: an error stops the start, a warning is shown and passed over."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -29,26 +29,26 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong in a configuration, with its place and what to do about it."""
+    """A fault in a configuration, with its place and its remedy."""
 
     message: str
-    """What is wrong, lower case, the offending value quoted."""
+    """Description of the fault, lower case, the offending value quoted."""
     hint: str = ""
-    """What to do, or what was expected."""
+    """Remedy, or the expected value."""
     file: str = ""
     """Path as the user gave it; empty for text that came from no file."""
     line: int = 0
-    """From 1; 0 where no line is to blame (a missing key)."""
+    """Line number from 1; 0 if no line is to blame (a missing key)."""
     column: int = 0
-    """From 1, in characters of the line."""
+    """Column from 1, in characters of the line."""
     excerpt: str = ""
     """The line (or predicate) itself, shown with a caret under `column`."""
     key: str = ""
-    """The property at fault."""
+    """Key of the property at fault."""
     level: Level = Level.ERROR
 
     def __str__(self) -> str:
-        """`file:line:column: level: message`, the hint, and the line with its caret."""
+        """Returns `file:line:column: level: message`, the hint, and the line with its caret."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         text = f"{place}: {self.level}: {self.message}" if place else f"{self.level}: {self.message}"
         if self.hint:
@@ -60,18 +60,18 @@ class Fault:
         return text
 
     def moved(self, *, file: str, line: int, column: int, excerpt: str, key: str) -> Fault:
-        """The same fault, placed in the file that holds the text it was found in."""
+        """Returns a copy of the fault, placed in the file that contains the faulty text."""
         return replace(self, file=file, line=line, column=column, excerpt=excerpt, key=key)
 
 
 class BridgeError(Exception):
-    """Base of all errors meant for a user: the text is complete, no stack trace is needed beside it."""
+    """Base of all errors meant for a user: the text is complete, and needs no stack trace beside it."""
 
     exit_code: ClassVar[int] = 1
 
 
 class ConfigurationError(BridgeError, ValueError):
-    """A configuration has faults; `faults` holds all of them in the order of the file."""
+    """Error for a configuration with faults; `faults` holds all of them in the order of the file."""
 
     exit_code = 2
 
@@ -81,7 +81,7 @@ class ConfigurationError(BridgeError, ValueError):
 
 
 class PredicateError(ConfigurationError):
-    """A predicate cannot be used; `fault.column` counts from 1 inside the predicate's own text."""
+    """Error for a predicate that cannot be used; `fault.column` counts from 1 inside the predicate's own text."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__([fault])
@@ -89,4 +89,4 @@ class PredicateError(ConfigurationError):
 
 
 class PredicateSyntaxError(PredicateError):
-    """Words and signs of a predicate follow each other as they cannot; what they mean was not looked at."""
+    """Error for a predicate that breaks the grammar, found before its meaning is checked."""

@@ -1,7 +1,7 @@
-"""Values: small immutable classes of which every message takes several.
+"""A decorator for small immutable values, of which every message takes several.
 
-Such a class is a dataclass that a type checker takes for a frozen one. Nothing checks that when the program runs: a
-frozen dataclass goes through `object.__setattr__` for each field, and takes three to five times as long to make.
+Such a class is a dataclass that a type checker takes for a frozen one. No check is made when the program runs: a frozen
+dataclass goes through `object.__setattr__` for each field, and takes three to five times as long to make.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def immutable(cls: type[T]) -> type[T]:
-    """A dataclass with slots, equality and a hash, whose fields are not assigned after it is made."""
+    """Makes the class a dataclass with slots, equality and a hash, whose fields are not assigned after it is made."""
     return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -1,7 +1,7 @@
-"""What a configuration is, once read: frozen values that the rest of the project passes around.
+"""The values of a configuration: frozen, typed, and passed around by the rest of the project.
 
-No string option travels further inward than this. `routes.config` makes these from a properties file; the field table
-there holds each key's default, unit and description.
+No option is passed further inward as text. `routes.config` makes these values from a properties file; its field table
+has each key's default, unit and description.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
 
 
 class Policy(StrEnum):
-    """What happens to a message that fails softly."""
+    """Treatment of a message that fails softly."""
 
     STOP = "stop"
     SKIP = "skip"
@@ -67,14 +67,14 @@ class Policy(StrEnum):
 
 
 class Unmatched(StrEnum):
-    """What happens to a message that no route wants."""
+    """Treatment of a message that no route wants."""
 
     SKIP = "skip"
     DEAD_LETTER = "dead-letter"
 
 
 class HeaderStyle(StrEnum):
-    """How JMS headers are spelt on routed records."""
+    """Spellings of JMS headers on routed records."""
 
     TEXT = "text"
     TYPED = "typed"
@@ -82,21 +82,21 @@ class HeaderStyle(StrEnum):
 
 
 class NonDurable(StrEnum):
-    """Whether messages sent as NON_PERSISTENT are routed."""
+    """Treatment of messages sent as NON_PERSISTENT: routed or dropped."""
 
     PROPAGATE = "propagate"
     DROP = "drop"
 
 
 class RouterMode(StrEnum):
-    """How Spark runs the router: records as they come, or in micro-batches."""
+    """Modes in which Spark runs the router: records as they come, or in micro-batches."""
 
     REALTIME = "realtime"
     BATCH = "batch"
 
 
 class Embedded(StrEnum):
-    """Whether Kafka and Artemis are started by the bridge: when nothing else is configured, always, or never."""
+    """Choice of when the bridge starts brokers of its own: when no other is configured, always, or never."""
 
     AUTO = "auto"
     ON = "on"
@@ -104,7 +104,7 @@ class Embedded(StrEnum):
 
 
 class BodyConversion(StrEnum):
-    """What a route does with bodies that are neither text nor bytes: fail softly, take what is JSON, or take all."""
+    """Treatment of bodies that are neither text nor bytes: fail softly, take those that are JSON, or take all."""
 
     AS_IS = "as-is"
     JSON = "json"
@@ -113,19 +113,19 @@ class BodyConversion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a route's messages go."""
+    """The destination of a route's messages."""
 
     address: Template
-    """The Kafka topic, or where the sink sends each of them."""
+    """Template of the Kafka topic, or of the address to which the sink sends a message."""
     topics: tuple[str, ...]
-    """The Kafka topics that the router may write: the destination itself, or the one that `sink` reads. Where headers
-    choose the topic, those that the template can make and that exist; `engine.topics.resolved` finds them."""
+    """The Kafka topics that the router may write: the destination itself, or the topic that `sink` reads. If headers
+    choose the topic, these are the existing topics that the template can make; `engine.topics.resolved` finds them."""
     sink: str | None = None
-    """Name of the sink that takes them on; None: they stay in Kafka."""
+    """Name of the sink that sends the messages on; None: they stay in Kafka."""
 
     @property
     def topic(self) -> str | None:
-        """The one topic that the router writes; None where headers choose it."""
+        """The one topic that the router writes; None if headers choose it."""
         return None if self.sink is None and self.address.references else self.topics[0]
 
     def __str__(self) -> str:
@@ -134,25 +134,25 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route, complete: `routes.<id>.*` with its predicates parsed and its policy resolved."""
+    """A complete route: `routes.<id>.*` with its predicates parsed and its policy resolved."""
 
     name: str
     include: Predicate
     target: Target
     exclude: Predicate | None = None
     key: str | None = None
-    """JMS field or property that becomes the record key, in JMS spelling; None: JMSMessageID, taken as it is, or for a
-    sink the key of the journal, which keeps the order of what belongs together."""
+    """JMS field or property that becomes the record key, in JMS spelling. None: JMSMessageID, unchanged; for a sink the
+    key of the journal record, which keeps the order of messages that belong together."""
     on_soft_failure: Policy = Policy.STOP
     conversion: BodyConversion = BodyConversion.AS_IS
-    """Always `ANY` to an AMQP sink, which makes of each message what it is."""
+    """Always `ANY` for an AMQP sink, which keeps the kind of each message."""
     added: bool = False
-    """Whether the bridge added it, for replies to requests."""
+    """Whether the bridge added the route, for replies to requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingConfig:
-    """`routing.*`: what holds for all routes."""
+    """`routing.*`: settings for all routes."""
 
     dead_letter_topic: str | None = None
     on_soft_failure: Policy = Policy.STOP
@@ -164,7 +164,7 @@ class RoutingConfig:
     create_topics: bool | None = None
     """Whether missing destination topics are created; None: only on the embedded Kafka."""
     max_replays: int = 3
-    """A message that was replayed so often and fails again is not replayed any more, but put into quarantine."""
+    """Number of replays after which a message that fails again is put into quarantine instead of replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,25 +173,25 @@ class JournalConfig:
 
     topic: str
     state_topic: str
-    """Where bridges of one id agree on who leads, and the router notes its place."""
+    """Topic in which bridges of one id elect a leader, and the router notes its offsets."""
     partitions: int
     replication: int
-    """-1: as the cluster has it."""
+    """Replication factor; -1: the cluster's default."""
     retention_ms: int
-    """-1: for ever."""
+    """Retention; -1: for ever."""
     max_message_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class RouterConfig:
-    """`router.*`: how Spark runs it."""
+    """`router.*`: how Spark runs the router."""
 
     mode: RouterMode
     interval_seconds: float
-    """Real-time mode: between two commits. Batch mode: between two batches."""
+    """Real-time mode: time between two commits. Batch mode: time between two batches."""
     checkpoint: Path
     outage_timeout_seconds: float
-    """How long brokers may be gone before the bridge stops."""
+    """Time for which brokers may be out of reach before the bridge stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,25 +201,25 @@ class KafkaConfig:
     bootstrap_servers: str | None
     """None: the embedded Kafka."""
     common: Mapping[str, str] = field(default_factory=dict)
-    """`kafka.<name>` without the prefix, `bootstrap.servers` left out."""
+    """Settings for all clients: `kafka.<name>` without the prefix and without `bootstrap.servers`."""
     producer: Mapping[str, str] = field(default_factory=dict)
     consumer: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """`http.*`: where metrics and health are served, and to whom."""
+    """`http.*`: the address at which metrics and health are served, and who may read them."""
 
     host: str
     port: int
     certificate: Path | None = None
-    """Served over TLS with it; None: without TLS."""
+    """Certificate for TLS; None: without TLS."""
     key: Path | None = None
     token: str | None = field(default=None, repr=False)
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     metrics_host: str | None = None
-    """Where metrics and health are served without a login and TLS; None: nowhere."""
+    """Host of a second address for metrics and health, without login and TLS; None: there is none."""
     metrics_port: int = 0
 
 
@@ -238,22 +238,22 @@ class EmbeddedConfig:
 
 @dataclass(frozen=True, slots=True)
 class ReloadConfig:
-    """`reload.*`: when a running bridge reads its configuration again, beside SIGHUP."""
+    """`reload.*`: when a running bridge reads its configuration again, besides on SIGHUP."""
 
     watch: bool = False
-    """When the file changes."""
+    """Whether it does so when the file changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracingConfig:
-    """`tracing.*`: what becomes of the trace that a message belongs to."""
+    """`tracing.*`: the treatment of the trace that a message belongs to."""
 
     propagate: bool = True
     """Whether a valid trace context of a message is published in headers of its own, beside the properties."""
     endpoint: str | None = None
     """URL to which spans are sent, path included; None: there are none."""
     sample_ratio: float = 1.0
-    """Of traces that begin here, from 0 to 1."""
+    """Share of the traces that begin here to record, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,25 +275,25 @@ class Config:
     reload: ReloadConfig = field(default_factory=ReloadConfig)
     tracing: TracingConfig = field(default_factory=TracingConfig)
     secret_variables: frozenset[str] = frozenset()
-    """Names of the environment variables that secrets came from: what the bridge starts beside itself needs none."""
+    """Names of the environment variables that secrets came from; processes that the bridge starts do not need them."""
     text: str = field(default="", repr=False, compare=False)
-    """The file it was read from, as it was then."""
+    """Text of the file that the configuration was read from, as it was then."""
 
     @property
     def embedded_kafka(self) -> bool:
-        """Whether this configuration makes the bridge start its own Kafka."""
+        """True if the bridge starts its own Kafka."""
         return self.embedded.mode is Embedded.ON or (
             self.embedded.mode is Embedded.AUTO and self.kafka.bootstrap_servers is None
         )
 
     @property
     def embedded_artemis(self) -> bool:
-        """Whether this configuration makes the bridge start its own Artemis."""
+        """True if the bridge starts its own Artemis."""
         return self._embeds(*JMS)
 
     @property
     def embedded_nats(self) -> bool:
-        """Whether this configuration makes the bridge start its own NATS server."""
+        """True if the bridge starts its own NATS server."""
         return self._embeds(System.NATS)
 
     @property
@@ -319,7 +319,7 @@ class Config:
 
     @property
     def router_dead_letters(self) -> bool:
-        """Whether the router may write dead letters."""
+        """True if the router may write dead letters."""
         routed = any(route.on_soft_failure is Policy.DEAD_LETTER for route in self.routes)
         return routed or self.routing.dead_letter_topic is not None
 
@@ -330,11 +330,11 @@ class Config:
 
     @property
     def own_routes(self) -> tuple[Route, ...]:
-        """Those of the file."""
+        """The routes of the file, without those that the bridge added."""
         return tuple(route for route in self.routes if not route.added)
 
     def url(self, broker: BrokerConfig) -> str:
-        """Where a source or sink connects to, the embedded broker or not; or where it listens."""
+        """Returns the URL that a source or sink connects to, embedded broker or not, or that it listens on."""
         if broker.listen:
             return broker.listen
         if broker.type is System.KAFKA:
@@ -349,13 +349,13 @@ class Config:
         return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
 
     def root(self, broker: BrokerConfig) -> Path:
-        """The folder that the dropboxes of a source or sink are in."""
+        """Returns the folder that contains the dropboxes of a source or sink."""
         return broker.root or self.embedded.data / System.DROPBOX
 
     def sink_beside(self, source: str) -> SinkConfig | None:
-        """The sink that gives to the broker from which a source takes; None if there is no such sink or source.
+        """Returns the sink that gives to the broker from which a source takes; None if there is no such sink or source.
 
-        Replies that a sink took in come from its own broker: their source is called `SINK.replies`.
+        Replies that a sink received come from its own broker: their source is called `SINK.replies`.
         """
         own = next((sink for sink in self.sinks if source == f"{sink.name}.replies"), None)
         found = own or next((each for each in self.sources if each.name == source), None)

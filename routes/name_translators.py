@@ -1,4 +1,4 @@
-"""Name translators that are not the bridge's own: functions of Python modules, or entry points of Python packages."""
+"""Custom name translators: functions of Python modules, or entry points of Python packages."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from routes.transformers import NAME_TRANSLATORS
 __all__ = ["GROUP", "custom_translator"]
 
 GROUP = "jms_bridge.name_translators"
-"""Entry points of Python packages that have translators of their own."""
+"""Group of the entry points by which Python packages offer translators."""
 
 
 def custom_translator(name: str) -> Callable[[str], object]:
-    """The function of an entry point of that name, else of `module:function`.
+    """Returns the function of an entry point of that name, else of `module:function`.
 
     Modules are also looked for in the working directory, as in the processes of a running bridge.
 
     Raises:
-        LookupError: there is none, with the reason and the names that would be taken.
+        LookupError: there is none; the text has the reason and the names that would be taken.
     """
     try:
         translate = _load(name)
@@ -44,7 +44,7 @@ def _load(name: str) -> Callable[[str], object]:
         sys.path.append(here)
     try:
         for found in entry_points(group=GROUP, name=name):
-            return found.load()  # type: ignore[no-any-return] # whether it is a function, the caller asks
+            return found.load()  # type: ignore[no-any-return] # the caller checks that it is a function
         module, _, function = name.partition(":")
         return getattr(import_module(module), function)  # type: ignore[no-any-return]
     finally:

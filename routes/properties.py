@@ -1,8 +1,8 @@
-"""JMS property values as they travel: text, and the type where the wire carries one.
+"""JMS property values as the wire carries them: text, and the type if the wire has types.
 
-A Kafka header holds bytes, so a message keeps each value as text and the declared types apart, in the
-`jmsbridge.types` header. The predicate evaluator, the Column compiler and the codecs all read values through
-this module, so that a value means the same everywhere.
+A Kafka header holds bytes, so a message keeps each value as text, and the declared types apart, in the
+`jmsbridge.types` header. The predicate evaluator, the Column compiler and the codecs all read values through this
+module, so that a value means the same everywhere.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ NUMBERS = (JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG, JmsType.FLOAT
 
 @immutable
 class Property:
-    """One value: its text, and its type if declared."""
+    """A value: its text, and its type if declared."""
 
     text: str
     """`true`/`false`; decimal digits; `repr` of a float, `NaN`, `Infinity`, `-Infinity`; text; base64 of bytes."""
     type: JmsType | None = None
-    """None where the wire has no types (STOMP, NATS headers): the value then compares by the literal's type."""
+    """None if the wire has no types (STOMP, NATS headers): the value then compares by the literal's type."""
 
     @staticmethod
     def of(value: bool | int | float | str) -> Property:
-        """The property of a Python value, as boolean, long, double or string."""
+        """Makes the property of a Python value, as boolean, long, double or string."""
         if isinstance(value, bool):
             return Property("true" if value else "false", JmsType.BOOLEAN)
         if isinstance(value, int):
@@ -111,19 +111,19 @@ _RESERVED = re.compile("[%,=]")
 
 
 def encode_type_name(name: str) -> str:
-    """A property name as it stands in the types header: `%`, `,` and `=` percent-encoded, all else as it is."""
+    """Returns a property name as it stands in the types header: `%`, `,` and `=` percent-encoded, others unchanged."""
     if "%" not in name and "," not in name and "=" not in name:
         return name
     return _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", name)
 
 
 def encode_types(types: Iterable[tuple[str, JmsType]]) -> str:
-    """The value of the `jmsbridge.types` header: `name=type` pairs joined by commas."""
+    """Returns the value of the `jmsbridge.types` header: `name=type` pairs joined by commas."""
     return ",".join([encode_type_name(name) + "=" + kind for name, kind in types])
 
 
 def decode_types(text: str) -> Mapping[str, JmsType]:
-    """The declared types in a `jmsbridge.types` header; the first wins.
+    """Returns the declared types in a `jmsbridge.types` header; of several for a name, the first wins.
 
     A pair that `encode_types` would not write so is left out: Spark looks for exactly what it writes.
     """
@@ -145,4 +145,4 @@ def _decoded_types(text: str) -> Mapping[str, JmsType]:
 _NO_TYPES: Mapping[str, JmsType] = MappingProxyType({})
 _LONGEST_KNOWN = 1000
 _known_types = lru_cache(1000)(_decoded_types)
-"""Messages of one kind declare the same, and decoding takes as long as the rest of a message."""
+"""Messages of one kind declare the same types, and decoding them takes as long as the rest of a message."""

@@ -1,4 +1,4 @@
-"""Destinations of sinks: what each system can be sent to, and templates such as `orders.${msg.header.region}`.
+"""Destinations of sinks: the addresses that each system takes, and templates such as `orders.${msg.header.region}`.
 
 A template is a value: `routes.config` reads it, the router makes a Column of it, `explain` fills it in for one message.
 """
@@ -41,12 +41,12 @@ __all__ = [
 ]
 
 REPLY_SINK = "JMS_JmsBridge_ReplySink"
-"""Property of a reply that the bridge takes back: the sink that leads to who asked. In JMS, names that begin with
-`JMS_` and a vendor are the provider's; no source takes such a one of the bridge from outside."""
+"""Property of a reply that the bridge takes back: the name of the sink that leads to the asker. In JMS, names that
+begin with `JMS_` and a vendor belong to the provider; no source accepts such a property of the bridge from outside."""
 REPLY_TO = "JMS_JmsBridge_ReplyTo"
-"""Beside it: where that sink sends it."""
+"""Property beside it: the address to which that sink sends the reply."""
 REPLY_FORMAT = "JMS_JmsBridge_ReplyFormat"
-"""Beside it, where the request came over NATS: the `WireFormat` in which that sink sends it."""
+"""Property beside it, if the request came over NATS: the `WireFormat` in which that sink sends the reply."""
 REQUEST_FORMAT = "JMS_JmsBridge_RequestFormat"
 """Property of a request from NATS: the `WireFormat` in which it came, and in which its reply goes back."""
 
@@ -59,34 +59,38 @@ class System(StrEnum):
     NATS = "nats"
     DROPBOX = "dropbox"
     KAFKA = "kafka"
-    """Only to take from: what goes to a topic needs no sink."""
+    """For sources only: a message that goes to a Kafka topic needs no sink."""
 
 
 JMS = (System.STOMP, System.AMQP)
-"""What speaks to JMS brokers."""
+"""Systems that are JMS brokers."""
 NETWORKED = (*JMS, System.NATS)
-"""What is reached by a connection of its own, to a URL."""
+"""Systems that are reached by a connection to a URL of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """What one system can be sent to."""
+    """The addresses that one system takes."""
 
     pattern: str
     """Regular expression that a whole address has to match; Java and Python read it alike."""
     expected: str
-    """For people."""
+    """Description of the addresses, for messages to users."""
     internal: str = "(?!)"
-    """Regular expression of how addresses begin that its servers use themselves, such as to be managed."""
+    """Regular expression of the beginnings of addresses that the system's servers use themselves, such as for
+    management."""
 
     @property
     def allowed(self) -> str:
-        """Regular expression of whole addresses that a message, or its sender, may choose; read alike as well."""
+        """Regular expression of whole addresses that a message or its sender may choose.
+
+        Java and Python read it alike.
+        """
         return f"(?!{self.internal})(?:{self.pattern})"
 
 
 def may_be_sent_to(system: System, address: str) -> bool:
-    """Whether an address is one of that system, and none by which its servers are managed."""
+    """Returns True if an address is one of that system, and is not used by its servers themselves."""
     return re.fullmatch(ADDRESSES[system].allowed, address) is not None
 
 
@@ -97,7 +101,7 @@ _JMS_INTERNAL = (
     # Artemis, with `$sys.` and `$.artemis.internal`; `$management` of AMQP brokers; ActiveMQ Classic; RabbitMQ.
     r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|amq\.)"
 )
-# Not the buckets of values and objects: those belong to applications.
+# Excepted are the buckets of values and objects, `$KV` and `$O`, which belong to applications.
 _NATS_INTERNAL = r"(?:(?:queue|topic)[/:])?\$(?!(?:KV|O)\.)"
 
 ADDRESSES: Mapping[System, Addresses] = {
@@ -117,22 +121,23 @@ ADDRESSES: Mapping[System, Addresses] = {
         "queue/NAME, topic/NAME or the NAME of a queue, as in dropbox:queue/orders",
     ),
 }
-"""By the type of the sink. NATS subjects may be written like the topics that messages from there come from. Names of
-dropboxes become names of folders: none begins with a dot, leads out of its folder or means something to DropboxMQ."""
+"""Addresses by the type of the sink. NATS subjects may be written like the topics that messages from there come from.
+Names of dropboxes become names of folders: none begins with a dot, leads out of its folder or means something to
+DropboxMQ."""
 
 
 KAFKA_TOPIC = "kafka.topic"
-"""In the address of a Kafka source: the topic that the record is from. No header has a name with a dot."""
+"""Reference in the address of a Kafka source to the topic that the record is from. No header has a name with a dot."""
 _PLAIN = {ADDRESS: ADDRESS, KAFKA_TOPIC: "topic"}
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-"""What Kafka takes for a topic's name, `.` and `..` excepted."""
+"""Pattern of topic names that Kafka takes; `.` and `..`, which Kafka does not take, match as well."""
 KAFKAS_OWN = "__"
-"""How topics of Kafka itself begin."""
+"""Prefix of the topics of Kafka itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`${msg.header.NAME}`, `${msg.address}` or `${topic}`: a text of the message."""
+    """A reference in a template: `${msg.header.NAME}`, `${msg.address}` or `${topic}`, a text of the message."""
 
     name: str
     """The JMS field or property, in JMS spelling, `msg.address`, or `KAFKA_TOPIC`."""
@@ -143,23 +148,23 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text, and references between it."""
+    """A text with references in it."""
 
     parts: tuple[str | Reference, ...]
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """What it takes from the message; nothing if it is the same for all messages."""
+        """The references to the message; empty if the text is equal for all messages."""
         return tuple(part for part in self.parts if isinstance(part, Reference))
 
     def fill(self, text_of: Callable[[str], str | None]) -> str | None:
-        """The text for one message, whose headers `text_of` gives; None if one of them is missing or empty."""
+        """Returns the text for one message, whose headers `text_of` gives; None if one of them is missing or empty."""
         texts = [part if isinstance(part, str) else text_of(part.name) for part in self.parts]
         return "".join(text for text in texts if text) if all(texts) else None
 
     @property
     def pattern(self) -> str:
-        """Regular expression of all that it can make."""
+        """Regular expression of all texts that the template can make."""
         return "".join(re.escape(part) if isinstance(part, str) else ".+" for part in self.parts)
 
     def __str__(self) -> str:
@@ -167,30 +172,30 @@ class Template:
 
 
 def sink_topic(name: str) -> str:
-    """The Kafka topic between the router and `sink.<name>`, unless the configuration names another."""
+    """Returns the Kafka topic between the router and `sink.<name>`, unless the configuration names another."""
     return f"jms-bridge.sink.{name}"
 
 
 def state_topic(journal: str) -> str:
-    """The topic of a bridge's own state beside a journal, unless the configuration names another."""
+    """Returns the topic of a bridge's own state beside a journal, unless the configuration names another."""
     return f"{journal}.state"
 
 
 def set_aside_topic(journal: str) -> str:
-    """The topic for dead letters of a bridge whose configuration names none."""
+    """Returns the topic for dead letters of a bridge whose configuration names none."""
     return f"{journal}.set-aside"
 
 
 def audit_topic(dead_letters: str) -> str:
-    """The topic beside the dead letters that says which of them are settled: by whom, when and how."""
+    """Returns the topic beside the dead letters that says which of them are settled: by whom, when and how."""
     return f"{dead_letters}.replayed"
 
 
 def quarantine_topic(dead_letters: str) -> str:
-    """The topic beside the dead letters for those that were replayed too often."""
+    """Returns the topic beside the dead letters for those that were replayed too often."""
     return f"{dead_letters}.quarantine"
 
 
 def reply_route(sink: str) -> str:
-    """Name of the route that the bridge adds for replies to those who asked on the broker of a sink."""
+    """Returns the name of the route that the bridge adds for replies to askers on the broker of a sink."""
     return f"replies to {sink}"

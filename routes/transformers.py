@@ -1,4 +1,4 @@
-"""Which transformer an AMQP message gets: values that the configuration makes and the AMQP connector uses.
+"""Choice of the transformer for an AMQP message: values that the configuration makes and the AMQP connector uses.
 
 A transformer turns the bytes of an AMQP message into a JMS message (inbound) or back (outbound). Names, properties and
 defaults are those of SwiftMQ; `docs/connectors/amqp.md` says what each does.
@@ -16,7 +16,7 @@ _PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
 
 
 def _spellings(name: str, *suffixes: str) -> tuple[str, ...]:
-    """All that a name may be written like: short, as a class of SwiftMQ, and as its full name."""
+    """Returns all spellings of a name: short, as a class of SwiftMQ, and as that class's full name."""
     classes = [f"{name}{suffix}" for suffix in suffixes]
     return (name, *classes, *(f"{_PACKAGE}.{each}" for each in classes))
 
@@ -26,16 +26,16 @@ NAME_TRANSLATORS: Mapping[str, str] = {
     for name in ("InvalidToUnderscore", "UnderscoreToDash", "Null")
     for spelling in _spellings(name, "NameTranslator")
 }
-"""Every spelling of the name translators that there are, to its short one."""
+"""Every spelling of the built-in name translators, mapped to the short one."""
 
 
 class Transformer(StrEnum):
-    """What a transformer does with a message."""
+    """The built-in transformers."""
 
     JMS_MAPPING = "JMSMapping"
-    """Sections and JMS fields become one another."""
+    """Sections of AMQP and JMS fields are mapped to each other."""
     AMQP_NATIVE = "AMQPNative"
-    """The encoded message is the body of a BytesMessage."""
+    """The encoded AMQP message is the body of a BytesMessage."""
 
 
 CLASSES: Mapping[str, Transformer] = {
@@ -46,7 +46,7 @@ CLASSES: Mapping[str, Transformer] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerSettings:
-    """One transformer with its properties; each direction uses those that it knows."""
+    """A transformer with its properties; each direction uses those that it knows."""
 
     transformer: Transformer = Transformer.JMS_MAPPING
     name_translator: str | None = None
@@ -56,34 +56,35 @@ class TransformerSettings:
     prefix_message_annotations: str = "MA_"
     prefix_footer: str = "FT_"
     default_delivery_mode: str = "PERSISTENT"
-    """Or NON_PERSISTENT."""
+    """PERSISTENT or NON_PERSISTENT."""
     default_priority: int = 4
     default_ttl_ms: int = 0
-    """0: messages do not expire."""
+    """Time to live; 0: messages do not expire."""
     overwrite_message_id: bool = False
     jms_type_property: str | None = None
     """Application property that holds the JMSType; None: message annotation `x-opt-jms-type`."""
     message_format: int = 0
-    """Message format id that it is for."""
+    """Message format id that the transformer is for."""
     destinations: frozenset[str] = frozenset()
-    """`queue:NAME` or `topic:NAME` that it is for; empty: all that no other is for."""
+    """Destinations that the transformer is for, `queue:NAME` or `topic:NAME`; empty: all that no other is for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transformers:
-    """All that a source or sink has; the first that fits is taken."""
+    """All transformers of a source or sink; the first that fits is taken."""
 
     declared: tuple[TransformerSettings, ...] = ()
 
     @property
     def all(self) -> tuple[TransformerSettings, ...]:
-        """Each that `settings` can give."""
+        """The declared transformers and the default one: every result that `settings` can return."""
         return (*self.declared, _DEFAULT)
 
     def settings(self, destination: str, message_format: int) -> TransformerSettings | None:
-        """The one for a destination in canonical spelling, else the default one; None: there is none for that format.
+        """Returns the transformer for a destination in canonical spelling; None if the message format has none.
 
-        For format 0 there always is one.
+        A transformer that names the destination comes first, then one that names none, then for format 0 the default
+        one; so for format 0 there always is one.
         """
         fits = [each for each in self.declared if each.message_format == message_format]
         for each in fits:

@@ -1,4 +1,4 @@
-"""Dead letters as people deal with them: read, listed and shown (`letter`), sent back through the journal (`replay`).
+"""Dead letters for operators: read, listed and shown (`letter`), and sent back through the journal (`replay`).
 
 The router writes them, see `engine.router.failures`.
 """

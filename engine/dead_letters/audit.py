@@ -1,8 +1,8 @@
 """The audit of dead letters: which of them are settled, by whom, when, and how.
 
-A compacted topic beside the dead letters, `<dead-letter topic>.replayed`; the key of a record is the position of a dead
-letter, its value JSON. Of several records for one dead letter the last one counts. What does not belong there is passed
-over. `transactions` writes it.
+The audit is a compacted topic beside the dead letters, `<dead-letter topic>.replayed`. The key of a record is the
+position of a dead letter, its value JSON. Of several records for one dead letter the last one counts. Records that are
+no entries are skipped. `transactions` writes the audit.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = ["Action", "Actor", "Entry", "last", "now", "parse", "settled"]
 
 
 class Action(StrEnum):
-    """How a dead letter was settled."""
+    """The action that settled a dead letter."""
 
     REPLAYED = "replayed"
     QUARANTINED = "quarantined"
-    """Replayed too often: it stands in the quarantine now, open again."""
+    """Replayed too often: a copy stands in the quarantine now, open again."""
     DISCARDED = "discarded"
-    """Nobody needs its message any more."""
+    """Its message is no longer needed."""
 
 
 _ACTIONS = frozenset(map(str, Action))
@@ -46,16 +46,16 @@ _ACTIONS = frozenset(map(str, Action))
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who settles dead letters."""
+    """The user, host and command that settle dead letters."""
 
     user: str = ""
     host: str = ""
     command: str = ""
-    """What was called, so that others can follow it; without secrets."""
+    """Command line that was called, so that others can follow it; without secrets."""
 
     @staticmethod
     def here(command: str = "") -> Actor:
-        """Whoever runs this process."""
+        """Returns the user and host of this process."""
         try:
             user = getpass.getuser()
         except (KeyError, OSError):  # a container's user may have no name
@@ -65,29 +65,31 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was done with one dead letter."""
+    """An entry of the audit: the action taken on one dead letter."""
 
     position: Position
-    """The dead letter's own."""
+    """Position of the dead letter."""
     action: Action
     time: str = ""
     """ISO 8601 in UTC."""
     copy: str = ""
-    """Where the message went, `topic:partition:offset` in the journal or the quarantine; empty if it was discarded."""
+    """Position of the copy, `topic:partition:offset` in the journal or the quarantine; empty if the letter was
+    discarded."""
     reason: str = ""
     route: str = ""
     journal: str = ""
-    """Where the journal had the message when it failed."""
+    """Journal position of the message when it failed."""
     replays: int = 0
-    """How often the message was replayed, this time included."""
+    """Number of replays of the message, this one included."""
     actor: Actor = field(default_factory=Actor)
     origin: str = ""
     """`DeadLetter.origin` of the letter; empty in entries of older versions."""
     topic_id: str = ""
-    """Kafka's id of the topic of the dead letter: who creates it anew has other dead letters at the same positions."""
+    """Kafka's id of the topic of the dead letter: a topic that is created anew has other letters at the same
+    positions."""
 
     def to_json(self) -> str:
-        """The value of its record."""
+        """Returns the value of the audit record."""
         return json.dumps(
             {
                 "action": self.action,
@@ -108,10 +110,10 @@ class Entry:
 
 
 def parse(located: Located) -> Entry | None:
-    """The entry in a record of the audit topic; None if it is none.
+    """Returns the entry in a record of the audit topic; None if the record is no entry.
 
-    Version 0.1 wrote the position of the copy and the time as text. A value that nobody can read means replayed: rather
-    is a message not replayed than replayed twice.
+    Version 0.1 wrote the position of the copy and the time as text. A value that cannot be read means replayed: a
+    message is rather not replayed than replayed twice.
     """
     record = located.record
     if record.key is None or record.value is None:
@@ -155,15 +157,15 @@ def settled(
     wanted: Collection[Position] | None = None,
     origins: Collection[str] = (),
 ) -> dict[Position, Entry]:
-    """The entries of the dead letters in `topic`, or of those `wanted` among them.
+    """Returns the entries of the dead letters in `topic`, or of those `wanted` among them.
 
     Args:
         config: names the audit topic.
-        topic: of the dead letters: their topic or the quarantine.
-        topic_id: Kafka's id of it; entries of one that had its name before do not count.
-        bounds: by partition the offsets it holds: the entries of what its retention has removed do not count.
-        wanted: None for all.
-        origins: of letters that are wanted, too (`DeadLetter.origin`).
+        topic: topic of the dead letters, or the quarantine.
+        topic_id: Kafka's id of that topic; entries of an earlier topic of that name do not count.
+        bounds: first offset and end of each partition; entries of letters that retention has removed do not count.
+        wanted: positions; None for all.
+        origins: origins of further wanted letters (`DeadLetter.origin`).
     """
     found: dict[Position, Entry] = {}
     for entry in _entries(config):
@@ -176,12 +178,12 @@ def settled(
 
 
 def last(config: Config, count: int) -> list[Entry]:
-    """The newest `count` entries, oldest first."""
+    """Returns the newest `count` entries, oldest first."""
     return list(deque(_entries(config), maxlen=count))
 
 
 def now() -> str:
-    """The time of an entry that is made at this moment."""
+    """Returns the current time as an entry has it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,6 +1,6 @@
-"""Which dead letters are open, neither replayed nor put into quarantine nor discarded: counted in five bytes for each.
+"""Counts of the open dead letters, those neither replayed nor put into quarantine nor discarded: five bytes for each.
 
-Knows no Kafka: `watch` reads the topics and tells it.
+Knows no Kafka: `watch` reads the topics and reports each record here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 __all__ = ["MOST", "OTHER", "Backlog", "Census", "Latest"]
 
 OTHER = "other"
-"""In place of a reason that the bridge does not know."""
+"""Stands for a reason that the bridge does not know."""
 MOST = 10_000_000
-"""Of more dead letters than this in a topic only the newest are counted: 50 MB."""
+"""Greatest number of dead letters counted in a topic, the newest ones: 50 MB."""
 
 _CLOSED = 0
-"""Of an offset without an open dead letter; else the number of its reason, from 1."""
+"""Marks an offset without an open dead letter; other offsets hold the number of the reason, from 1."""
 _LATEST_SECONDS = 2**32 - 1
 
 
@@ -27,39 +27,39 @@ class Latest:
     """The newest dead letter of a route."""
 
     time_ms: int
-    """When it failed, in milliseconds since 1970."""
+    """Time of the failure, in milliseconds since 1970."""
     reason: str
     detail: str
     """The reason in a sentence."""
     place: str
-    """`partition:offset`."""
+    """`partition:offset` of the dead letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What is known of the dead letters at a moment."""
+    """The state of the dead letters at one moment."""
 
     topic: str
     reachable: bool = False
     """Whether Kafka lets the bridge see the topic."""
     trouble: str = ""
-    """Why not, or why nothing can be counted; one line."""
+    """One line why the topic is out of reach, or why nothing can be counted."""
     open: Mapping[str, int] | None = None
-    """Open dead letters by reason, those in quarantine left out; None: not counted yet."""
+    """Number of open dead letters by reason, without those in quarantine; None: not counted yet."""
     oldest: float | None = None
-    """When the oldest of them failed, in seconds since 1970; None without one."""
+    """Time of the oldest open dead letter's failure, in seconds since 1970; None if there is none."""
     quarantined: int | None = None
-    """Open ones in quarantine; None: not counted yet."""
+    """Number of open dead letters in quarantine; None: not counted yet."""
     latest: Mapping[str, Latest] = field(default_factory=dict)
-    """By route the newest dead letter, settled or not."""
+    """The newest dead letter of each route, settled or not."""
 
     @property
     def depth(self) -> int | None:
-        """How many are open; None: not counted yet."""
+        """Number of open dead letters; None: not counted yet."""
         return None if self.open is None else sum(self.open.values())
 
     def oldest_age(self, now: float) -> float:
-        """Age of the oldest one in seconds at `now` (since 1970); 0 without one."""
+        """Returns the age of the oldest open dead letter in seconds at `now` (since 1970); 0 if there is none."""
         return 0.0 if self.oldest is None else max(now - self.oldest, 0.0)
 
 
@@ -81,7 +81,7 @@ class _Partition:
 
     def add(self, offset: int, reason: int, seconds: int) -> None:
         if offset < self._end:
-            return  # Read again.
+            return  # The offset was read again.
         if offset - self._end >= self._most:
             self.forget_before(offset)
         # Markers of transactions and compaction leave offsets without a record.
@@ -121,8 +121,11 @@ class _Partition:
         self._early = {early for early in self._early if early >= offset}
 
     def oldest(self) -> int | None:
-        """Seconds since 1970. What failed first is taken to be first in the partition, which is so but for moments."""
-        # A closed one never opens again, so that each is passed over once.
+        """Returns when the oldest open letter failed, in seconds since 1970; None if none is open.
+
+        The letter that failed first is taken to be first in the partition, which is so but for moments.
+        """
+        # A closed letter never opens again, so that each is skipped once.
         while self._first < len(self._reasons):
             if self._reasons[self._first] != _CLOSED:
                 return self._times[self._first]
@@ -134,36 +137,39 @@ class Backlog:
     """The open dead letters of one topic. For one thread."""
 
     def __init__(self, reasons: tuple[str, ...]) -> None:
-        """`reasons` are those told apart, at most 254."""
+        """Creates it empty; `reasons` are those counted apart, at most 254."""
         self._numbers = {name: number for number, name in enumerate((*reasons, OTHER), start=1)}
         self._partitions: dict[int, _Partition] = {}
 
     def begin(self, partition: int, offset: int, most: int = MOST) -> None:
-        """What stands in the partition from there on will be told; of more than `most` the newest count."""
+        """Begins a partition at `offset`, from which `add` reports its letters.
+
+        Of more than `most` the newest count.
+        """
         self._partitions[partition] = _Partition(offset, most)
 
     def add(self, partition: int, offset: int, reason: str, time_ms: int) -> None:
-        """A dead letter stands there. Offsets of a partition only grow; one that is known already is passed over."""
+        """Adds the dead letter at an offset. Offsets of a partition only grow; one that is known already is ignored."""
         number = self._numbers.get(reason, self._numbers[OTHER])
         seconds = min(max(time_ms // 1000, 0), _LATEST_SECONDS)
         self._partitions[partition].add(offset, number, seconds)
 
     def close(self, partition: int, offset: int) -> None:
-        """The one there is settled, or will be as soon as it comes."""
+        """Marks the letter at an offset as settled, also before `add` reports the letter."""
         if partition in self._partitions:
             self._partitions[partition].close(offset)
 
     def is_open(self, partition: int, offset: int) -> bool | None:
-        """Whether the one there is open; None where none is known."""
+        """Returns whether the letter at an offset is open; None if the offset is not known."""
         return self._partitions[partition].is_open(offset) if partition in self._partitions else None
 
     def forget_before(self, partition: int, offset: int) -> None:
-        """Retention has removed what stood before."""
+        """Drops the letters before an offset, which retention has removed."""
         self._partitions[partition].forget_before(offset)
 
     @property
     def open(self) -> dict[str, int]:
-        """How many are open, by reason, 0 included."""
+        """Number of open letters by reason, 0 included."""
         total: Counter[int] = Counter()
         for partition in self._partitions.values():
             total.update(partition.open)
@@ -171,5 +177,5 @@ class Backlog:
 
     @property
     def oldest(self) -> float | None:
-        """When the oldest open one failed, in whole seconds since 1970."""
+        """Time of the oldest open letter's failure, in whole seconds since 1970; None if none is open."""
         return min((found for p in self._partitions.values() if (found := p.oldest()) is not None), default=None)

@@ -1,4 +1,4 @@
-"""Which dead letters are meant: by reason, route, time, headers, and any predicate of the routing language."""
+"""Filters of dead letters: by reason, route, time, headers, and any predicate of the routing language."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 __all__ = ["NO_ROUTE", "Filters"]
 
 NO_ROUTE = "-"
-"""Stands for no route: what nothing wanted, or never came so far."""
+"""Stands for no route: for messages that no route wanted, or that failed before routing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """A dead letter is meant if every filter takes it; one without values takes all."""
+    """A selection of dead letters: a letter is selected if every filter takes it; an empty filter takes all."""
 
     reasons: frozenset[str] = frozenset()
     routes: frozenset[str] = frozenset()
     """Names of routes, `NO_ROUTE` among them."""
     since_ms: int | None = None
-    """Failed then or later, in milliseconds since 1970."""
+    """Selects letters that failed then or later, in milliseconds since 1970."""
     until_ms: int | None = None
-    """Failed before then."""
+    """Selects letters that failed before then, in milliseconds since 1970."""
     headers: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By name the values that the message may have there. A name is that of a JMS field (`JMSType` or `Type`), of a
+    """The values that the message may have under each name. A name is that of a JMS field (`JMSType` or `Type`), of a
     property, or of a header of the record as it is (`jmsbridge.source`)."""
     where: Predicate | None = None
-    """What the message has to fulfil."""
+    """Predicate that the message has to fulfil."""
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """True if any filter is set."""
         return self != Filters()
 
     def takes(self, letter: DeadLetter) -> bool:
-        """Whether a dead letter passes all of them. Never fails, whatever it holds."""
+        """Returns True if a dead letter passes all filters. Never fails, whatever the letter holds."""
         return (
             (not self.reasons or letter.reason in self.reasons)
             and (not self.routes or (letter.route or NO_ROUTE) in self.routes)
@@ -56,7 +56,7 @@ class Filters:
         )
 
     def options(self) -> list[str]:
-        """The same as options of the command line, in the spelling of a shell; times are absolute."""
+        """Returns the filters as options of the command line, quoted for a shell; times are absolute."""
         given = [("--reason", reason) for reason in sorted(self.reasons)]
         given += [("--route", route) for route in sorted(self.routes)]
         given += [("--since", _iso(self.since_ms))] if self.since_ms is not None else []

@@ -1,4 +1,4 @@
-"""Dead letters added up by reason, route, and what would become of them: what a dry run tells."""
+"""Counts of dead letters by reason, route and outcome, for the report of a dry run."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ __all__ = ["Group", "Histogram", "Row"]
 
 _MOST_ROWS = 1000
 _OTHERS = "(others)"
-"""Whoever writes into the topic chooses reasons and routes; those that are too many are one."""
+"""Row for reasons and routes beyond `_MOST_ROWS`: any writer of the topic chooses them, so there may be any number."""
 
 
 class Group(NamedTuple):
-    """What has a row of its own."""
+    """Key of a row: reason, route and outcome."""
 
     reason: str
     route: str
-    """Empty for none."""
+    """Name of the route; empty for none."""
     outcome: Outcome
 
 
 @dataclass(slots=True)
 class Row:
-    """Those of one group."""
+    """Count and times of the dead letters in one group."""
 
     count: int
     oldest_ms: int
-    """When the first of them failed, in milliseconds since 1970."""
+    """Time of the first failure among them, in milliseconds since 1970."""
     newest_ms: int
 
 
 class Histogram:
-    """Counts in bounded memory."""
+    """Counts of dead letters by group, in bounded memory."""
 
     def __init__(self) -> None:
         self._rows: dict[Group, Row] = {}
 
     def add(self, replayed: Replayed) -> None:
-        """One dead letter more."""
+        """Counts one dead letter."""
         letter, time_ms = replayed.letter, replayed.letter.time_ms
         group = Group(letter.reason, letter.route, replayed.outcome)
         if group not in self._rows and len(self._rows) >= _MOST_ROWS:
@@ -52,9 +52,9 @@ class Histogram:
 
     @property
     def rows(self) -> list[tuple[Group, Row]]:
-        """The largest first."""
+        """Groups and their rows, the largest first."""
         return sorted(self._rows.items(), key=lambda item: (-item[1].count, item[0]))
 
     def count(self, *outcomes: Outcome) -> int:
-        """How many have one of these outcomes."""
+        """Returns the number of dead letters with one of these outcomes."""
         return sum(row.count for group, row in self._rows.items() if group.outcome in outcomes)

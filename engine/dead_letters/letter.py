@@ -1,7 +1,7 @@
-"""Dead letters: what the record of a message that could not be routed says, and the original in it.
+"""Dead letters: reading the record of a message that could not be routed, and restoring the original from it.
 
-A dead letter is the journal record it was made from (key, value, headers) plus headers that tell what went wrong; the
-router writes them (`router.failures`). `replay` sends originals back through the journal.
+A dead letter is the journal record that it was made from (key, value, headers) plus headers that tell what went wrong.
+The router writes dead letters (`router.failures`); `replay` sends originals back through the journal.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _COUNT = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record of the dead-letter topic, read."""
+    """A record of the dead-letter topic, with its headers read."""
 
     located: Located
 
     @property
     def position(self) -> Position:
-        """Its own place in the dead-letter topic, which is its name."""
+        """Position of the letter in the dead-letter topic, which identifies it."""
         return self.located.position
 
     @property
     def reason(self) -> str:
-        """Why it is here: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
+        """Why the message is here: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
         return self._header(REASON)
 
     @property
@@ -58,23 +58,23 @@ class DeadLetter:
 
     @property
     def route(self) -> str:
-        """Name of the route it failed in; empty if it was unmatched."""
+        """Name of the route in which the message failed; empty if the message was unmatched."""
         return self._header(_ROUTE)
 
     @property
     def time(self) -> str:
-        """When it failed, ISO 8601 in UTC."""
+        """Time of the failure, ISO 8601 in UTC."""
         return self._header(TIME)
 
     @property
     def time_ms(self) -> int:
-        """The same in milliseconds since 1970; Kafka's time of the record where it does not say."""
+        """Time of the failure in milliseconds since 1970; Kafka's time of the record if the header has none."""
         found = milliseconds(self.time)
         return self.located.time_ms if found is None else found
 
     @property
     def journal_position(self) -> str:
-        """`topic:partition:offset` of the journal record it was made from."""
+        """`topic:partition:offset` of the journal record that the letter was made from."""
         return self._header(POSITION)
 
     @property
@@ -84,13 +84,13 @@ class DeadLetter:
 
     @property
     def replays(self) -> int:
-        """How often its message was replayed before it failed this time."""
+        """Number of replays of the message before this failure."""
         text = self._header(REPLAYS)
         return int(text) if _COUNT.fullmatch(text) else 0
 
     @property
     def origin(self) -> str:
-        """Journal position, route and a digest of the message; empty for one that the journal never had.
+        """Journal position, route and a digest of the message; empty for a letter that was never in the journal.
 
         Letters of one failed message have the same origin, if a part of the bridge that was killed has written it
         twice. The digest tells a journal that was made anew from the one before, which had the same positions.
@@ -113,9 +113,10 @@ class DeadLetter:
 
 
 def original(letter: DeadLetter, bridge_id: str) -> Record:
-    """The journal record that the dead letter was made from, with the number of its replays, this one included.
+    """Returns the journal record that the dead letter was made from, with the number of its replays, this one included.
 
-    Without what the dead letter added, and without this bridge as origin, or it would take the message for its own.
+    The record lacks the headers that the dead letter added, and this bridge as origin, or the bridge would take the
+    message for its own.
     """
     record = letter.located.record
     own = bridge_id.encode()
@@ -128,12 +129,12 @@ def original(letter: DeadLetter, bridge_id: str) -> Record:
 
 
 def _is_added(name: str, own: Collection[str]) -> bool:
-    """Whether a header is one that a dead letter has beside those of its message."""
+    """True if a header is one that the dead letter added to those of the message."""
     return name in own or name.startswith(_CONNECT)
 
 
 def milliseconds(text: str) -> int | None:
-    """An ISO 8601 time in milliseconds since 1970, UTC where it names no zone; None if it is no time."""
+    """Converts an ISO 8601 time to milliseconds since 1970, UTC if it names no zone; None if the text is no time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""So many messages a second, evenly: nothing that was late is made up for in a burst."""
+"""Rate limit of a replay: a number of messages a second, evenly; after a delay there is no burst to catch up."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ __all__ = ["Pace"]
 
 _BATCH = 200
 _TURNS_A_SECOND = 10
-"""More messages than this a second go in so many batches, fewer one by one."""
+"""Number of batches a second at higher rates; at lower rates messages go one by one."""
 
 
 class Pace:
-    """Says how many may go at once, and when."""
+    """The size of the next batch, and the time until it may go."""
 
     def __init__(self, per_second: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Without a rate, a batch may go whenever it is there."""
+        """Creates it; without a rate, a batch may go at any time."""
         self._per_second = per_second
         self._clock = clock
         self._due = clock()
         self.batch = _BATCH if per_second is None else max(1, min(_BATCH, int(per_second / _TURNS_A_SECOND)))
-        """The most that may go at once."""
+        """Greatest number of messages in a batch."""
 
     @property
     def wait_seconds(self) -> float:
-        """How long until the next batch may go."""
+        """Seconds until the next batch may go."""
         return max(self._due - self._clock(), 0.0)
 
     def sent(self, count: int) -> None:
-        """So many go now."""
+        """Takes note that `count` messages go now."""
         if self._per_second is not None:
             self._due = max(self._due, self._clock()) + count / self._per_second

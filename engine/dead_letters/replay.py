@@ -1,4 +1,4 @@
-"""Settling dead letters: sending them back through the journal, each once, or saying that nobody needs them.
+"""Settling of dead letters: sends each back through the journal once, or notes that it is no longer needed.
 
 A replay writes the original into the journal and, in the same Kafka transaction, an entry into the audit
 (`engine.dead_letters.audit`) under the dead letter's position. So both are there or neither, and a dead letter whose
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Outcome", "Replayed", "discard", "replay", "source_topic"]
 
 _BATCH_BYTES = 16 * 1024 * 1024
-"""What the letters of one transaction may have in memory, one larger letter excepted."""
+"""Greatest size in memory of the letters of one transaction, except for a single larger letter."""
 _LINES = 1000
-"""So many outcomes are kept back at most until a transaction is complete."""
+"""Greatest number of outcomes held back until a transaction is complete."""
 
 
 class Outcome(StrEnum):
-    """What became of one dead letter."""
+    """Outcome of the attempt to settle one dead letter."""
 
     REPLAYED = "replayed"
     WOULD_REPLAY = "would replay"
@@ -60,28 +60,28 @@ _DONE = {
     Action.QUARANTINED: (Outcome.WOULD_QUARANTINE, Outcome.QUARANTINED, Outcome.ALREADY_QUARANTINED),
     Action.DISCARDED: (Outcome.WOULD_DISCARD, Outcome.DISCARDED, Outcome.ALREADY_DISCARDED),
 }
-"""By action its outcomes before, now, and afterwards."""
+"""Outcomes by action: in a dry run, when it is done now, and if it was done before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Which dead letters are settled, and how; without any, all."""
+    """Selection of the dead letters to settle, and how to settle them; by default all are taken."""
 
     filters: Filters = field(default_factory=Filters)
     quarantine: bool = False
-    """Take them from the quarantine."""
+    """Take the letters from the quarantine."""
     force: bool = False
-    """Replay also what was replayed too often, or discarded."""
+    """Replay also letters that were replayed too often, or discarded."""
     most: int | None = None
-    """Stop after so many."""
+    """Stop after so many letters."""
     per_second: float | None = None
-    """Not faster than this."""
+    """Greatest number of letters a second."""
     actor: Actor = field(default_factory=Actor.here)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One dead letter and what became of it."""
+    """A dead letter and its outcome."""
 
     letter: DeadLetter
     outcome: Outcome
@@ -90,7 +90,7 @@ class Replayed:
 
     @property
     def position(self) -> Position:
-        """The dead letter's own."""
+        """Position of the dead letter."""
         return self.letter.position
 
 
@@ -102,10 +102,10 @@ def replay(
     options: Options | None = None,
     stop: Event | None = None,
 ) -> Iterator[Replayed]:
-    """Sends dead letters back into the journal, those at `positions` or (None) all, and says what became of each.
+    """Sends dead letters back into the journal, those at `positions` or (None) all, and yields the outcome of each.
 
-    A dead letter is reported after its transaction is committed; on an error the ones not reported are not replayed.
-    When `stop` is set, the transaction under way is completed and reported, and no other is begun.
+    A dead letter is reported after its transaction is committed; after an error the letters not reported are not
+    replayed. When `stop` is set, the transaction under way is completed and reported, and no other is begun.
 
     Raises:
         UsageError: a position or the dead-letter topic does not exist, or another replay took over.
@@ -128,7 +128,10 @@ def discard(
     options: Options | None = None,
     stop: Event | None = None,
 ) -> Iterator[Replayed]:
-    """Notes in the audit that nobody needs these dead letters any more; else as `replay`. They stay in their topic."""
+    """Notes in the audit that these dead letters are no longer needed; otherwise like `replay`.
+
+    They stay in their topic.
+    """
 
     def judge(_: DeadLetter, entry: Entry | None) -> _Verdict:
         return _Verdict(Action.DISCARDED) if entry is None else _past(entry)
@@ -137,23 +140,23 @@ def discard(
 
 
 def source_topic(config: Config, *, quarantine: bool) -> str:
-    """The topic of the dead letters, or their quarantine."""
+    """Returns the topic of the dead letters, or their quarantine."""
     return quarantine_topic(config.letter_topic) if quarantine else config.letter_topic
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What may be done with a dead letter, or why nothing."""
+    """The action to take on a dead letter, or the outcome that says why there is none."""
 
     action: Action | None = None
     outcome: Outcome | None = None
     detail: str = ""
     twin: Entry | None = None
-    """What was done before with another letter of the same origin."""
+    """Entry of another letter of the same origin that was settled before."""
 
 
 class _Settled:
-    """What was done with dead letters before, and in this run."""
+    """The audit entries of letters settled before, and in this run."""
 
     def __init__(self, entries: Mapping[Position, Entry]) -> None:
         self._by_position = entries
@@ -162,12 +165,12 @@ class _Settled:
             self.note(entry)
 
     def note(self, entry: Entry) -> None:
-        """An entry that letters of the same origin share."""
+        """Adds an entry, which letters of the same origin share."""
         if entry.origin:
             self._by_origin[entry.origin] = entry
 
     def entry(self, letter: DeadLetter) -> Entry | None:
-        """That of the letter, else of another one of its origin."""
+        """Returns the entry of the letter, else that of another letter of its origin."""
         return self._by_position.get(letter.position) or self._by_origin.get(letter.origin)
 
 
@@ -182,7 +185,7 @@ def _settle(
     topic = source_topic(config, quarantine=options.quarantine)
     _check(positions, topic, config)
     if options.quarantine and positions is None and not exists(config, topic):
-        return  # Nothing was ever put there.
+        return  # No letter was ever put into quarantine.
     with Reader(config, topic, scattered=positions is not None) as reader:
         letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
         origins: Collection[str] = ()
@@ -219,7 +222,7 @@ def _judged_all(
 def _batches(
     judged: Iterable[tuple[DeadLetter, _Verdict]], options: Options, stop: Event
 ) -> Iterator[list[tuple[DeadLetter, _Verdict]]]:
-    """What goes into one transaction each, handed out when it may go."""
+    """Groups letters into transactions and yields each when it may go."""
     pace, left = Pace(options.per_second), options.most
     batch: list[tuple[DeadLetter, _Verdict]] = []
     moves = size = 0
@@ -227,7 +230,8 @@ def _batches(
         batch.append((letter, verdict))
         if verdict.action is not None:
             moves, size = moves + 1, size + letter.located.record.size
-            # What is put into quarantine loads nobody, and is not what was asked for.
+            # A letter that goes into quarantine puts no load on the router, and does not count towards the letters
+            # asked for.
             left = left if left is None or verdict.action is Action.QUARANTINED else left - 1
         if left == 0 or moves == pace.batch or size >= _BATCH_BYTES or len(batch) == _LINES:
             if stop.wait(pace.wait_seconds if moves else 0):
@@ -276,7 +280,8 @@ def _check(positions: Sequence[Position] | None, topic: str, config: Config) -> 
 
 def _select(reader: Reader, positions: Sequence[Position] | None) -> Iterable[Located]:
     if positions is None:
-        # What is replayed now and fails again comes back as a new dead letter; it must not be replayed in this run.
+        # A message that is replayed now and fails again comes back as a new dead letter, which this run must not
+        # replay.
         return reader.present()
     return [reader.at(position.partition, position.offset) for position in dict.fromkeys(positions)]
 
@@ -298,7 +303,7 @@ def _judged(letter: DeadLetter, entry: Entry | None, options: Options, max_repla
 
 
 def _past(entry: Entry) -> _Verdict:
-    """What was done before."""
+    """Returns the verdict for a letter that was settled before."""
     by = f"by {entry.actor.user} on {entry.actor.host}, {entry.time}"
     return _Verdict(outcome=_DONE[entry.action][2], detail=by if entry.action is Action.DISCARDED else entry.copy)
 

@@ -1,6 +1,6 @@
-"""The newest dead letters that some filters take: read backwards from the end, in bounded time and memory.
+"""Search for the newest dead letters that filters take: reads backwards from the end, in bounded time and memory.
 
-For people who look. What is to be settled is read again, by its position (`replay`).
+Only for display: `replay` reads the letters that it settles again, by position.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Summary", "search"]
 
 _STEP = 200
-"""So many offsets of each partition are read at first; then four times as many, and so on."""
+"""Number of offsets of each partition that are read at first; each further step reads four times as many."""
 _MOST_STEP = 20_000
 _MOST_TEXT = 300
 _KEY_BYTES = 200
@@ -28,25 +28,25 @@ _KEY_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A dead letter without what may be large."""
+    """A dead letter without its large parts."""
 
     position: Position
     time_ms: int
-    """When it failed, in milliseconds since 1970."""
+    """Time of the failure, in milliseconds since 1970."""
     reason: str
     route: str
-    """Empty for none."""
+    """Name of the route; empty for none."""
     detail: str
-    """The reason in a sentence, cut."""
+    """The reason in a sentence, cut to `_MOST_TEXT` characters."""
     key: bytes | None
-    """Cut."""
+    """Key, cut to `_KEY_BYTES`."""
     bytes: int
-    """Of its body."""
+    """Size of the body."""
     replays: int
 
     @staticmethod
     def of(letter: DeadLetter) -> Summary:
-        """Of one that was read."""
+        """Creates the summary of a letter."""
         record = letter.located.record
         return Summary(
             letter.position,
@@ -62,18 +62,18 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to."""
+    """Result of a search."""
 
     letters: tuple[Summary, ...]
-    """The newest first."""
+    """Matching letters, the newest first."""
     looked_at: int
-    """How many dead letters were read."""
+    """Number of dead letters that were read."""
     is_complete: bool
-    """Whether all there are were read; else there may be more, older ones."""
+    """Whether all letters of the topic were read; if not, there may be more, older ones."""
 
 
 def search(config: Config, topic: str, filters: Filters, count: int, seconds: float) -> Found:
-    """At least `count` of them, if there are as many and they are found within `seconds`; then older ones are left.
+    """Returns at least `count` letters, if there are as many and `seconds` suffice to find them; leaves out older ones.
 
     Raises:
         UsageError: the topic does not exist.

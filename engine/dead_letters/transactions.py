@@ -1,7 +1,7 @@
 """Settles dead letters in Kafka transactions: the copy of a message and its audit entry are both there or neither.
 
-The transactional id is made from `bridge.id`: of two commands at once the later one goes on, the earlier one is told
-so. What is settled, and whether it may be, is decided in `replay`.
+The transactional id is made from `bridge.id`: of two commands at once the later one goes on, and the earlier one ends
+with an error that says so. Which letters are settled, and whether they may be, is decided in `replay`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is to become of one dead letter."""
+    """The action to carry out on one dead letter."""
 
     letter: DeadLetter
     action: Action
     twin: Entry | None = None
-    """What was done before with another letter of the same origin: then there is only an entry to write."""
+    """Entry of another letter of the same origin that was settled before: then there is only an entry to write."""
 
 
 class Transactions:
-    """Settles dead letters, many in one transaction.
+    """The transactional producer, which settles many dead letters in one transaction.
 
     Raises:
         UsageError: another command took over.
@@ -54,7 +54,10 @@ class Transactions:
     """
 
     def __init__(self, config: Config, actor: Actor, topic_id: str) -> None:
-        """Ends whatever an earlier command left open. `topic_id` is Kafka's id of the topic that the letters are in."""
+        """Connects, and ends whatever transaction an earlier command left open.
+
+        `topic_id` is Kafka's id of the topic that the letters are in.
+        """
         self._config = config
         self._actor = actor
         self._topic_id = topic_id
@@ -67,7 +70,7 @@ class Transactions:
             self._producer.init_transactions(_SECONDS)
 
     def settle(self, moves: Sequence[Move]) -> dict[Position, Entry]:
-        """All of them or, with an error, none; their entries in the audit."""
+        """Settles all letters or, with an error, none; returns their audit entries by position."""
         if not moves:
             return {}
         if not self._has_quarantine and any(move.action is Action.QUARANTINED for move in moves):
@@ -86,7 +89,7 @@ class Transactions:
 
     def _write(self, moves: Sequence[Move]) -> dict[Position, Entry]:
         copies: dict[str, str] = {}
-        """Where messages went, by what `_same` gives for their letters."""
+        """Position of the copy of each message, by the key that `_same` gives for its letters."""
         for move in moves:
             if _same(move.letter) in copies:
                 continue
@@ -157,7 +160,7 @@ class Transactions:
             raise self._translate(self._fatal_error() if cause.code() == KafkaError._FATAL else cause) from error
 
     def _fatal_error(self) -> KafkaError:
-        """What has ended the producer for good: it tells when it is asked for anything about its transaction."""
+        """Returns the error that ended the producer for good, which any request about its transaction raises."""
         try:
             self._producer.commit_transaction(_SECONDS)
         except KafkaException as error:
@@ -181,5 +184,5 @@ class Transactions:
 
 
 def _same(letter: DeadLetter) -> str:
-    """Something that only letters of one origin have in common."""
+    """Returns a key that only letters of one origin have in common."""
     return letter.origin or str(letter.position)

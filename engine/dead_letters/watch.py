@@ -1,7 +1,7 @@
-"""Watches the dead letters: how many are open, why, since when; and whether their topic can be reached at all.
+"""Watch over the dead letters: how many are open, why, since when, and whether their topic can be reached.
 
-Runs in a thread of the supervisor while the bridge leads. The figures come from the topics themselves, so that they
-are true after any restart: everything is read once, and from then on what comes. Dead letters are read to their end
+Runs in a thread of the supervisor while the bridge leads. The figures come from the topics themselves, so that they are
+true after any restart: everything is read once, and from then on each new record. Dead letters are read to their end
 before the audit that says which of them are settled.
 """
 
@@ -40,9 +40,9 @@ _LOOK_SECONDS = 1.0
 _CATCH_UP_SECONDS = 0.1
 _ANSWER_SECONDS = 5.0
 _SILENCE_SECONDS = 8.0
-"""Without an answer for so long, the topic counts as out of reach."""
+"""Time without an answer after which the topic counts as out of reach."""
 _READ_SECONDS = 1.5
-"""How long is read before the figures are published and the topics looked at again."""
+"""Time spent reading before the figures are published and the topics looked at again."""
 _QUIET_SECONDS = 0.1
 _JOIN_SECONDS = 8.0
 _QUEUED_KIB = 8 * 1024
@@ -58,14 +58,14 @@ _Place = tuple[str, int]
 
 
 class Watch:
-    """Looks about every second, in a thread: `with Watch(…) as watch:`."""
+    """Looks at the dead letters about every second, in a thread: `with Watch(…) as watch:`."""
 
     def __init__(
         self, config: Callable[[], Config], is_wanted: Callable[[], bool], clean: Callable[[str], str] = str
     ) -> None:
-        """It looks while `is_wanted`, at the dead letters of the configuration in force.
+        """Creates the watch over the dead letters of the configuration in force; it looks while `is_wanted` is true.
 
-        `clean` takes secrets out of what it says.
+        `clean` removes secrets from its texts.
         """
         self._config_in_force = config
         self._config = config()
@@ -87,11 +87,17 @@ class Watch:
         self._thread.join(_JOIN_SECONDS)
 
     def census(self) -> Census | None:
-        """How the dead letters stand, as of a moment ago; None while it is not wanted. Safe from any thread."""
+        """Returns the state of the dead letters a moment ago; None while the watch is not wanted.
+
+        Safe from any thread.
+        """
         return self._census
 
     def is_open(self, position: Position) -> bool | None:
-        """Whether a dead letter is neither replayed nor discarded; None if it is not known. Safe from any thread."""
+        """Returns whether a dead letter is neither replayed nor discarded; None if that is not known.
+
+        Safe from any thread.
+        """
         look = self._look
         return None if look is None else look.is_open(position)
 
@@ -107,12 +113,12 @@ class Watch:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether there is more to read before anything can be told."""
+        """True if there are more records to read before the counts are complete."""
         census = self._census
         return census is not None and census.reachable and census.open is None and not census.trouble
 
     def _follow(self) -> None:
-        """Takes note of another configuration; what was counted in other topics does not count any more."""
+        """Adopts a changed configuration; counts of other topics are dropped."""
         before, self._config = self._config, self._config_in_force()
         if self._config.letter_topic != before.letter_topic:
             self._census = None
@@ -136,13 +142,13 @@ class Watch:
         if census.reachable:
             self._answered = time.monotonic()
         elif self._census is not None and time.monotonic() - self._answered < _SILENCE_SECONDS:
-            return  # A moment's silence; what was counted still holds.
+            return  # Kafka is silent for a moment; the last counts still hold.
         self._census = census
 
     def _tell(self, census: Census) -> None:
         if census.trouble != self._trouble:
             self._trouble = census.trouble
-            # A topic that was never there yet is the router's to create, or to complain of.
+            # It is for the router to create a topic that never existed, or to complain of it.
             if census.trouble and (census.reachable or self._answered > 0):
                 _log.warning("the dead letters cannot be counted", topic=census.topic, why=census.trouble)
 
@@ -151,28 +157,32 @@ class Watch:
         self._answered = float("-inf")
 
     def _drop(self) -> None:
-        """Ends the clients; the next look makes new ones, and counts anew."""
+        """Closes the clients; the next look makes new ones, and counts anew."""
         if self._look:
             self._look.close()
             self._look = None
 
 
 class _Look:
-    """The clients and what they have read so far. For one thread; raises KafkaException without an answer."""
+    """The Kafka clients and the counts of what they have read so far. For one thread, except `is_open`.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
 
     def __init__(self, config: Config, topic: str) -> None:
         self._config = config
         self._topic, self._audit, self._quarantine = config.letter_topics
         self._lock = Lock()
-        """Around the backlogs, which pages ask from their threads."""
+        """Guards the backlogs, which pages ask from their threads."""
         self._admin = AdminClient({**librdkafka(config, "admin"), "log_level": "0"}, logger=SILENT)
         self._consumer: Consumer | None = None
         self._ids: dict[str, str] = {}
-        """Kafka's ids of the topics that are there."""
+        """Kafka's ids of the topics that exist."""
         self._begin()
 
     def now(self) -> Census:
-        """Reads on, and says how the dead letters stand."""
+        """Reads on, and returns the state of the dead letters."""
         names = [self._topic, self._audit, self._quarantine]
         found = self._admin.describe_topics(
             TopicCollection(names), include_authorized_operations=True, request_timeout=_ANSWER_SECONDS
@@ -183,22 +193,22 @@ class _Look:
         there = {name: each for name, each in topics.items() if not isinstance(each, KafkaError)}
         ids = {name: str(each.topic_id) for name, each in there.items()}
         if any(ids.get(name) != known for name, known in self._ids.items()):
-            self._begin()  # Deleted, or created again: what was counted is not there any more.
+            self._begin()  # A topic was deleted or created again: the letters counted are not there any more.
         self._ids = ids
         self._is_complete = self._read_all(there)
         return self._census(self._trouble(topics))
 
     def is_open(self, position: Position) -> bool | None:
-        """See `Watch.is_open`."""
+        """Returns whether a letter is open, see `Watch.is_open`."""
         with self._lock:
             backlog = self._backlogs.get(position.topic)
-            # Before the audit was read to its end, all look open.
+            # Before the audit was read to its end, all letters look open.
             if backlog is None or not self._is_complete:
                 return None
             return backlog.is_open(position.partition, position.offset)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the consumer."""
         if self._consumer:
             self._consumer.close()
             self._consumer = None
@@ -211,7 +221,7 @@ class _Look:
         self._latest: dict[str, Latest] = {}
         self._assigned: set[_Place] = set()
         self._ended: set[_Place] = set()
-        """Read to the end once."""
+        """Partitions that were read to the end once."""
         self._refused: dict[str, str] = {}
         """Topics that this user may not read, each with a sentence."""
         self._consumer = Consumer(
@@ -233,7 +243,7 @@ class _Look:
         return next(iter(self._refused.values()), "")
 
     def _read_all(self, there: Mapping[str, TopicDescription]) -> bool:
-        """Reads what has come, for a moment; whether all topics were read to their end by now."""
+        """Reads new records for a moment; returns True if all topics were read to their end by now."""
         letters = [place for name in self._backlogs for place in _places(there.get(name))]
         firsts = self._offsets(letters, _SPEC.earliest())
         ends = self._offsets([place for place in letters if place not in self._assigned], _SPEC.latest())
@@ -260,7 +270,7 @@ class _Look:
             self._assigned.update(starts)
 
     def _read(self) -> None:
-        """To the end, or for a moment."""
+        """Reads to the end of the partitions, but no longer than `_READ_SECONDS`."""
         until = time.monotonic() + _READ_SECONDS
         while self._consumer and self._assigned and time.monotonic() < until:
             message = self._consumer.poll(_QUIET_SECONDS)
@@ -268,7 +278,7 @@ class _Look:
                 return
             error, topic = message.error(), str(message.topic())
             if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                continue  # Its group is never used.
+                continue  # The consumer's group is never used.
             if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 self._refused[topic] = f"not authorised to read topic '{topic}'; grant READ on it"
                 continue
@@ -299,7 +309,7 @@ class _Look:
     def _note(self, letter: DeadLetter) -> None:
         route, time_ms, at = letter.route or NO_ROUTE, letter.time_ms, letter.position
         known = self._latest.get(route)
-        # Whoever writes into the topic chooses what stands there.
+        # Any writer of the topic chooses routes and texts, so their number and length are limited.
         if (len(self._latest) < _MOST_ROUTES) if known is None else (known.time_ms <= time_ms):
             place = f"{at.partition}:{at.offset}"
             self._latest[route] = Latest(time_ms, letter.reason[:_MOST_TEXT], letter.detail[:_MOST_TEXT], place)

@@ -1,7 +1,7 @@
-"""Looks at everything that a bridge with a configuration needs, and says how to mend what is wrong. Changes nothing.
+"""Checks everything that a bridge with a configuration needs, and says how to mend what is wrong. Changes nothing.
 
-`examination` puts the checks together, `checks` runs them at the same time; the other modules have the checks, one for
-each topic.
+`examination` puts the checks together, `checks` runs them at the same time; the other modules contain the checks, one
+module for each topic.
 """
 
 from engine.doctor.examination import examine

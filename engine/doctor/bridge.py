@@ -1,4 +1,4 @@
-"""The address of the status page: free, or that of a bridge that runs, of this id or another one."""
+"""Check of the status page's address: free, or that of a running bridge, of this id or another one."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _SETTING = "http.address"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a bridge says at the address of a configuration."""
+    """The status that a bridge reports at the address of a configuration."""
 
     bridge: str
-    """Its id; empty where it does not tell."""
+    """Id of the bridge; empty if it reports none."""
     hash: str
-    """Of the properties file that is in force there."""
+    """Hash of the properties file that is in force there."""
     waiting_for: tuple[str, ...]
     standby: str
-    """Why it does not lead; empty where it does."""
+    """Why the bridge does not lead; empty if it leads."""
     has_leader: bool = True
-    """Whether it or another one is known to lead."""
+    """Whether that bridge or another one is known to lead."""
 
 
 def ask_bridge(config: Config, timeout_seconds: float) -> Answer | None:
-    """None if no bridge answers."""
+    """Returns the answer of the bridge at the configured address; None if no bridge answers."""
     health = find(config.http, "/health", timeout_seconds)
     if health is None or health.get("status") != "up":
         return None
@@ -46,7 +46,7 @@ def ask_bridge(config: Config, timeout_seconds: float) -> Answer | None:
 
 
 def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[Finding]:
-    """Where the page and the figures are served; `digest` is the hash of the properties file as it is now."""
+    """Checks where the page and the figures are served; `digest` is the hash of the properties file as it is now."""
     http = config.http
     if http.certificate:
         try:
@@ -85,7 +85,7 @@ def _own(what: str, digest: str, answer: Answer) -> Finding:
 
 
 def _answer(ready: dict[str, Any]) -> Answer:
-    """What a bridge of another version does not tell is empty."""
+    """Reads the content of `/ready`; values that a bridge of another version does not report are empty."""
     told = ready.get("configuration")
     configuration = told if isinstance(told, dict) else {}
     waiting = ready.get("waiting_for")

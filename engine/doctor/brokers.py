@@ -1,4 +1,7 @@
-"""The other side of each source and sink: answers, and takes the login. Nothing is subscribed to, taken or sent."""
+"""Checks that the system behind each source and sink answers and takes the login.
+
+Subscribes to, takes and sends nothing.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _TITLES = {System.STOMP: "Artemis", System.AMQP: "Artemis", System.NATS: "NATS s
 
 
 def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *, running: bool) -> Check:
-    """The check of one source or sink; `running`: the bridge runs, and embedded servers with it."""
+    """Returns the check of one source or sink; `running`: the bridge runs, and embedded servers with it."""
     section, named = ("source", component_name) if isinstance(broker, SourceConfig) else ("sink", sink_component)
     name, key = named(broker.name), f"{section}.{broker.name}"
 
@@ -47,8 +50,8 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
 
 
 def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: NotConnectedError) -> Finding:
-    """What kept a connection from being made: a refusal, or no answer."""
-    # Only where the other side has spoken is it wrong to ask again soon.
+    """Returns the finding for a connection that could not be made: refused, or not answered."""
+    # Only a server that has answered makes the client back off; then the server refused.
     if error.back_off_seconds is None:
         return failed(name, f"{where}: {error}", _remedy(broker, key), UnreachableError)
     return failed(name, f"{where}: {error}", f"correct the login of {key}, or the rights of its user", HardFailureError)
@@ -56,7 +59,7 @@ def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: 
 
 def _visited(config: Config, broker: BrokerConfig, name: str, key: str) -> Finding:
     try:
-        # Of its own for each visit: brokers let no two clients of one id in.
+        # A client id of its own for each connection: brokers let no two clients of one id in.
         found = VISITS[broker.type](config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}")
     except NotConnectedError as error:
         return not_connected(name, key, config.url(broker), broker, error)
@@ -74,7 +77,7 @@ def _listener(broker: BrokerConfig, name: str, key: str, *, running: bool) -> It
 
 
 def _is_to_come(config: Config, broker: BrokerConfig) -> bool:
-    """Whether the other side is a server that the bridge starts."""
+    """True if the system behind the source or sink is a server that the bridge starts."""
     if broker.type is System.KAFKA:
         return config.embedded_kafka
     return broker.type in _TITLES and broker.url is None

@@ -1,4 +1,4 @@
-"""Until when certificates are valid: the day on which one ends, every connection that needs it ends, too."""
+"""Checks how long certificates are valid: when one ends, so does every connection that needs it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRUSTED = ("ssl.ca.location", "ssl.truststore.location")
 
 
 def check_certificates(config: Config) -> Iterator[Finding]:
-    """Those of the bridge itself, and of the authorities that it trusts, as far as they are PEM files."""
+    """Checks the certificates of the bridge, and of the authorities that it trusts, as far as they are PEM files."""
     base = config.path.absolute().parent
     tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
     kafka = [base / table[key] for table in tables for key in _OWN if key in table]
@@ -42,10 +42,10 @@ def check_certificates(config: Config) -> Iterator[Finding]:
 
 
 def check_certificate(path: Path, now: datetime, *, is_own: bool) -> Iterator[Finding]:
-    """What there is to say of a file; nothing of one that cannot be read, which others tell, or is no PEM file.
+    """Yields the finding for a certificate file; none if it cannot be read, which other checks report, or is no PEM.
 
-    Of the bridge's own the first certificate counts, which is the bridge's; of authorities the one that is valid for
-    the longest: bundles have old ones, too.
+    Of the bridge's own file the first certificate counts, which is the bridge's; of authorities the one that is valid
+    for the longest, because bundles contain old ones, too.
     """
     certificates = _read(path)
     if not certificates:

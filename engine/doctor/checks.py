@@ -1,4 +1,4 @@
-"""Runs checks at the same time, each in a thread of its own, and waits for none longer than all may take."""
+"""Runs checks at the same time, each in a thread of its own, and waits for all of them until one deadline."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from routes.errors import BridgeError
 __all__ = ["Check", "Waiting", "run"]
 
 Waiting = Callable[[Sequence[str]], None]
-"""Is told the names of the checks that are not done yet, whenever that changes."""
+"""Callback that gets the names of the checks that are not done yet, whenever they change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing to look at. It changes nothing, wherever it looks."""
+    """A check, by name. It changes nothing, wherever it looks."""
 
     name: str
     look: Callable[[], Iterable[Finding]]
     remedy: str = "look at its disk: does `df` hang as well?"
-    """For when there is no answer in time, or an error that tells none."""
+    """Remedy for a check that does not answer in time, or an error that names none."""
     late: type[BridgeError] = SetupError
-    """The kind of error that no answer is."""
+    """Kind of error that a check without an answer counts as."""
 
 
 def run(checks: Sequence[Check], deadline: float, waiting: Waiting) -> list[Finding]:
-    """The findings of all checks, in the order of the checks. What is not done at the `deadline` has failed.
+    """Returns the findings of all checks, in their order. A check that is not done at the `deadline` has failed.
 
-    `deadline` is on the clock of `time.monotonic`. Threads that are late are left to themselves.
+    `deadline` is a `time.monotonic` time. Threads that are late keep running, and their findings are dropped.
     """
     began, answers = time.monotonic(), Queue[int]()
     found: list[list[Finding]] = [[] for _ in checks]
@@ -49,7 +49,7 @@ def run(checks: Sequence[Check], deadline: float, waiting: Waiting) -> list[Find
             break
     seconds = time.monotonic() - began
     for number in late:
-        # Its thread may still find something: that would be too late.
+        # The thread may still find something, which is too late to count.
         found[number] = [*found[number], _late(checks[number], seconds)]
     return [finding for findings in found for finding in findings]
 
@@ -57,7 +57,7 @@ def run(checks: Sequence[Check], deadline: float, waiting: Waiting) -> list[Find
 def _answer(number: int, check: Check, found: list[Finding], answers: Queue[int]) -> None:
     try:
         for finding in check.look():
-            found.append(finding)  # noqa: PERF402 - what comes before a late one counts
+            found.append(finding)  # noqa: PERF402 - findings before a late one count
     except BridgeError as error:
         found.append(of_error(check.name, error, check.remedy))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Whether somebody keeps the system's clock right: expiry, latencies and retention go by it."""
+"""Checks that the system's clock is synchronised: expiry, latencies and retention go by it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["check_clock", "is_synchronised"]
 
 _ERROR = 5
-"""TIME_ERROR, what adjtimex(2) returns for a clock that is not synchronised."""
+"""TIME_ERROR, which adjtimex(2) returns for a clock that is not synchronised."""
 
 
 class _Timex(ctypes.Structure):
@@ -23,7 +23,7 @@ class _Timex(ctypes.Structure):
 
 
 def check_clock() -> Iterator[Finding]:
-    """Nothing where the system does not tell."""
+    """Checks the clock; yields no finding if the system does not tell."""
     synchronised = is_synchronised()
     if synchronised:
         yield ok("clock", "the system's clock is synchronised")
@@ -33,7 +33,7 @@ def check_clock() -> Iterator[Finding]:
 
 
 def is_synchronised() -> bool | None:
-    """By the kernel; None where it is not Linux, or does not let this process ask."""
+    """Returns whether the kernel's clock is synchronised; None if this is not Linux, or the kernel does not answer."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "adjtimex"):
         return None

@@ -1,4 +1,4 @@
-"""Room on the disks where a bridge writes."""
+"""Checks the free space on the disks where a bridge writes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _MIB = 1 << 20
 _GIB = 1 << 30
 _LOW_BYTES, _TOO_LOW_BYTES = _GIB, 100 * _MIB
 _LOW_INODES, _TOO_LOW_INODES = 10_000, 1_000
-"""Of new files: a checkpoint has some hundred, a dropbox one for each message."""
+"""Free inodes, that is, new files: a checkpoint has some hundred, a dropbox one for each message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a user without special rights can still take of a file system."""
+    """Space of a file system that is left for a user without special rights."""
 
     free_bytes: int
     free_inodes: int | None
-    """None: the file system makes them as they are needed."""
+    """None: the file system makes inodes as they are needed."""
 
 
 def check_disks(places: Mapping[str, Path]) -> Iterator[Finding]:
-    """A finding for each file system that one of the places is on, or would be; by what is there."""
+    """Yields a finding for each file system that one of the places is on, or would be; `places` maps uses to paths."""
     disks: dict[int, tuple[list[str], Path]] = {}
     for what, path in places.items():
         nearest = existing(path)
@@ -42,13 +42,13 @@ def check_disks(places: Mapping[str, Path]) -> Iterator[Finding]:
 
 
 def room(path: Path) -> Room:
-    """Of the file system that a path is on."""
+    """Returns the free space of the file system that a path is on."""
     found = os.statvfs(path)
     return Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
 
 
 def judge(users: str, where: Path, room: Room) -> Finding:
-    """Whether that is enough for `users`, which write there."""
+    """Judges whether the free space is enough for `users`, which write there."""
     inodes = room.free_inodes
     files = "" if inodes is None else f", room for {inodes:,} files"
     what = f"{_size(room.free_bytes)} free{files} at {where} ({users})"

@@ -1,4 +1,4 @@
-"""All checks that a configuration asks for, put together and run."""
+"""The checks that a configuration asks for, put together and run."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ __all__ = ["examine"]
 _CONFIGURATION = "configuration"
 _HTTP_SECONDS = 1.0
 _LAST_WORDS_SECONDS = 0.5
-"""Who has waited for a broker until its time was up can then say what for."""
+"""Time between the checks' own limit and the deadline, in which a check that waited for a broker can say so."""
 
 
 def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: None) -> list[Finding]:
-    """What there is to say of everything that a bridge with this properties file needs, free of secrets.
+    """Returns the findings on everything that a bridge with this properties file needs, free of secrets.
 
-    Takes `timeout_seconds` and some tenths at most. `waiting` is told what is still looked at.
+    Takes `timeout_seconds` and some tenths at most. `waiting` is called with the names of the checks that are not done.
     """
     deadline = time.monotonic() + timeout_seconds
     snapshot, config, findings = _read(path)
@@ -65,7 +65,7 @@ def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: Non
 
 
 def _read(path: Path) -> tuple[Snapshot | None, Config | None, list[Finding]]:
-    """The file and what it says, as far as it can be read, and the findings of that."""
+    """Returns the file, the configuration in it, each if it can be read, and the findings on them."""
     try:
         snapshot = Snapshot.take(path)
     except ConfigurationError as error:

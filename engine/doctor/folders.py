@@ -1,4 +1,4 @@
-"""Folders that a bridge writes to, and files that it reads: there, and with the right permissions."""
+"""Checks of the folders that a bridge writes to and the files that it reads: there, and with the right permissions."""
 
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ _OTHER_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.truststore.l
 
 
 def folders_of(config: Config) -> Mapping[str, Path]:
-    """What a bridge writes to, by the setting that says so."""
+    """Returns the folders that a bridge writes to, by the setting that names each."""
     return {"embedded.data": config.embedded.data, "router.checkpoint": config.router.checkpoint}
 
 
 def check_folders(config: Config) -> Iterator[Finding]:
-    """Where data, logs and the router's place are, and whether other users can read what is in them."""
+    """Checks the folders for data, logs and checkpoint, and whether other users can read what is in them."""
     for setting, folder in folders_of(config).items():
         yield check_folder(setting, folder)
         yield from check_privacy(setting, folder)
 
 
 def check_privacy(setting: str, folder: Path) -> Iterator[Finding]:
-    """A warning where every user of this machine can read a folder: the bridge leaves one that is there as it is."""
+    """Yields a warning if every user of this machine can enter a folder.
+
+    The bridge leaves the permissions of an existing folder as they are.
+    """
     others = (folder, *folder.absolute().parents)
     if folder.is_dir() and all(each.stat().st_mode & stat.S_IXOTH for each in others):
         what = f"{folder} holds messages and can be entered by every user of this machine"
@@ -56,7 +59,7 @@ def check_privacy(setting: str, folder: Path) -> Iterator[Finding]:
 
 
 def check_hard_links(switch: Path = _HARD_LINKS) -> Finding:
-    """Whether Linux lets users make hard links to files of others, which they could put into a dropbox."""
+    """Checks that Linux does not let users make hard links to files of others, which they could put into a dropbox."""
     name = "hard links"
     if switch.exists() and switch.read_text().strip() == "0":
         what = "every user may make hard links to files of others, and bring their content into a dropbox"
@@ -65,7 +68,7 @@ def check_hard_links(switch: Path = _HARD_LINKS) -> Finding:
 
 
 def check_folder(setting: str, folder: Path) -> Finding:
-    """Whether this user can work in a folder and those in it, or make it."""
+    """Checks that this user can make a folder, or work in it and its subfolders."""
     remedy = f"give the bridge's user (now {_user()}) the rights, or set {setting} to another folder"
     nearest = existing(folder)
     if not nearest.is_dir():
@@ -74,14 +77,14 @@ def check_folder(setting: str, folder: Path) -> Finding:
         return failed(setting, f"{nearest} cannot be written", remedy)
     if nearest != folder:
         return ok(setting, f"{folder} is not there yet; the bridge makes it")
-    # What somebody else has begun there, as root for a try, stops the bridge as well.
+    # A subfolder of another user, such as root's from a trial run, stops the bridge as well.
     if closed := next((each for each in sorted(folder.iterdir()) if each.is_dir() and not os.access(each, _ALL)), None):
         return failed(setting, f"{closed} belongs to {_owner(closed)} and cannot be written", remedy)
     return ok(setting, f"{folder} can be written")
 
 
 def check_files(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
-    """The files with keys, certificates and secrets."""
+    """Checks the files with keys, certificates and secrets."""
     files = _files(config, snapshot)
     wrong = [finding for path, secret in files.items() for finding in check_file(path, secret=secret)]
     yield from wrong
@@ -91,7 +94,7 @@ def check_files(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def check_file(path: Path, *, secret: bool) -> Iterator[Finding]:
-    """What is wrong with a file, if anything is."""
+    """Yields a finding if a file is missing, cannot be read, or is secret and readable by every user."""
     name = f"file {path.name}"
     if not path.exists():
         yield failed(name, f"{path} is not there", "put it there, or correct the properties file")
@@ -103,7 +106,7 @@ def check_file(path: Path, *, secret: bool) -> Iterator[Finding]:
 
 
 def check_secrets(snapshot: Snapshot) -> Iterator[Finding]:
-    """A warning for secrets too short to be masked wherever they appear."""
+    """Yields a warning for secrets too short to be masked wherever they appear."""
     short = [
         setting.entry.key
         for setting in snapshot.settings().by_key.values()
@@ -117,12 +120,12 @@ def check_secrets(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def existing(path: Path) -> Path:
-    """The path, or the nearest above it that is there."""
+    """Returns the path, or its nearest ancestor that exists."""
     return next(each for each in (path, *path.absolute().parents) if os.path.lexists(each))
 
 
 def _files(config: Config, snapshot: Snapshot) -> dict[Path, bool]:
-    """Each file, with whether it holds a secret."""
+    """Returns each file, with whether it contains a secret."""
     base = config.path.absolute().parent
     others = [
         config.http.certificate,
@@ -141,7 +144,7 @@ def _files(config: Config, snapshot: Snapshot) -> dict[Path, bool]:
 
 
 def _has_secrets(snapshot: Snapshot) -> bool:
-    """Whether one is written in the properties file as it is."""
+    """True if a secret stands in the properties file itself, not in a file or variable that it refers to."""
     return any(
         (setting.row.masked or is_secret_key(setting.entry.key))
         and setting.entry.value

@@ -1,4 +1,7 @@
-"""Kafka and the topics in it, as a start of the bridge would find them. Makes no topic, reads and writes no record."""
+"""Checks Kafka and the topics in it, as a start of the bridge would find them.
+
+Makes no topic, reads and writes no record.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _FOR_EVER_MS = (2**31 - 1) * 60_000
 
 
 def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
-    """Whether it answers and takes the login, and has the topics that are needed."""
+    """Checks that Kafka answers, takes the login, and has the topics that are needed."""
     try:
         cluster = Cluster(config, timeout_seconds)
         number, identity = cluster.brokers()
@@ -38,12 +41,12 @@ def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
         if config.sinks and (kept_ms := cluster.offsets_kept_ms()) is not None:
             yield from forgotten(kept_ms, config.journal.retention_ms)
     except BridgeError as error:
-        # The address given answers, and one that it names does not.
+        # The given address answers; an address that Kafka advertises may not.
         yield of_error("topics", error, "do the advertised.listeners of the brokers lead here?")
 
 
 def told(found: Survey) -> Iterator[Finding]:
-    """One line for what is well, one for each problem."""
+    """Yields one finding for all topics that are well, and one for each problem."""
     for problem in found.problems:
         users = f"{problem.topic} ({problem.users})"
         yield failed(f"topic {problem.topic}", f"{users} {problem.what}", problem.remedy, HardFailureError)
@@ -57,11 +60,11 @@ def told(found: Survey) -> Iterator[Finding]:
 
 
 def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
-    """A warning where Kafka forgets how far a sink is before it forgets the sink's messages.
+    """Yields a warning if Kafka forgets a sink's offsets before it forgets the sink's messages.
 
     Args:
-        kept_ms: for how long it knows the offsets of groups without members.
-        retention_ms: of the topics of sinks; -1 is for ever.
+        kept_ms: time for which Kafka keeps the offsets of groups without members.
+        retention_ms: retention of the topics of sinks; -1 is for ever.
     """
     if kept_ms < _FOR_EVER_MS and not 0 <= retention_ms <= kept_ms:
         days = kept_ms / 86_400_000
@@ -71,7 +74,7 @@ def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
 
 
 def check_kafka_source(config: Config, source: SourceConfig, name: str, timeout_seconds: float) -> Iterator[Finding]:
-    """Whether there is something to read for a source of type `kafka`."""
+    """Checks that there is a topic to read for a source of type `kafka`."""
     topics = Cluster(config, timeout_seconds).names()
     patterns = [re.compile(pattern) for pattern in source.destinations]
     found = sorted(
@@ -87,6 +90,6 @@ def check_kafka_source(config: Config, source: SourceConfig, name: str, timeout_
 
 
 def _listed(topics: Sequence[str]) -> str:
-    """The first ones by name, and how many there are more."""
+    """Returns the first topics by name, and the number of the others."""
     more = len(topics) - _NAMES
     return ", ".join(topics[:_NAMES]) + (f" and {more} more" if more > 0 else "")

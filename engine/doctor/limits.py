@@ -1,4 +1,4 @@
-"""Whether the operating system lets a bridge open as many files and connections as it needs."""
+"""Checks that the operating system lets a bridge open as many files and connections as it needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_limits"]
 
 
 def check_limits() -> Iterator[Finding]:
-    """The limit of open files, RLIMIT_NOFILE."""
+    """Checks the limit of open files, RLIMIT_NOFILE."""
     allowed = files_allowed()
     if allowed < LEAST_FILES:
         yield failed("open files", f"only {allowed:,} at a time, and {LEAST_FILES:,} are needed", REMEDY)

@@ -1,4 +1,4 @@
-"""Addresses that a bridge listens on: free, or taken by that very bridge."""
+"""Checks of the addresses that a bridge listens on: free, or taken by that very bridge."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 
 
 def check_embedded_ports(config: Config, *, running: bool) -> Iterator[Finding]:
-    """Those of embedded servers that the bridge starts; `running`: it has done so already."""
+    """Checks the ports of embedded servers; `running`: the bridge has already started them."""
     for setting, port in _embedded(config):
         yield check_port(setting, LOOPBACK, port, running=running)
 
 
 def check_port(setting: str, host: str, port: int, *, running: bool) -> Finding:
-    """One port, and the setting that says so."""
+    """Checks one port; `setting` is the key that sets it."""
     why = obstacle(host, port)
     if why is None:
         return ok(setting, f"port {port} is free")
@@ -35,7 +35,7 @@ def check_port(setting: str, host: str, port: int, *, running: bool) -> Finding:
 
 
 def listening(broker: BrokerConfig) -> tuple[str, int]:
-    """Host and port of a source or sink that listens."""
+    """Returns host and port of a source or sink that listens."""
     parts = urlsplit(broker.listen or "")
     return parts.hostname or LOOPBACK, parts.port or _AMQP_PORTS[parts.scheme]
 

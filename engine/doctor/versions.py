@@ -1,4 +1,4 @@
-"""The programs and libraries that a bridge is made of: there, and new enough."""
+"""Checks of the programs and libraries that a bridge is made of: there, and new enough."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NATS = "nats-server"
 
 
 def check_packages() -> Iterator[Finding]:
-    """Python, the project and the libraries whose versions matter."""
+    """Reports Python and the project, and checks the libraries whose versions matter."""
     yield ok("python", f"Python {platform.python_version()}")
     yield ok(_PROJECT, metadata.version(_PROJECT))
     yield _pyspark()
@@ -37,7 +37,7 @@ def check_packages() -> Iterator[Finding]:
 
 
 def check_java() -> Iterator[Finding]:
-    """The Java that Spark and the embedded brokers run on."""
+    """Checks the Java that Spark and the embedded brokers run on."""
     try:
         program = find_java()
         yield ok("java", f"Java {java_version(program)}, {program}")
@@ -46,7 +46,7 @@ def check_java() -> Iterator[Finding]:
 
 
 def check_jars(folder: Path, modules: tuple[str, ...]) -> Iterator[Finding]:
-    """The jars that set-up fetches, for each part of `jars_of`."""
+    """Checks that the jars that set-up fetches are there, for each folder of `jars_of`."""
     missing = [module for module in modules if not any((folder / module).glob(HALLMARKS[module]))]
     if missing:
         what = f"no {HALLMARKS[missing[0]]} in {folder / missing[0]}"
@@ -56,14 +56,14 @@ def check_jars(folder: Path, modules: tuple[str, ...]) -> Iterator[Finding]:
 
 
 def jars_of(config: Config | None) -> tuple[str, ...]:
-    """The folders of jars that are needed; without a configuration those that are needed in any case."""
+    """Returns the folders of jars that are needed; without a configuration those that are needed in any case."""
     kafka = ("kafka",) if config and config.embedded_kafka else ()
     artemis = ("artemis",) if config and config.embedded_artemis else ()
     return ("spark", *kafka, *artemis)
 
 
 def check_nats_server() -> Iterator[Finding]:
-    """The program of the embedded NATS server, and whether it takes the configuration it is started with."""
+    """Checks the program of the embedded NATS server, and that it takes the configuration it is started with."""
     try:
         program = find_nats_server()
         nats_configuration(program)
@@ -73,7 +73,7 @@ def check_nats_server() -> Iterator[Finding]:
 
 
 def _pyspark() -> Finding:
-    """The jars are made for one version of Spark, which the project pins."""
+    """Checks the version of PySpark: the jars are made for one version of Spark, which the project pins."""
     remedy = "install what requirements.txt pins, into the environment that jms-bridge runs in"
     try:
         installed = metadata.version(_SPARK)

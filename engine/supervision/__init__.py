@@ -1,5 +1,5 @@
-"""Processes: a supervisor that starts the parts of a bridge and keeps them running, and the side of each part.
+"""The processes of a bridge: a supervisor that starts its parts and keeps them running, and the parts' own side.
 
-Start with `parts` (which there are), then `supervisor` (how they are kept) and `worker` (what one does). What passes
-between the two sides is `engine.telemetry.status`.
+Start with `parts` (which parts there are), then `supervisor` (how they are kept running) and `worker` (the process of
+one part). The status that a part reports to the supervisor is in `engine.telemetry.status`.
 """

@@ -1,10 +1,10 @@
-"""One part of the bridge as a process: started, told to go, asked to stop, killed.
+"""The supervisor's handle on the process of one part: starts it, tells it to begin, asks it to stop, kills it.
 
-Supervisor and child share a socket. The child writes its status there; the supervisor hands over the configuration that
-the child works by, and a newer one to those that can change while they run, writes a line when the child may begin its
-work, a line now and then that says until when it may work, if that depends on an election, and closes its
-half when the child is to stop. A supervisor that dies closes it as well, so a child never outlives it. The other end is
-`worker`.
+Supervisor and child share a socket. The child writes its status to it. The supervisor writes the configuration that the
+child works by, and later ones for parts that can change while they run; a line when the child may begin its work; and,
+if that depends on an election, a line now and then with the time until which the child may work. It closes its half
+when the child is to stop. The socket also closes when the supervisor dies, so a child never outlives it. The child's
+end of the socket is read in `worker`.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ if TYPE_CHECKING:
 __all__ = ["GO", "REVISION", "UNTIL", "Child", "command"]
 
 REVISION = b"revision "
-"""Followed by its number and a line's end, and sent with the descriptor of a file: a configuration."""
+"""Start of the line that announces a configuration: a number and a line end follow, and a file's descriptor comes with
+it."""
 GO = b"go\n"
-"""What the supervisor writes when everything that the child needs is ready."""
+"""The line that the supervisor writes when everything that the child needs is ready."""
 UNTIL = b"until "
-"""Followed by a time of `time.monotonic` and a line's end: at that time the child is killed, unless told another."""
+"""Start of the line with the end of the lease: a `time.monotonic` time and a line end follow. The child is killed at
+that time, unless a later line moves it."""
 _TELL_SECONDS = 0.5
 
 
 def command(part: Part, config: Path) -> list[str]:
-    """How a part of a configuration is run."""
+    """Returns the command line that runs a part of a configuration."""
     bridge = [sys.executable, "-m", "engine", "run", "--config", str(config)]
     return [*bridge, "--only", part.only, "--worker", str(part.worker)]
 
 
 class Child:
-    """A part's process, and after it has died the next one."""
+    """The process of one part, and its successor after a restart."""
 
     def __init__(
         self,
@@ -57,7 +59,11 @@ class Child:
         lock: int | None,
         revision: Revision | None = None,
     ) -> None:
-        """`command` gets `--status-fd N` appended; `lock`, if any, is a descriptor that the process holds on to."""
+        """Creates the handle; no process runs before `start`.
+
+        `--status-fd N` is appended to `command`. The process inherits the descriptor `lock`, if there is one, and so
+        holds that lock for as long as it lives.
+        """
         self.part = part
         self._command = command
         self._board = board
@@ -71,22 +77,26 @@ class Child:
 
     @property
     def name(self) -> str:
-        """The part's."""
+        """The part's name."""
         return self.part.name
 
     @property
     def pid(self) -> int | None:
-        """Of its process, which leads a session of its own; None while there is none."""
+        """The id of the process, which leads a session of its own; None while no process runs."""
         process = self._process
         return process.pid if process else None
 
     @property
     def running(self) -> bool:
-        """Whether there is a process whose end has not been taken note of."""
+        """True from `start` until `ended` has reported the end of the process."""
         return self._process is not None
 
     def start(self) -> None:
-        """A new process; it prepares itself and waits for `release`. OSError if there is nothing left for one."""
+        """Starts a new process, which prepares itself and waits for `release`.
+
+        Raises:
+            OSError: the machine has no memory, process or descriptor left for it.
+        """
         with ExitStack() as begun:
             ours, theirs = (begun.enter_context(end) for end in socket.socketpair())
             heard = begun.enter_context(ours.dup())
@@ -94,7 +104,8 @@ class Child:
                 [*self._command, "--status-fd", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *(() if self._lock is None else (self._lock,))),
-                # Ctrl-C in the terminal is the supervisor's; and all that the child starts can be ended with it.
+                # Ctrl-C in the terminal goes to the supervisor only; and killing the session's group ends all that the
+                # child started.
                 start_new_session=True,
             )
             theirs.close()
@@ -105,55 +116,58 @@ class Child:
         self.released = False
         self._reader = self._board.read(self.name, heard.detach())
         if self._revision and not self.hand_over():
-            self.kill()  # it would wait for its configuration for ever; `ended` will tell
+            self.kill()  # without its configuration it would wait for ever; `ended` will report it
 
     def give(self, revision: Revision) -> None:
-        """The configuration that it works by from its next start on, or from `hand_over`."""
+        """Sets the configuration that the part works by from its next start, or from the next `hand_over`."""
         self._revision = revision
 
     def hand_over(self) -> bool:
-        """Gives the process its configuration; False if it cannot take it at this moment."""
+        """Sends the configuration to the process; returns False if the process cannot take it at this moment."""
         if self._socket is None or self._revision is None:
             return False
         line = REVISION + b"%d\n" % self._revision.number
         try:
             with self._revision.opened() as descriptor:
                 socket.send_fds(self._socket, [line], [descriptor], socket.MSG_DONTWAIT)
-        except OSError:  # it is busy or has died, or no descriptor is left
+        except OSError:  # the process is busy or has died, or no descriptor is left
             return False
         return True
 
     def release(self) -> None:
-        """What it needs is ready: it may begin."""
+        """Tells the process to begin its work, since everything that it needs is ready."""
         self.released = True
         if self._socket:
-            with suppress(BrokenPipeError):  # it has just died, which `ended` will tell
+            with suppress(BrokenPipeError):  # the process has just died, which `ended` will report
                 self._socket.sendall(GO)
 
     def may_work(self, until: float) -> None:
-        """It may go on until then (`time.monotonic`), even if its supervisor is gone. To be told again before."""
+        """Lets the process work until a `time.monotonic` time, even if its supervisor dies.
+
+        It is to be called again before that time.
+        """
         now = time.monotonic()
         if self._socket and now - self._told_at > _TELL_SECONDS:
             self._told_at = now
-            # One that stands still does not read, and one that has just died is told by `ended`.
+            # A stopped process does not read, and the death of one is reported by `ended`.
             with suppress(BlockingIOError, BrokenPipeError):
                 self._socket.send(UNTIL + f"{until:.3f}\n".encode(), socket.MSG_DONTWAIT)
 
     def ask_to_stop(self) -> None:
-        """It is to finish what it has begun and end."""
+        """Asks the process to finish the work that it has begun and end."""
         if self._socket:
-            with suppress(OSError):  # not connected any more: it has died
+            with suppress(OSError):  # not connected any more: the process has died
                 self._socket.shutdown(socket.SHUT_WR)
 
     def kill(self) -> None:
-        """The process and all it has started end at once."""
+        """Kills the process and all processes that it started."""
         if self._process:
             _kill_group(self._process.pid)
 
     def ended(self) -> int | None:
-        """The exit status of a process that has ended, negative for a signal, told once; None while it runs.
+        """Returns the exit status of a process that has ended, negative for a signal, once; None while it runs.
 
-        By then its last words are on the board and nothing is left of what it started.
+        When it returns a status, the last status of the process is on the board and no process that it started is left.
         """
         if self._process is None or (code := self._process.poll()) is None:
             return None
@@ -167,6 +181,6 @@ class Child:
 
 
 def _kill_group(leader: int) -> None:
-    # Its number is not given away while one of the group lives; after that there is no such group.
+    # The number of a group is not reused while a member lives; after that there is no such group.
     with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)

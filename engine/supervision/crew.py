@@ -1,4 +1,4 @@
-"""The parts of a bridge: those that are kept running, and those that are on their way out."""
+"""The parts of a running bridge: those that are kept running, and those that were asked to end."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ if TYPE_CHECKING:
 __all__ = ["PATIENCE_SECONDS", "Crew"]
 
 PATIENCE_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
-"""How long each stage may take to stop before it is killed."""
+"""Time that the parts of each stage may take to stop before they are killed."""
 
 
 class Crew:
-    """Who belongs to a bridge. For one thread; nothing here waits."""
+    """The parts of a bridge with their keepers. For one thread; no call waits."""
 
     def __init__(self, children: Iterable[Child], board: StatusBoard, metrics: BridgeMetrics) -> None:
         self._board = board
         self._metrics = metrics
         self.keepers = [Keeper(child, board, metrics) for child in children]
-        """Of the parts that are kept running."""
+        """Keepers of the parts that are to run, in the order of their start."""
         self._leaving: dict[Keeper, float] = {}
 
     def find(self, name: str) -> Keeper | None:
-        """Who keeps a part."""
+        """Returns the keeper of the part with this name; None if no such part is kept running."""
         return next((keeper for keeper in self.keepers if keeper.child.name == name), None)
 
     def leaders(self) -> dict[str, int]:
-        """The process id of each part that runs. Safe from any thread."""
+        """The process id of each running part, by the part's name. Safe from any thread."""
         children = [keeper.child for keeper in (*self.keepers, *tuple(self._leaving))]
         return {child.name: pid for child in children if (pid := child.pid) is not None}
 
     @property
     def leaving(self) -> list[str]:
-        """The parts that are on their way out."""
+        """The names of the parts that were asked to end and have not ended yet."""
         return [keeper.child.name for keeper in self._leaving]
 
     def join(self, child: Child) -> None:
-        """One more part; it is started at the next opportunity."""
+        """Adds a part, which is started at the supervisor's next tick."""
         self._board.put(Status(child.name, State.STARTING))
         self._metrics.joined(child.name)
         self.keepers.append(Keeper(child, self._board, self._metrics))
 
     def dismiss(self, names: Iterable[str]) -> None:
-        """These parts are to finish what they have begun and end, and are not started again."""
+        """Asks parts to finish the work that they have begun and end; they are not started again."""
         wanted = set(names)
         for keeper in [keeper for keeper in self.keepers if keeper.child.name in wanted]:
             self.keepers.remove(keeper)
@@ -61,7 +61,10 @@ class Crew:
             keeper.finish()
 
     def see_off(self, until: Callable[[Child], float], *, at_once: bool = False) -> list[str]:
-        """Looks after those that leave, until when they may work; the names of those that have left now."""
+        """Keeps leases of ending parts alive, kills those that are late, and returns the names of those that ended.
+
+        `until` gives the `time.monotonic` time until which a part may work; `at_once` kills all of them.
+        """
         gone = []
         for keeper, deadline in list(self._leaving.items()):
             child = keeper.child
@@ -75,7 +78,7 @@ class Crew:
         return gone
 
     def forget(self, names: Iterable[str]) -> None:
-        """Parts that have left and are nothing to speak of any more."""
+        """Removes parts that have ended from the status board and the metrics."""
         for name in names:
             self._board.forget(name)
             self._metrics.left(name)

@@ -1,11 +1,12 @@
-"""Which of several bridges of one `bridge.id` leads: a group of Kafka consumers of a topic with one partition decides.
+"""Election of the leader among bridges with one `bridge.id`, by a group of Kafka consumers on a one-partition topic.
 
-Who has the partition leads. The assignment is sticky: who joins later does not take it. Beside its heart-beats the
-leader commits an offset about every second: the answer, which only a member gets whose session lives, says that nobody
-else can lead until a session after the question, and so for how long this bridge may go on without another answer.
-Every time here is one of `time.monotonic`, which all processes of a machine share.
+The bridge to which the partition is assigned leads. The assignment is sticky: a bridge that joins later does not take
+the partition away. Beside its heartbeats the leader commits an offset about every second. Only a member whose session
+lives gets that commit confirmed; the confirmation says that no other bridge can lead until a session after the request,
+and so how long this bridge may lead without another confirmation. All times here are of `time.monotonic`, which all
+processes of a machine share.
 
-The offsets tell the other bridges, too, that the leader is there: while none arrives, no bridge leads.
+The commits also show the other bridges that the leader lives: while none arrives, no bridge leads.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 __all__ = ["Election", "OtherLeader", "Term"]
 
 _SESSION_SECONDS, _EMBEDDED_SESSION_SECONDS = 10.0, 45.0
-"""A leader that has not been heard for so long is one no more, and the next one leads. Nobody waits for the lead on the
-bridge's own Kafka, and its parts live through a restart of it."""
+"""Session timeout of the group: a leader that was silent for so long leads no more, and the next bridge takes over. It
+is longer on the bridge's own Kafka, where no other bridge waits for the lead and the parts outlive a restart of that
+Kafka."""
 _END_SECONDS = 2.0
-"""A leader goes on for so much less than a session after a question that was answered: what an end may take."""
+"""Safety margin: the lease ends so much earlier than a session after the confirmed request. It is the time that ending
+the parts may take."""
 
 _ASK_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
@@ -46,7 +49,7 @@ _ANSWER_SECONDS = 2.0
 _POLL_SECONDS = 0.1
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
 _UNLED_SESSIONS = 3
-"""A group that Kafka answers for, and in which no bridge leads for so many sessions, is joined anew."""
+"""Number of sessions without any leader after which a bridge joins the group anew, if Kafka answers for the group."""
 _LEAVE_SECONDS = 5.0
 _SILENCE_SECONDS = 5.0
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
@@ -55,7 +58,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Term:
-    """For how long a bridge may lead, from what was asked of Kafka and answered."""
+    """The lease of a bridge that leads, computed from the commits that it sent and the confirmations that it got."""
 
     def __init__(self, session_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._lease_seconds = session_seconds - _END_SECONDS
@@ -65,31 +68,31 @@ class Term:
         self._number = 0
         self._last_asked = float("-inf")
         self.until = 0.0
-        """The bridge leads before this moment."""
+        """End of the lease: the bridge leads before this moment."""
 
     @property
     def has_partition(self) -> bool:
-        """Whether the group has given it the partition."""
+        """True while the partition is assigned to this bridge."""
         return self._has_partition
 
     @property
     def is_to_ask(self) -> bool:
-        """Whether it is time for another question."""
+        """True if the next commit is due."""
         return self._has_partition and self._clock() - self._last_asked >= _ASK_SECONDS
 
     def assigned(self) -> None:
-        """The group gives it the partition; whether that is still so is to be asked first."""
+        """Takes note that the group assigned the partition; the lease begins only with a confirmed commit."""
         self._has_partition = True
         self._last_asked = float("-inf")
 
     def lost(self) -> None:
-        """The group has taken it away."""
+        """Takes note that the group took the partition away; the lease ends at once."""
         self._has_partition = False
         self._asked.clear()
         self.until = 0.0
 
     def ask(self) -> int:
-        """A question goes out; its number."""
+        """Takes note that a commit is sent; returns its number."""
         self._number += 1
         self._last_asked = self._clock()
         self._asked = {number: at for number, at in self._asked.items() if at > self._last_asked - self._lease_seconds}
@@ -97,33 +100,39 @@ class Term:
         return self._number
 
     def deposed(self) -> None:
-        """Kafka does not know this member any more; the group will say so in a moment."""
+        """Ends the lease, because Kafka does not know this member any more.
+
+        The group will revoke the partition in a moment.
+        """
         self._asked.clear()
         self.until = 0.0
 
     def answered(self, number: int, *, confirmed: bool) -> None:
-        """What Kafka said to a question; one from before the partition was lost does not count."""
+        """Takes note of Kafka's reply to a commit.
+
+        A reply to a commit that was sent before the partition was lost does not count.
+        """
         asked = self._asked.pop(number, None)
         if asked is not None and confirmed:
             self.until = max(self.until, asked + self._lease_seconds)
 
 
 class OtherLeader:
-    """The bridge that leads instead of this one, by the offsets that it commits."""
+    """The bridge that leads instead of this one, as seen by the offsets that it commits."""
 
     def __init__(self, me: str, session_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`me` is the name under which this bridge commits."""
+        """Creates the view; `me` is the name under which this bridge commits."""
         self._me = me
         self._session_seconds = session_seconds
         self._clock = clock
         self._last: tuple[int, str] | None = None
         self._heard_at = float("-inf")
         self.name = ""
-        """Name of the bridge that committed last; empty if that was this one, or one that resigned."""
+        """Name of the bridge that committed last; empty if that was this bridge, or one that resigned."""
 
     @property
     def leads(self) -> bool:
-        """Whether it has committed within the last session."""
+        """True if the other bridge has committed within the last session."""
         return self._clock() - self._heard_at < self._session_seconds
 
     def committed(self, offset: int, name: str) -> None:
@@ -136,7 +145,7 @@ class OtherLeader:
 
 
 class Election:
-    """A bridge that stands for election, in a thread of its own from `start` to `resign`. Safe from any thread."""
+    """A candidate in the election, with a thread of its own from `start` to `resign`. Safe from any thread."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -145,7 +154,7 @@ class Election:
         self._group = f"{config.bridge_id}.leader"
         self._topic = config.journal.state_topic
         started = datetime.now(UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
-        # The time, since in containers hosts and processes of several bridges may have the same names.
+        # The time makes it unique: in containers, hosts and processes of several bridges may have the same names.
         self._me = f"{socket.gethostname()}, process {os.getpid()}, started {started}"
         self._other = OtherLeader(self._me, self._session)
         self._stop = Event()
@@ -153,46 +162,46 @@ class Election:
         self._contact = time.monotonic()
         self._looked_at = 0.0
         self._led_at = 0.0
-        """When a bridge led for the last time, or this one joined the group."""
+        """Time at which any bridge was last seen to lead, or at which this one joined the group."""
         self._joined = False
         self._is_gone = False
         self._is_broken = False
         self._refusal: HardFailureError | None = None
         self.why_not = ""
-        """Why the bridge does not lead, in one line; nothing while it is about to."""
+        """One line why the bridge does not lead; empty while it is about to lead."""
         self.failure: BridgeError | None = None
-        """Why it can never lead."""
+        """The error that ended the election; None while the bridge can still lead."""
 
     @property
     def until(self) -> float:
-        """The bridge leads before this moment."""
+        """End of the lease: the bridge leads before this moment."""
         return self._term.until
 
     @property
     def leads(self) -> bool:
-        """Whether it leads now."""
+        """True while this bridge leads."""
         return time.monotonic() < self._term.until
 
     @property
     def has_leader(self) -> bool:
-        """Whether this bridge or another one leads, as far as Kafka has told."""
+        """True if this bridge or another one leads, as far as Kafka has told."""
         return self.leads or self._other.leads
 
     @property
     def stands_by(self) -> bool:
-        """Whether another one leads, as Kafka said a moment ago, and this one would take over."""
+        """True if another bridge leads, as Kafka said a moment ago, and this one would take over."""
         silence = time.monotonic() - self._contact
         return not self.leads and self._other.leads and self._joined and silence < _SILENCE_SECONDS
 
     def start(self) -> None:
-        """Stands for election from now on; more calls do nothing."""
+        """Joins the election; more calls do nothing."""
         if self._thread is None:
             self._contact = time.monotonic()
             self._thread = Thread(target=self._run, name="election", daemon=True)
             self._thread.start()
 
     def resign(self) -> None:
-        """Leaves the group, so that the next one leads at once. For a bridge whose parts have all ended."""
+        """Leaves the group, so that the next bridge leads at once. Only for a bridge whose parts have all ended."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_LEAVE_SECONDS)
@@ -203,7 +212,7 @@ class Election:
             while self._prepared():
                 began = time.monotonic()
                 self._stand()
-                # Two members of one name fence each other for as long as there are two.
+                # Two members of one name fence each other for as long as there are two, so the pause grows.
                 pause = _PAUSE_SECONDS if time.monotonic() - began > self._session else pause
                 self._stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -214,7 +223,7 @@ class Election:
             self.failure = BridgeError(f"the election ended: {type(error).__name__}: {error}")
 
     def _prepared(self) -> bool:
-        """Whether there is a topic to elect with, Kafka being waited for; False when this is to end instead."""
+        """Makes sure that the election's topic exists, waiting for Kafka; returns False if the thread is to end."""
         while not self._stop.is_set():
             try:
                 ensure_state_topic(self._config, _SILENCE_SECONDS)
@@ -230,7 +239,7 @@ class Election:
         return False
 
     def _stand(self) -> None:
-        """Returns when this is to end, or when the consumer is of no more use."""
+        """Takes part with one consumer; returns when the thread is to end, or when the consumer is of no more use."""
         self._is_broken = False
         consumer = Consumer(self._settings(), logger=SILENT)
         self._joined, self._led_at = True, time.monotonic()
@@ -244,7 +253,7 @@ class Election:
                     self._look(consumer)
                 self._check()
             if self._term.has_partition:
-                # Nobody leads from here on.
+                # The empty name says that no bridge leads from here on.
                 self._commit(consumer, "")
         finally:
             self._joined = False
@@ -257,14 +266,15 @@ class Election:
         )
         settings |= {
             "partition.assignment.strategy": "cooperative-sticky",
-            # Whose thread is stuck for so long is no member any more, though its heart still beats.
+            # A member whose thread is stuck for so long leaves the group, though its heartbeats go on.
             "max.poll.interval.ms": int(self._session * 1500),
             "socket.timeout.ms": int(_SILENCE_SECONDS * 1000),
             "auto.offset.reset": "latest",
             "on_commit": self._on_commit,
         }
         if self._config.embedded_kafka:
-            # Its folder is locked: who comes back on it is the one that was there, and need not be waited for.
+            # The folder is locked, so a member that comes back on it is the one that was there, and its session need
+            # not run out.
             folder = str(self._config.embedded.data.absolute())
             settings["group.instance.id"] = hashlib.sha256(folder.encode()).hexdigest()[:16]
         return settings
@@ -278,12 +288,15 @@ class Election:
             if message is not None and (said := message.error()) is not None:
                 self._on_error(said)
         if self._is_gone:
-            # Deleted by somebody; a broker that has not yet heard of it says the same.
+            # The topic was deleted; a broker that has not yet heard of the topic answers the same.
             self._is_gone = False
             self._prepared()
 
     def _commit(self, consumer: Consumer, who: str) -> None:
-        """Asks whether the group still has this member; the number of the question is the offset."""
+        """Commits as `who`; the offset is the number of the request.
+
+        The reply says whether the group still has this member.
+        """
         question = TopicPartition(self._topic, 0, self._term.ask(), metadata=who)
         try:
             consumer.commit(offsets=[question], asynchronous=True)
@@ -291,7 +304,7 @@ class Election:
             self._on_error(error.args[0])
 
     def _look(self, consumer: Consumer) -> None:
-        """Finds out which bridge leads instead."""
+        """Reads the group's last commit to find out which bridge leads instead."""
         if time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = time.monotonic()
@@ -358,7 +371,7 @@ class Election:
             self._refusal = HardFailureError(f"{where} on topic '{self._topic}': {remedy}")
 
     def _stand_anew(self, why: str) -> None:
-        """Has the consumer closed and another one made."""
+        """Makes the thread close the consumer and join the group with another one."""
         if not self._is_broken:
             _log.warning("stands for election anew", why=why)
         self._is_broken = True

@@ -1,4 +1,4 @@
-"""Commands that show a configuration at work: a message that its first route takes, and where it arrives."""
+"""Example commands for a first try: send a message that a route of the configuration takes, and receive it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["try_out"]
 
 
 def try_out(config: Config) -> list[str]:
-    """A `send` and a `receive` for the first route that a simple message can be made up for; else only `receive`.
+    """Returns a `send` and a `receive` for the first route that a made-up message takes; else only a `receive`.
 
-    Where nobody keeps a message for who comes later, `receive` is the first of both.
+    The `receive` comes first where the destination does not keep a message for a consumer that comes later.
     """
     flag = "" if config.path.name == "jms-bridge.properties" else f" -c {shlex.quote(str(config.path))}"
     for route in config.own_routes:
@@ -39,11 +39,11 @@ def try_out(config: Config) -> list[str]:
 
 
 def _destinations(config: Config) -> Iterator[tuple[str, str]]:
-    """What sources read: as `send` takes it, and as messages from there have it."""
+    """Yields the destinations that sources read: as `send` takes them, and as the messages from there carry them."""
     for source in config.sources:
         for destination in source.destinations:
             if source.type is System.KAFKA:
-                # Of a regular expression, only one that is a name says where to send to.
+                # A regular expression names a topic to send to only if it is a plain name.
                 address = _from_topic(source, destination) if TOPIC.fullmatch(destination) else None
                 if address is not None:
                     yield f"{KAFKA}:{destination}", address
@@ -57,19 +57,19 @@ def _destinations(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _from_topic(source: SourceConfig, topic: str) -> str | None:
-    """Where messages of a topic are said to come from, if no header has a say in it."""
+    """Returns the address that messages of a topic get; None if the address depends on a header."""
     return source.address.fill(lambda name: topic if name == KAFKA_TOPIC else None) if source.address else None
 
 
 def _wanted(route: Route) -> dict[str, str]:
-    """Values for the properties that the route's destination is made of."""
+    """Returns values for the properties that the route's destination is made of."""
     references = route.target.address.references
     names = (reference.name for reference in references)
     return {name: "any" for name in names if name != ADDRESS and name not in HEADER_FIELDS}
 
 
 def _place(route: Route, message: Message | None) -> str | None:
-    """Where a route takes a message, as `receive` takes it; None if that is not the same for all, or cannot be made."""
+    """Returns a route's destination as `receive` takes it; None if it differs between messages or has no value."""
 
     def text_of(name: str) -> str | None:
         found = find(message.lookup, name) if message is not None else None
@@ -80,7 +80,7 @@ def _place(route: Route, message: Message | None) -> str | None:
 
 
 def _keeps(config: Config, route: Route, place: str) -> bool:
-    """Whether what is sent there waits for who receives it."""
+    """True if the destination keeps a message until a consumer comes."""
     if route.target.sink is None:
         return True
     sink = next(sink for sink in config.sinks if sink.name == route.target.sink)
@@ -95,7 +95,7 @@ def _receive(place: str, flag: str) -> str:
 
 
 def _equalities(node: Node) -> Iterator[tuple[str, str]]:
-    """What a predicate asks for in the form `name = 'text'`, in all operands of an AND."""
+    """Yields name and text of each condition `name = 'text'` among the operands of an AND."""
     if isinstance(node, Logical) and node.operator is Operator.AND:
         for operand in node.operands:
             yield from _equalities(operand)
@@ -106,7 +106,7 @@ def _equalities(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def _message(destination: str, values: Mapping[str, str]) -> Message:
-    """What `send` makes of the values: properties without a declared type."""
+    """Returns the message that `send` makes of the values: its properties have no declared type."""
     headers = {name: value for name, value in values.items() if name in HEADER_FIELDS}
     properties = {name: Property(value) for name, value in values.items() if name not in HEADER_FIELDS}
     return Message(headers={**headers, "JMSDestination": destination}, properties=properties)

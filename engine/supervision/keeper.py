@@ -1,4 +1,4 @@
-"""Keeps one part of the bridge running: started, released, told until when it may work, started again when it dies."""
+"""Keeps one part of the bridge running: starts it, releases it, extends its lease, and starts it again when it dies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["Keeper"]
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
-"""A part that was ready for so long has no past."""
+"""Time of being ready after which the earlier deaths of a part are forgotten."""
 _HOPELESS = 5
-"""So many deaths without being ready once end the bridge."""
+"""Number of deaths in a row without being ready after which the bridge gives up."""
 _KNOWN = {
     error.exit_code: error
     for error in (SetupError, HardFailureError, SoftFailureError, UnreachableError, UsageError, BridgeError)
@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Keeper:
-    """Keeps one part running, until it is told to finish."""
+    """Keeps one part running until it is told to finish."""
 
     def __init__(self, child: Child, board: StatusBoard, metrics: BridgeMetrics) -> None:
         self.child = child
@@ -48,9 +48,13 @@ class Keeper:
         self._is_deposed = False
 
     def tend(self, until: float) -> None:
-        """Does what is due now: start, release, take note of readiness or of the end. Never waits.
+        """Does what is due now: starts or releases the part, takes note of its readiness or its end. Never waits.
 
-        The part may work `until` then; one that may not any more is killed, and started again to stand by.
+        The part may work `until` then (`time.monotonic`). A part that works longer is killed, and started again to
+        stand by.
+
+        Raises:
+            BridgeError: the part ended with an error that no restart helps, or died too often before it was ready.
         """
         now = time.monotonic()
         if self.child.running and self.child.released and now >= until:
@@ -64,14 +68,14 @@ class Keeper:
             self._watch(self._board.get(self.child.name), now, until)
 
     def finish(self) -> None:
-        """Asks the part to end; one that has not begun has nothing to finish, and may be busy getting ready."""
+        """Asks the part to end; a part that has not begun its work is killed, since it may be busy getting ready."""
         if self.child.released:
             self.child.ask_to_stop()
         else:
             self.child.kill()
 
     def may_work(self, until: float) -> None:
-        """Tells the part until when it may work, if it does."""
+        """Extends the lease of a part that works; without an election there is none."""
         if self.child.released and until < math.inf:
             self.child.may_work(until)
 
@@ -81,7 +85,7 @@ class Keeper:
         try:
             self.child.start()
         except OSError as error:
-            # No descriptors, no memory: what this machine had when the part was ready may be there again.
+            # No descriptors, no memory: the machine had enough when the part was ready, and may have it again.
             self._died(f"it cannot be started: {error.strerror or error}", now, is_passing=self._was_ready)
             return
         if self._started and not self._is_deposed:
@@ -113,7 +117,7 @@ class Keeper:
         status = self._board.get(name)
         self._metrics.component(name, up=False)
         failure = None if status.exit_code is None else _KNOWN.get(status.exit_code, BridgeError)
-        # What this machine has not got now it had when the part was ready: a disk is full for a while, not for ever.
+        # The machine had what it lacks now when the part was ready: a disk is full for a while, not for ever.
         is_passing = self._was_ready and failure is SetupError
         if failure is not None and not is_passing:
             self._board.down(name, status.error or "")
@@ -127,7 +131,7 @@ class Keeper:
         self._died(why, now, is_passing=is_passing)
 
     def _died(self, why: str, now: float, *, is_passing: bool) -> None:
-        """To be started again after a pause; BridgeError if that has never helped."""
+        """Schedules a restart after a pause; raises BridgeError if restarts have never helped."""
         name = self.child.name
         self._deaths += 1
         self._early_deaths += self._ready_since is None and not is_passing

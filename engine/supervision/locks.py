@@ -1,8 +1,8 @@
-"""Makes sure that no two bridges run the same part on the same data folder, where no election does (`election`).
+"""Locks that keep two bridges from running the same part on the same data folder, where no election does (`election`).
 
-Each part holds a locked file for as long as one of its processes lives: children inherit it, so that a part whose
-supervisor was killed is not started a second time while the first is still ending. The lock goes with its processes;
-the file stays, and says whose it is.
+Each part holds a locked file for as long as one of its processes lives. Child processes inherit the lock, so a part
+whose supervisor was killed is not started a second time while the first is still ending. The lock goes with its
+processes; the file stays, and contains the process id of the supervisor.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["hold"]
 
 _ENDING_SECONDS = 35.0
-"""How long the parts of a bridge that was killed may take to notice and end; more than `worker` gives them."""
+"""Time that the parts of a killed bridge may take to notice and end; longer than `worker.STOP_SECONDS`."""
 
 
 @contextmanager
 def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
-    """Holds the locks of the parts; yields a file descriptor for each, to be passed to its process.
+    """Holds the locks of the parts; yields a file descriptor for each, to be inherited by its process.
 
-    SetupError in one line when another bridge has one of them. If that bridge was killed, its parts are waited for.
+    If a lock belongs to a bridge that was killed, waits for its parts to end.
+
+    Raises:
+        SetupError: another bridge runs one of the parts, or the folder cannot be written.
     """
     held: dict[str, int] = {}
     try:

@@ -1,4 +1,4 @@
-"""The progress of a bridge as log events, for `JMS_BRIDGE_LOG=json`: nothing about it is printed then."""
+"""The progress of a bridge as log events, for `JMS_BRIDGE_LOG=json`, where nothing is printed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LoggedProgress(Progress):
         super().__init__(config, parts, url, Console(quiet=True, force_terminal=False))
 
     def begin(self) -> None:
-        """Logs what is started."""
+        """Logs which bridge starts, and its parts."""
         version, path = metadata.version("jms-bridge"), str(self._config.path)
         _log.info("bridge starts", bridge=self._config.bridge_id, version=version, file=path, parts=list(self._shown))
 

@@ -1,4 +1,4 @@
-"""Which processes a configuration asks for, and how they depend on each other. Starts nothing."""
+"""The processes that a configuration asks for, and how they depend on each other. Starts nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ ROUTER = "router"
 
 
 class Stage(IntEnum):
-    """The order in which parts stop: first nothing more comes in, then all is routed, goes out, and the brokers go."""
+    """The order in which parts stop.
+
+    Sources stop first, so that nothing more comes in; then the router, after it has routed all; then sinks; then
+    brokers.
+    """
 
     SOURCE = 1
     ROUTER = 2
@@ -37,27 +41,30 @@ class Stage(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One process of the bridge."""
+    """A process of the bridge."""
 
     name: str
-    """Also its label in metrics and on `/ready`."""
+    """Name of the part, also its label in metrics and on `/ready`."""
     only: str
-    """For `run --only`: what the process is started with."""
+    """Argument of `run --only` with which the process is started."""
     stage: Stage
     worker: int = 1
-    """From 1; above it only for sources and sinks with several workers."""
+    """Number of the worker, from 1; above 1 only for sources and sinks with several workers."""
     needs: tuple[str, ...] = ()
-    """Parts that have to be ready before this one begins its work."""
+    """Names of the parts that have to be ready before this one begins its work."""
 
 
 _GROUPS = {"sources": Stage.SOURCE, "sinks": Stage.SINK}
 
 
 def parts(config: Config, only: str | None = None) -> tuple[Part, ...]:
-    """The parts in the order of their start.
+    """Returns the parts in the order of their start.
 
     `only` restricts them: `router`, `sources`, `source:NAME`, `sinks`, `sink:NAME`, or an embedded `kafka`, `artemis`
-    or `nats`; what they need and is left out is taken to run elsewhere. UsageError for anything else.
+    or `nats`. A part that they need and that is left out is taken to run elsewhere.
+
+    Raises:
+        UsageError: `only` names no part.
     """
     chosen = [part for part in _all(config) if only is None or _wanted(part, only)]
     if not chosen:
@@ -71,9 +78,9 @@ def parts(config: Config, only: str | None = None) -> tuple[Part, ...]:
 
 
 def stands_for_election(only: str | None) -> bool:
-    """Whether parts chosen by `only` work in one bridge at a time: where the router is among them.
+    """True if parts chosen by `only` may work in one bridge at a time only, which is so if the router is among them.
 
-    Sources and sinks that run by themselves share their work with others of their name.
+    Sources and sinks that run without a router share their work with others of their name.
     """
     return only in (None, ROUTER)
 

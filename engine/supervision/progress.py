@@ -1,4 +1,4 @@
-"""What `jms-bridge run` shows: what is starting, what runs where, and what to try next."""
+"""The terminal output of `jms-bridge run`: which parts start, where they run, and commands to try next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WIDE = 200
 
 
 class Progress:
-    """Prints a line for each change of a part's state; on a terminal also what is being waited for, until all is ready.
+    """Prints a line for each change of a part's state; on a terminal also the parts waited for, until all are ready.
 
     Called from one thread.
     """
@@ -49,7 +49,7 @@ class Progress:
         self._waiting = self._console.status("") if self._console.is_terminal else None
 
     def begin(self) -> None:
-        """The headline: who starts what."""
+        """Prints the headline: version, bridge, configuration and the parts that start."""
         version = metadata.version("jms-bridge")
         names = ", ".join(self._shown)
         self._print(
@@ -58,7 +58,10 @@ class Progress:
         self._print(f"[dim]starting {escape(names)}[/]")
 
     def show(self, statuses: Sequence[Status]) -> None:
-        """Prints what has changed since the last call, and what to do next when everything is ready at last."""
+        """Prints the states that changed since the last call.
+
+        When all parts are ready for the first time, it also prints commands to try.
+        """
         for status in statuses:
             if status.state is not self._shown.get(status.component, State.DOWN):
                 self._shown[status.component] = status.state
@@ -75,7 +78,7 @@ class Progress:
             self._waiting.update(f"[dim]{escape('; '.join(late))}[/]")
 
     def standing(self, why: str) -> None:
-        """Why the bridge only stands by; nothing while it leads or is about to."""
+        """Prints why the bridge only stands by, once for each reason; `why` is empty while it leads or is about to."""
         if why == self._why:
             return
         self._why = why
@@ -83,12 +86,12 @@ class Progress:
             self._stands_by(why)
 
     def stopping(self) -> None:
-        """The user asked to stop."""
+        """Prints that the bridge was asked to stop."""
         self.end()
         self._print("[dim]stopping; Ctrl-C again stops at once[/]")
 
     def end(self) -> None:
-        """Nothing is waited for any more."""
+        """Ends the display of the parts waited for."""
         if self._waiting:
             self._waiting.stop()
 

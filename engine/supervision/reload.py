@@ -1,14 +1,14 @@
-"""Takes a changed configuration while the bridge runs: as a whole, or not at all.
+"""Reload: brings a changed configuration into force while the bridge runs, as a whole or not at all.
 
     asked for (SIGHUP, or the file has changed)
-      ─► read and checked, in a thread: faults, what needs a restart, topics       ─► refused: nothing has changed
-      ─► parts step over, one stage after the other: sources leave, the router takes its new routes, sinks leave,
-         new parts join                                                            ─► in force
-      ─► each part that works otherwise becomes ready once                         ─► proven
-           one of them ends with an error that no restart helps                    ─► the last proven one comes back
+      ─► read and checked, in a thread: faults, changes that need a restart, topics   ─► refused: nothing has changed
+      ─► parts change, one stage after the other: changed sources end, the router takes its new routes,
+         changed sinks end, new and changed parts start                               ─► in force
+      ─► each changed part becomes ready once                                         ─► proven
+           one of them ends with an error that no restart helps                       ─► last proven one comes back
 
-The router changes between two generations (`engine.spark.recovery`), in its process; other parts that are concerned are
-started anew. Whatever dies in between is started again with the revision that is being taken.
+The router changes between two generations (`engine.spark.recovery`), in its process; other changed parts are started
+anew. A part that dies in between is started again with the new revision.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Reload:
-    """The configurations of one bridge, one after the other. For one thread, but for `request`."""
+    """The reloads of one bridge: reads, applies, proves and gives up revisions. For one thread, except `request`."""
 
     def __init__(
         self,
@@ -56,7 +56,11 @@ class Reload:
         make: Callable[[Part, Revision], Child],
         prepare: Callable[[Revision], None],
     ) -> None:
-        """`prepare` makes ready what a revision needs, or raises a BridgeError; it is called in a thread."""
+        """Creates it with the revision in force.
+
+        `make` makes the child of a part. `prepare` makes ready what a revision needs, such as topics, or raises a
+        BridgeError; it is called in a thread.
+        """
         self._only = only
         self._crew = crew
         self._board = board
@@ -69,27 +73,27 @@ class Reload:
         self._reading: _Reading | None = None
         self._steps: Iterator[None] | None = None
         self._touched: frozenset[str] = frozenset()
-        """Parts that work otherwise than by the last proven revision."""
+        """Names of the parts that changed since the last proven revision."""
         self._unproven: frozenset[str] = frozenset()
-        """Those of them that have not been ready since."""
+        """Names of the touched parts that have not been ready since the change."""
         self._why_back = ""
-        """Why the newest revision is an old one again."""
+        """Reason why an old revision came back; empty if the newest one was not given up."""
         self._file = _File(first.snapshot.path)
         self._told: dict[str, Any] = {}
         self._tell(success=True)
 
     def request(self) -> None:
-        """The configuration is to be read again. From any thread."""
+        """Asks for the configuration to be read again. Safe from any thread."""
         self._asked.set()
 
     @property
     def current(self) -> Revision:
-        """The configuration in force, or about to be. From any thread."""
+        """The revision in force, or about to be. Safe from any thread."""
         return self._current
 
     @property
     def state(self) -> dict[str, Any]:
-        """For `/ready`: which configuration is in force, and how the last reload went."""
+        """The part of `/ready` that says which configuration is in force, and how the last reload went."""
         return self._told
 
     def step(self) -> None:
@@ -108,9 +112,10 @@ class Reload:
         self._prove()
 
     def undo(self, part: str, error: BridgeError) -> bool:
-        """Whether a part's end is laid to the newest revision, and the one before it brought back instead.
+        """Brings back the last proven revision if `part` ended because of the newest one; returns True if it does so.
 
-        A message that fails and stops the bridge is no fault of a configuration.
+        The end of a part that has not been ready since the change is blamed on the revision. A SoftFailureError is not:
+        a message that fails and stops the bridge is no fault of a configuration.
         """
         if part not in self._unproven or isinstance(error, SoftFailureError):
             return False
@@ -128,7 +133,7 @@ class Reload:
     def _take(self, reading: _Reading) -> None:
         self._reading = None
         if reading.current is not self._current:
-            # Compared with one that has been given up since.
+            # The reading was compared with a revision that has been given up since.
             self._asked.set()
         elif reading.error is not None:
             self._refuse(reading.error)
@@ -156,7 +161,7 @@ class Reload:
         self._steps = self._over(revision, change)
 
     def _over(self, revision: Revision, change: Change) -> Iterator[None]:
-        """From one revision to the next; yields wherever something takes its time."""
+        """Steps from one revision to the next; yields wherever a step has to wait."""
         yield from self._leave(change, Stage.SOURCE)
         if change.reroutes:
             yield from self._reroute(revision)
@@ -173,7 +178,7 @@ class Reload:
             yield
 
     def _reroute(self, revision: Revision) -> Iterator[None]:
-        """The router takes its new routes, or starts with them if it does not route yet."""
+        """Gives the router its new routes, or has it start with them if it does not route yet."""
         router = self._crew.find(ROUTER)
         if router is None:
             return
@@ -183,7 +188,7 @@ class Reload:
                 yield
             self._crew.join(self._make(router.child.part, revision))
         else:
-            # One that is not running now starts with them by itself.
+            # A router that is not running now starts with them by itself.
             while router.child.running and not router.child.hand_over():
                 yield
         while self._board.get(ROUTER).revision != revision.number:
@@ -199,7 +204,7 @@ class Reload:
             self._tell(success=not self._why_back, why=self._why_back)
 
     def _prove(self) -> None:
-        """Takes note of parts that have become ready since they work otherwise, and of those that are gone."""
+        """Takes note of touched parts that have become ready or are gone; with none left, the revision is proven."""
         if self._steps is not None:
             return
         for name in self._unproven:
@@ -221,16 +226,16 @@ class Reload:
 
 
 class _Reading:
-    """A configuration that is read and checked, in a thread of its own."""
+    """The reading and checking of a configuration, in a thread of its own."""
 
     def __init__(self, current: Revision, number: int, only: str | None, prepare: Callable[[Revision], None]) -> None:
         self.current = current
-        """What it was compared with."""
+        """The revision that the configuration is compared with."""
         self._number = number
         self._only = only
         self._prepare = prepare
         self.revision: Revision | None = None
-        """What was read; None if that is what is in force."""
+        """The revision that was read; None if the file equals the one in force, or is refused."""
         self.change = Change()
         self.error: BridgeError | None = None
         self._thread = Thread(target=self._run, name="reload", daemon=True)
@@ -238,7 +243,7 @@ class _Reading:
 
     @property
     def done(self) -> bool:
-        """Whether all else here says how it went."""
+        """True when the thread has ended and the other attributes hold the result."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -263,7 +268,7 @@ class _Reading:
 
 
 class _File:
-    """Whether a file has changed, and then stayed as it is for a moment. Links are followed."""
+    """Detects that a file has changed and then stayed the same for one look. Follows links."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -271,7 +276,7 @@ class _File:
         self._looked_at = time.monotonic()
 
     def has_changed(self) -> bool:
-        """Whether it is another one than at the last change, or at the start."""
+        """Returns True if the file differs from the one at the last reported change, or at the start."""
         if time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return False
         self._looked_at = time.monotonic()
@@ -285,6 +290,6 @@ class _File:
         try:
             found = self._path.stat()
         except OSError:
-            # Replaced at this moment, perhaps: there will be one again.
+            # The file may be being replaced at this moment, and will be there again.
             return None
         return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

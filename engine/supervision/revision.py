@@ -1,7 +1,7 @@
-"""One configuration of a running bridge, and what it takes to come from one to the next.
+"""A configuration of a running bridge, and the change from one to the next.
 
-A bridge counts its configurations from 1: each is a *revision*. Parts are given theirs by the supervisor and read no
-file, so that one that is started again works by the same as all others, whatever the file looks like by then.
+A bridge counts its configurations from 1: each is a *revision*. The supervisor gives parts their revision, and they
+read no file, so that a restarted part works by the same configuration as all others, whatever the file holds by then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Change", "RefusedError", "Revision", "change"]
 
 _RELOADED = ("routes", "routing", "source", "sink", "transformer", "reload")
-"""Sections of keys that a running bridge can take."""
+"""Sections of keys that can change while the bridge runs."""
 
 
 class RefusedError(BridgeError):
@@ -36,7 +36,7 @@ class RefusedError(BridgeError):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One configuration of a running bridge."""
+    """A configuration of a running bridge, with its number and its parts."""
 
     number: int
     snapshot: Snapshot = field(repr=False)
@@ -45,9 +45,10 @@ class Revision:
 
     @contextmanager
     def opened(self) -> Iterator[int]:
-        """The descriptor of a file without a name that holds the snapshot, to be handed to another process.
+        """Yields the descriptor of a nameless file that holds the snapshot, to be handed to another process.
 
-        It may hold secrets: nobody else can open it, and it is gone when the last process has closed it.
+        The snapshot may hold secrets: no process without the descriptor can open the file, and the file is gone when
+        the last process has closed it.
         """
         with _nameless_file() as file:
             file.write(self.snapshot.dump())
@@ -56,23 +57,27 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the next revision means for the parts."""
+    """The effect of the next revision on the parts."""
 
     leave: tuple[str, ...] = ()
-    """Parts that are no more wanted, or work otherwise now and are started again."""
+    """Names of the parts that are no longer wanted, and of those whose settings change, which are started again."""
     join: tuple[Part, ...] = ()
-    """New ones, and those that are started again."""
+    """New parts, and those that are started again."""
     reroutes: bool = False
-    """Whether the router works otherwise now; it changes while it runs."""
+    """True if the settings of the router change, which takes them while it runs."""
 
     @property
     def touched(self) -> frozenset[str]:
-        """The names of all parts that work otherwise, or are gone."""
+        """The names of all parts that change, are new, or are no longer wanted."""
         return frozenset((*self.leave, *(part.name for part in self.join), *((ROUTER,) if self.reroutes else ())))
 
 
 def change(old: Revision, new: Revision) -> Change:
-    """What it takes to come from one revision to another; RefusedError if only a restart can."""
+    """Returns the change that leads from one revision to another.
+
+    Raises:
+        RefusedError: only a restart of the bridge can make that change.
+    """
     differences = compare(old.snapshot.settings(), new.snapshot.settings())
     if fixed := dict.fromkeys(each.key for each in differences if each.section not in _RELOADED):
         keys = f"{', '.join(fixed)} cannot be changed" if len(fixed) > 1 else f"{next(iter(fixed))} cannot be changed"
@@ -109,7 +114,7 @@ def _is_server(name: str, parts: Mapping[str, Part]) -> bool:
 
 
 def _view(part: Part, config: Config) -> object:
-    """All that a part does differently by, as far as a running bridge can take it."""
+    """Returns the settings that a part's work depends on, as far as they can change while the bridge runs."""
     routing = config.routing
     match part.stage:
         case Stage.ROUTER:
@@ -119,13 +124,14 @@ def _view(part: Part, config: Config) -> object:
     failures = routing.on_soft_failure, routing.dead_letter_topic
     if part.stage is Stage.SOURCE:
         own = _own(part, config.sources)
-        # What the bridge itself writes is not read from Kafka.
+        # A Kafka source does not read the topics that the bridge itself writes, so it depends on them.
         topics = tuple(sink.topic for sink in config.sinks) if own and own.type is System.KAFKA else ()
         return own, failures, topics
     policies = [
         (r.name, r.on_soft_failure) for r in config.routes if r.target.sink and part.only == f"sink:{r.target.sink}"
     ]
-    # Whom a request was asked by, and whether a sink beside can take its reply, is told by where all of them are.
+    # A sink finds the asker of a request, and a sink that can take its reply, by the addresses of all sources and
+    # sinks.
     places = tuple((broker.name, broker.type, config.url(broker)) for broker in config.brokers)
     return _own(part, config.sinks), failures, policies, places
 

@@ -1,11 +1,12 @@
-"""Runs a bridge: starts its parts as processes, keeps them running, and ends them in the right order.
+"""The supervisor of a bridge: starts its parts as processes, keeps them running, and ends them in the right order.
 
-Of several bridges of one id only one is at work, the others stand by: their parts are started and wait (`election`). A
-part that dies is started again after a pause that doubles each time; an embedded broker is no exception, since its
+Of several bridges with one id only one is at work. The others stand by: their parts are started and wait (`election`).
+A part that dies is started again after a pause that doubles each time. Embedded brokers are no exception, since their
 data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the bridge with the same line
-and exit code, and so does one that dies again and again before it was ever ready. What a part does is
-`worker`'s business, which parts there are is `parts`', how each is kept is `keeper`'s, what happens to a changed
-configuration is `reload`'s, and what a user sees is `progress`'.
+and exit code; so does a part that dies again and again before it was ever ready.
+
+Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how each is kept running (`keeper`), changed
+configurations (`reload`), and the output for the user (`progress`).
 """
 
 from __future__ import annotations
@@ -61,8 +62,10 @@ _log = structlog.get_logger(__name__)
 def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: int | None = None) -> int:
     """Runs the bridge, or one part of it, until it is told to stop; returns the exit status.
 
-    `only` is what `parts.parts` takes. `worker` and `status_fd` are given by a supervisor to its children.
-    Any BridgeError means that the bridge has ended for that reason; everything it started is gone by then.
+    `only` is as for `parts.parts`. A supervisor gives `worker` and `status_fd` to its children.
+
+    Raises:
+        BridgeError: the bridge has ended for that reason; everything that it started is gone by then.
     """
     if status_fd is not None:
         from engine.supervision import worker as child
@@ -79,7 +82,10 @@ def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: 
 
 
 class Supervisor:
-    """The processes of one bridge. `run` belongs to the main thread, `stop` may come from any."""
+    """The main loop over the processes of one bridge.
+
+    `run` belongs to the main thread; `stop` is safe from any thread.
+    """
 
     def __init__(
         self,
@@ -90,7 +96,10 @@ class Supervisor:
         election: Election | None = None,
         reload: Reload | None = None,
     ) -> None:
-        """With an `election`, all but brokers work only while it says that this bridge leads."""
+        """Creates it without starting anything.
+
+        With an `election`, all parts but brokers work only while this bridge leads.
+        """
         self._crew = crew
         self._reload = reload
         self._board = board
@@ -106,12 +115,15 @@ class Supervisor:
         (self._at_once if self._stop.is_set() else self._stop).set()
 
     def reload(self) -> None:
-        """Has the configuration read again."""
+        """Asks for the configuration to be read again."""
         if self._reload:
             self._reload.request()
 
     def run(self) -> int:
-        """Until `stop`, or the BridgeError of a part; nothing it started is left when it returns or raises."""
+        """Runs the bridge until `stop`, or until a part's BridgeError, which it raises.
+
+        No process is left when it ends.
+        """
         self._progress.begin()
         try:
             while not self._stop.wait(_TICK_SECONDS):
@@ -137,7 +149,7 @@ class Supervisor:
         self._crew.forget(self._crew.see_off(self._may_work_until))
 
     def _follow(self) -> None:
-        """Stands for election as soon as there is a Kafka, and takes note of how it went."""
+        """Joins the election as soon as Kafka is there, and reports its state."""
         election = self._election
         if election is None:
             return
@@ -160,7 +172,7 @@ class Supervisor:
     def _end(self) -> None:
         for stage in Stage:
             if stage is Stage.BROKER and self._election:
-                # Nothing of this bridge works any more: the next one may begin.
+                # No part of this bridge works any more, so the next bridge may begin.
                 self._election.resign()
             self._crew.dismiss([k.child.name for k in self._crew.keepers if k.child.part.stage is stage])
             while self._crew.leaving:
@@ -201,7 +213,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         def prepare(revision: Revision) -> None:
             _check_topics(revision)
             locks.hold(revision.parts)
-            # Of all revisions there were: one that is given up leaves the one before it in force.
+            # Secrets of all revisions: the earlier one stays in force if this one is given up.
             secrets.update(logging.secrets_of(revision.config))
             board.clean_with(logging.Redactor(secrets))
 
@@ -237,28 +249,34 @@ def _supervise(first: Revision, only: str | None) -> int:
 
 
 class _Locks:
-    """What makes sure that no other bridge runs the same parts in the same folder."""
+    """The locks that keep another bridge from running the same parts in the same folder."""
 
     def __init__(self, stack: ExitStack, config: Config, *, elected: bool) -> None:
         self._stack = stack
         self._config = config
         self._elected = elected
         self.held: dict[str, int] = {}
-        """A descriptor for each part's process."""
+        """The locked descriptor for each part's process, by the part's name."""
 
     def hold(self, wanted: Sequence[Part]) -> None:
-        """Holds those of parts that are new; SetupError when another bridge has one of them."""
+        """Holds the locks of those parts that have none yet; raises SetupError if another bridge holds one of them."""
         names = [name for name in _locked(self._config, wanted, elected=self._elected) if name not in self.held]
         self.held |= self._stack.enter_context(hold(self._config.embedded.data, names))
 
 
 def _locked(config: Config, wanted: Sequence[Part], *, elected: bool) -> list[str]:
-    """The parts that one bridge at a time runs in a folder; of others an election decides, if Kafka is not a part."""
+    """Returns the names of the parts to lock.
+
+    Parts other than brokers need no lock if an election decides, unless Kafka is embedded.
+    """
     return [part.name for part in wanted if config.embedded_kafka or not elected or part.stage is Stage.BROKER]
 
 
 def _watch(reload: Reload, election: Election | None, clean: Callable[[str], str]) -> Watch | None:
-    """Who looks after the dead letters: of all processes of all bridges, the supervisor of the one that leads."""
+    """Returns the watch over the dead letters; None without an election.
+
+    Only the supervisor of the leading bridge watches.
+    """
     from engine.dead_letters.watch import Watch
 
     if election is None:
@@ -267,7 +285,11 @@ def _watch(reload: Reload, election: Election | None, clean: Callable[[str], str
 
 
 def _check_topics(revision: Revision) -> None:
-    """Makes and checks what a router that takes new routes would fail on; a BridgeError says why."""
+    """Makes and checks the topics without which a router would fail on its new routes.
+
+    Raises:
+        BridgeError: a topic is missing or unfit, or Kafka does not answer.
+    """
     from engine import topics
 
     if any(part.name == ROUTER for part in revision.parts):
@@ -276,7 +298,7 @@ def _check_topics(revision: Revision) -> None:
 
 
 def _is_shared(config: Config, election: Election | None) -> bool:
-    """Whether a bridge may stand by where another one serves its figures."""
+    """True if another bridge may serve its figures at the same address while this one stands by."""
     return election is not None and not config.embedded_kafka
 
 
@@ -289,7 +311,7 @@ def _signals(supervisor: Supervisor) -> Iterator[None]:
         Thread(target=supervisor.stop, daemon=True).start()
 
     def hang_up(*_: object) -> None:
-        # The same signal says that the terminal is gone, with whoever watched there.
+        # SIGHUP also says that the terminal is gone; then the bridge stops instead of reloading.
         gone = had_terminal and not _has_terminal()
         Thread(target=supervisor.stop if gone else supervisor.reload, daemon=True).start()
 

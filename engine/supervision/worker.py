@@ -1,8 +1,8 @@
-"""The child's side: runs one part of the bridge and tells the supervisor how it is.
+"""The process of one part: runs the part and reports its status to the supervisor.
 
-The main thread does the part's work; one thread listens to the supervisor. What a part does is elsewhere: this module
-prepares it (waits for what it needs, checks the topics), hands it an event that says when to stop, and turns whatever
-it raises into a last word and an exit status.
+The main thread does the part's work; one thread listens to the supervisor. The work itself is in other packages: this
+module prepares it (waits for what the part needs, checks the topics), hands it an event that says when to stop, and
+turns an exception into a last status and an exit status.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["STOP_SECONDS", "Given", "Orders", "run", "serve"]
 
 STOP_SECONDS = 30.0
-"""After this long a part that was asked to stop ends itself the hard way."""
+"""Time after which a part that was asked to stop kills itself."""
 
 _ALIVE_SECONDS = 0.5
 _ANSWER_SECONDS = 5.0
@@ -51,10 +51,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Tenure:
-    """Until when this process may work. When that is over, it and all that it has started are killed.
+    """The lease of this process: at its end, a thread kills the process and all that it has started.
 
     No order to end could be obeyed as fast: a process that stood still (SIGSTOP, a virtual machine that was moved) goes
-    on where it was, and somebody else does its work by then.
+    on where it was, and another bridge does its work by then.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Tenure:
         self._until: float | None = None
 
     def extend(self, until: float) -> None:
-        """Until then (`time.monotonic`). From the first call on, it has an end."""
+        """Moves the end of the lease to a `time.monotonic` time; the first call starts the lease."""
         with self._changed:
             if self._until is None:
                 Thread(target=self._watch, name="tenure", daemon=True).start()
@@ -70,7 +70,7 @@ class Tenure:
             self._changed.notify()
 
     def until(self) -> float | None:
-        """The end as it is known now; None if there is none."""
+        """Returns the end of the lease as known now; None if there is no lease."""
         return self._until
 
     def _watch(self) -> None:
@@ -81,7 +81,7 @@ class Tenure:
 
 
 class Given:
-    """The configurations that the supervisor has given so far: the first, and newer ones."""
+    """The configurations that the supervisor has sent so far: the first one, and newer ones. Safe from any thread."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -90,25 +90,25 @@ class Given:
         self._closed = False
 
     def put(self, number: int, snapshot: Snapshot) -> None:
-        """The newest from now on."""
+        """Sets the newest configuration."""
         with self._changed:
             self._newest = number, snapshot
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nobody needs to wait any more."""
+        """Wakes a caller of `first`, since the part is to stop."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def first(self) -> tuple[int, Snapshot] | None:
-        """Waits for it; None if the part is to stop instead."""
+        """Waits for the first configuration; returns its number and snapshot, or None if the part is to stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._newest or self._closed)
         return self.newer()
 
     def newer(self) -> tuple[int, Snapshot] | None:
-        """The newest, if it was not taken before."""
+        """Returns number and snapshot of the newest configuration; None if it was returned before."""
         with self._changed:
             if self._newest is None or self._newest[0] == self._taken:
                 return None
@@ -118,17 +118,17 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the supervisor has said so far."""
+    """The supervisor's orders so far."""
 
     go: Event = field(default_factory=Event)
-    """The part may begin; also set when it is to stop instead, so that nobody waits in vain."""
+    """Set when the part may begin; also set when it is to stop instead, so that no thread waits in vain."""
     stop: Event = field(default_factory=Event)
     tenure: Tenure = field(default_factory=Tenure)
     given: Given = field(default_factory=Given)
 
 
 class _Revisions:
-    """Newer configurations for a router that runs, and the news of them for the supervisor."""
+    """Newer configurations for a router that runs; reports to the supervisor which one is in force."""
 
     def __init__(self, name: str, given: Given, status: Reporter, environment: Mapping[str, str]) -> None:
         self._name = name
@@ -150,7 +150,7 @@ class _Revisions:
 
 
 def run(only: str, worker: int, status_fd: int) -> int:
-    """Runs the part `only` as a child of a supervisor, who gives the configuration; returns the exit status."""
+    """Runs the part `only` as a child of a supervisor, which sends the configuration; returns the exit status."""
     name = only if worker == 1 else f"{only}/{worker}"
 
     def work(status: Reporter, orders: Orders) -> None:
@@ -162,7 +162,7 @@ def run(only: str, worker: int, status_fd: int) -> int:
         logging.setup(config, name)
         status.works_by(number)
         for variable in config.secret_variables:
-            # Not for the JVMs and servers that a part starts: whoever sees their environment sees no secret.
+            # Removed from the environment that JVMs and servers inherit, where other users could read a secret.
             os.environ.pop(variable, None)
         _part(config, only, worker, status, orders, _Revisions(name, orders.given, status, environment))
 
@@ -170,7 +170,7 @@ def run(only: str, worker: int, status_fd: int) -> int:
 
 
 def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -> int:
-    """Does any work as the child of a supervisor, until it returns or raises; returns the exit status."""
+    """Runs `work` as the child of a supervisor, until it returns or raises; returns the exit status."""
     orders = Orders()
     with Reporter(os.dup(status_fd), name, CollectorRegistry()) as status:
         _listen(status_fd, orders)
@@ -191,7 +191,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -
 
 
 def _part(config: Config, only: str, worker: int, status: Reporter, orders: Orders, revisions: _Revisions) -> None:
-    # What one part needs is not imported into the others: each is a process, and starts in a fraction of a second.
+    # The imports of one part are not made in the others: each is a process, and starts in a fraction of a second.
     if only == KAFKA:
         from engine.embedded import EmbeddedKafka
 
@@ -242,9 +242,9 @@ def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisio
         partitions.append(topics.ensure_journal(config, seconds))
 
     steps = journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
-    # A Kafka that is not the bridge's own is looked at first, so that a missing topic or a damaged checkpoint is told
-    # at once, by a bridge that stands by as well. An embedded one takes seconds to start, and so does Spark: at the
-    # same time, unless the start looks like being refused.
+    # Kafka is looked at before Spark starts if it is not embedded, so that a missing topic or a damaged checkpoint is
+    # reported at once, also by a bridge that stands by. An embedded Kafka takes seconds to start, and so does Spark:
+    # they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     is_checked = not config.embedded_kafka or is_kafka_first(config)
     if is_checked and not (_prepared(steps, config, status, orders.stop) and _placed(config, status, orders)):
@@ -261,7 +261,7 @@ def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisio
 
 
 def _placed(config: Config, status: Reporter, orders: Orders) -> bool:
-    """Whether the router can go on from where the last run was; False when the part is to stop instead.
+    """Checks that the router can go on from where the last run ended; returns False if the part is to stop instead.
 
     A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing
     into the same checkpoint just now.
@@ -284,8 +284,8 @@ def _placed(config: Config, status: Reporter, orders: Orders) -> bool:
 def _connector(config: Config, only: str, worker: int, status: Reporter, orders: Orders) -> None:
     from engine import topics
 
-    # What is under way is made of many small objects without cycles; searching them for some took a tenth of the time
-    # of a source, and a quarter of that of a sink.
+    # Messages under way are many small objects without cycles; the search for cycles took a tenth of the time of a
+    # source, and a quarter of that of a sink.
     gc.set_threshold(_OBJECTS_BEFORE_A_SEARCH, *gc.get_threshold()[1:])
     kind, _, name = only.partition(":")
     status.state(State.STARTING, "waiting for its brokers, or to lead")
@@ -304,7 +304,11 @@ def _connector(config: Config, only: str, worker: int, status: Reporter, orders:
 def _prepared(
     steps: Iterable[Callable[[Config, float], object]], config: Config, status: Reporter, stop: Event
 ) -> bool:
-    """Whether all steps were done, Kafka being waited for; False when the part is to stop instead."""
+    """Carries out all steps, waiting for Kafka; returns False if the part is to stop instead.
+
+    Raises:
+        UnreachableError: Kafka does not answer for `router.outage-timeout`.
+    """
     deadline = time.monotonic() + config.router.outage_timeout_seconds
     while not stop.is_set():
         try:
@@ -321,7 +325,7 @@ def _prepared(
 
 
 def _listen(fd: int, orders: Orders) -> None:
-    """Obeys the supervisor and SIGTERM from now on, in threads."""
+    """Starts to obey the supervisor and SIGTERM, in threads."""
 
     def obey() -> None:
         # A supervisor that was killed before it had read everything resets the connection.
@@ -342,7 +346,7 @@ def _listen(fd: int, orders: Orders) -> None:
 
 
 def _lines(fd: int) -> Iterator[tuple[bytes, int | None]]:
-    """What comes through the socket, line by line, each with the descriptor that came with it."""
+    """Yields the lines that come through the socket, each with the file descriptor that came with it."""
     received, files = b"", deque[int]()
     with socket.socket(fileno=os.dup(fd)) as supervisor:
         while True:
@@ -356,7 +360,10 @@ def _lines(fd: int) -> Iterator[tuple[bytes, int | None]]:
 
 
 def _content(file: int) -> bytes:
-    """All of a file, which is then closed. Others read it at the same time, so that its position does not count."""
+    """Returns all of a file and closes it.
+
+    Other processes read it at the same time, so the file's position does not count.
+    """
     try:
         content = b""
         while read := os.pread(file, _BUFFER_BYTES, len(content)):
@@ -381,7 +388,7 @@ def _end_at_once() -> None:
 
 
 def _kill() -> None:
-    """Ends the process and all it has started."""
+    """Kills this process and all that it has started."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)

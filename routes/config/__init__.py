@@ -1,10 +1,10 @@
-"""`jms-bridge.properties` read, checked and explained. `load` is what a program calls, `lint` what a person asks for.
+"""The reading of `jms-bridge.properties`: parsed, checked and explained. `load` is for programs, `lint` for users.
 
     file ── reader ──► entries ── binding ──► settings ── checks ──► faults
                                 (field table)          └─ build ──► routes.model.Config
 
-All faults are found at once, each with its place. Nothing here talks to a broker; see `engine.topics` for what only
-the brokers can tell.
+All faults are found at once, each with its place. This package asks no broker; `engine.topics` checks what only the
+brokers can tell.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m routes.config`: the reference of all keys, to be kept in docs/configuration.md."""
+"""`python -m routes.config`: prints the reference of all keys, to be kept in docs/configuration.md."""
 
 from __future__ import annotations
 

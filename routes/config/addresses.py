@@ -1,4 +1,4 @@
-"""Kinds of values that name a place: broker addresses, Kafka topics, and destinations of either side."""
+"""Kinds of values that are addresses: of brokers, of Kafka topics, and of the destinations of sources and sinks."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = [
 ]
 
 KAFKA = "kafka"
-"""The scheme of destinations that is left out most of the time."""
+"""The scheme of destinations that are Kafka topics; usually left out."""
 
 _PORTS = {"stomp": 61613, "stomp+ssl": 61612, "amqp": 5672, "amqps": 5671, "nats": 4222, "tls": 4222}
-"""By scheme: where brokers listen unless they are told otherwise."""
+"""Default port of each scheme."""
 _KIND = re.compile("(?:queue|topic):")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """`scheme:address` as a route names it; which sink is meant, only the whole configuration tells."""
+    """`scheme:address` as a route names it; only the whole configuration tells which sink is meant."""
 
     scheme: str
     """`kafka`, or the name or type of a sink."""
@@ -49,7 +49,7 @@ class Destination:
 
 
 def url(*schemes: str) -> Kind:
-    """The address of a broker: scheme, host and port, nothing else. A port that is left out is that of the scheme."""
+    """Makes the kind of a broker's address: scheme, host and port only. A missing port is the scheme's default."""
     listed = one_of([f"{scheme}://host:port" for scheme in schemes])
 
     def parse(text: str) -> str:
@@ -115,7 +115,7 @@ def _parse_target(text: str) -> Destination:
 
 
 def _parse_from(text: str) -> Template:
-    """Where the messages of a topic are said to come from: what does not say `queue:` is a topic."""
+    """Parses the address that messages of a topic get: a topic, unless it begins with `queue:`."""
     parse_text(text)
     found = _KIND.match(text)
     if found and found.end() == len(text):
@@ -131,7 +131,7 @@ _ADDRESS_ALONE = {ADDRESS: ADDRESS}
 
 
 def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header: str = "") -> Template:
-    """Text with one of `names`, or with `${msg.header.NAME}` in it, in any spelling that begins with `header`."""
+    """Parses a text with references to one of `names`, or to `msg.header.NAME` spelt with the prefix `header`."""
     parts: list[str | Reference] = []
     end = 0
     for found in _REFERENCE.finditer(text):
@@ -150,7 +150,7 @@ def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header
 
 
 def _parse_list(text: str) -> tuple[str, ...]:
-    """Parts between commas; what each has to be, the type of the source decides (`checks`)."""
+    """Parses parts between commas. The type of the source decides what each part has to be (`checks`)."""
     parse_text(text)
     found: list[str] = []
     offset = 0

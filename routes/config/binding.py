@@ -1,6 +1,6 @@
-"""Entries become settings: each finds its row in the field table, the last of several wins, and its text a value.
+"""Binds entries to rows of the field table: the last entry of several for a key counts, and its text is parsed.
 
-What does not work out is a fault; the rest goes on, so that all faults are found at once.
+An entry that cannot be bound or parsed becomes a fault; the rest goes on, so that all faults are found at once.
 """
 
 from __future__ import annotations
@@ -29,69 +29,69 @@ __all__ = ["Setting", "Settings", "bind"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key that is set, with its value read."""
+    """A key that is set, with its parsed value."""
 
     row: Field
     name: str
     entry: Entry
     value: Any
-    """As the row's kind reads it; None if there is a fault in it."""
+    """Value as the row's kind parses it; None if there is a fault in it."""
     text: str = field(default="", repr=False)
-    """What was read, references replaced."""
+    """The parsed text, with references replaced."""
 
 
 @dataclass(slots=True)
 class Settings:
-    """All that a file sets, and the faults found on the way."""
+    """All keys that a file sets, and the faults found on the way."""
 
     file: str
     base: Path
-    """Where relative paths start."""
+    """Folder from which relative paths start."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What `${file:PATH}` stands for, by PATH, in place of the disk."""
+    """Contents for `${file:PATH}`, by PATH, used in place of the disk."""
     by_key: dict[tuple[str, str], Setting] = field(default_factory=dict)
-    """By key of the row and NAME, in the order in which keys first appear."""
+    """Settings by key of the row and NAME, in the order in which keys first appear."""
     faults: list[Fault] = field(default_factory=list)
 
     def get(self, key: str, name: str = "") -> Any:
-        """The value of a key, the default if it is not set, None without either."""
+        """Returns the value of a key, or the default if it is not set, or None without a default."""
         if setting := self.by_key.get((key, name)):
             return setting.value
         row = _ROWS[key]
         return None if row.default is None else row.kind.parse(row.default)
 
     def entry(self, key: str, name: str = "") -> Entry | None:
-        """Where a key is set, if it is."""
+        """Returns the entry that sets a key; None if no entry does."""
         setting = self.by_key.get((key, name))
         return setting.entry if setting else None
 
     def is_set(self, key: str, name: str = "") -> bool:
-        """Whether the file sets a key, even to something faulty."""
+        """Returns True if the file sets a key, even to something faulty."""
         return (key, name) in self.by_key
 
     def has_file(self, path: str | Path) -> bool:
-        """Whether there is such a file, relative to the configuration."""
+        """Returns True if there is a file of this path, relative to the configuration."""
         try:
             return (self.base / path).is_file()
-        except OSError:  # Its name is too long, or a folder may not be entered.
+        except OSError:  # The name is too long, or a folder may not be entered.
             return False
 
     def names(self, section: str) -> list[str]:
-        """The NAMEs of a section, in the order in which they first appear in the file."""
+        """Returns the NAMEs of a section, in the order in which they first appear in the file."""
         named = (setting for setting in self.by_key.values() if setting.row.section == section and setting.name)
         return list(dict.fromkeys(setting.name for setting in named))
 
     def first_entry(self, section: str, name: str) -> Entry:
-        """The first line about a NAME."""
+        """Returns the first entry about a NAME."""
         found = (s.entry for s in self.by_key.values() if s.row.section == section and s.name == name)
         return min(found, key=lambda entry: entry.key_spot)
 
     def open(self, key: str) -> list[Setting]:
-        """The settings under a row that ends in `*`."""
+        """Returns the settings under a row that ends in `*`."""
         return [setting for (row, _), setting in self.by_key.items() if row == key]
 
     def hidden(self, faults: Iterable[Fault]) -> list[Fault]:
-        """Faults found before it was known what lines mean: without the line where it holds a login."""
+        """Returns faults found before binding, without the line of those whose value holds a login."""
         by_key = {setting.entry.key: setting for setting in self.by_key.values()}
 
         def holds_login(fault: Fault) -> bool:
@@ -101,18 +101,19 @@ class Settings:
         return [replace(fault, excerpt="") if holds_login(fault) else fault for fault in faults]
 
     def masked_faults(self) -> list[Fault]:
-        """The faults, without any secret that a message or hint may quote."""
+        """Returns the faults, without any secret that a message or hint may quote."""
         secrets = [(s.entry.key, s.text) for s in self.by_key.values() if s.entry.secret and s.text]
         return [_masked(fault, secrets) for fault in self.faults]
 
     def fault(self, key: str, name: str, message: str, hint: str = "") -> None:
-        """A fault at the value of a key that is set."""
+        """Adds a fault at the value of a key that is set, or without a place if it is not set."""
         entry = self.entry(key, name)
         self.faults.append(entry.fault(message, hint) if entry else Fault(message, hint, self.file, key=key))
 
 
 _MOST_SUGGESTIONS = 100
-"""Of what was meant by unknown keys: each takes milliseconds, and a file that is none may have any number."""
+"""Greatest number of unknown keys that get a suggestion: each takes milliseconds, and a file that is no configuration
+may have any number."""
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 _ROWS = {row.key: row for row in FIELDS.fields}
 
@@ -120,7 +121,7 @@ _ROWS = {row.key: row for row in FIELDS.fields}
 def bind(
     entries: Iterable[Entry], env: Mapping[str, str], file: str, base: Path, files: Mapping[str, str] = _NO_FILES
 ) -> Settings:
-    """The settings of a file's entries, read from the top down; `files` as in `Settings`."""
+    """Returns the settings of a file's entries, read from the top down; `files` as in `Settings`."""
     settings = Settings(file, base, files)
     for key, (match, entry) in _last_of_each(entries, settings.faults).items():
         text, value = _value(match, entry, env, settings)
@@ -159,7 +160,7 @@ def _unknown(entry: Entry, *, suggest: bool) -> Fault:
 
 
 def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Settings) -> tuple[str, Any]:
-    """The text with references replaced, and what it means; None with a fault if it means nothing."""
+    """Returns the text with references replaced, and its value; adds a fault and returns None for a bad one."""
     row = match.field
     try:
         resolved = resolve(entry.value, env, settings.base, settings.files, strict=not (row.open or row.template))
@@ -184,14 +185,14 @@ def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Setting
 
 
 def _kept(value: Any, entry: Entry, resolved: Resolved) -> Any:
-    """The value, such that it does not show what a reference stands for."""
+    """Returns the value in a form that does not show the content of a reference."""
     if isinstance(value, Predicate) and resolved.text != entry.value:
         return replace(value, text=entry.value, origins=resolved.origins)
     return Secret(value) if entry.secret and isinstance(value, str) else value
 
 
 def _masked(fault: Fault, secrets: list[tuple[str, str]]) -> Fault:
-    """The fault without the secrets, one of its own key masked at any length."""
+    """Returns the fault without the secrets; a secret of the fault's own key is masked at any length."""
     message, hint = fault.message, fault.hint
     for key, secret in secrets:
         if key == fault.key:

@@ -1,4 +1,4 @@
-"""What must hold between the keys of sources and sinks, and between routes and the sinks they name."""
+"""Checks between the keys of sources and sinks, and between routes and the sinks they name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|
 
 
 def keys_of_their_type(settings: Settings) -> None:
-    """A key that only another type of system knows has no effect, which nobody wants."""
+    """Checks that each key is one of the type of its system; another key would have no effect."""
     for section, name, system in _brokers(settings):
         for row in FIELDS.in_section(section):
             entry = settings.entry(row.key, name)
@@ -52,7 +52,7 @@ def keys_of_their_type(settings: Settings) -> None:
 
 
 def urls_of_their_type(settings: Settings) -> None:
-    """The scheme of a URL fits the type."""
+    """Checks that the scheme of a URL fits the type."""
     for section, name, system in _brokers(settings):
         url = settings.get(f"{section}.NAME.url", name)
         if url is not None and system in _SCHEMES and url.partition(":")[0] not in _SCHEMES[system]:
@@ -61,7 +61,7 @@ def urls_of_their_type(settings: Settings) -> None:
 
 
 def login(settings: Settings) -> None:
-    """A password belongs to somebody, and one way to log in is enough."""
+    """Checks that a password has a user name, and that there is at most one way to log in."""
     for section, name, _ in _brokers(settings):
         given = [way for way in ("username", "token", "credentials") if settings.is_set(f"{section}.NAME.{way}", name)]
         if settings.is_set(f"{section}.NAME.password", name) and "username" not in given:
@@ -73,7 +73,7 @@ def login(settings: Settings) -> None:
 
 
 def tls(settings: Settings) -> None:
-    """TLS settings are for TLS URLs, name files that are there, and a private key has its certificate."""
+    """Checks that TLS settings are for TLS URLs and name existing files, and that a private key has its certificate."""
     for section, name, system in _brokers(settings):
         if system not in _SCHEMES:
             continue
@@ -96,7 +96,7 @@ def tls(settings: Settings) -> None:
 
 
 def destinations(settings: Settings) -> None:
-    """What a source reads is written as its system writes it."""
+    """Checks that the destinations of a source are written as its system writes them."""
     for name in settings.names("source"):
         system = settings.get("source.NAME.type", name)
         entry = settings.entry("source.NAME.destinations", name)
@@ -117,7 +117,7 @@ def destinations(settings: Settings) -> None:
 
 
 def _no_topics(settings: Settings, pattern: str) -> tuple[str, str] | None:
-    """What is wrong with a regular expression of topics, and what to do."""
+    """Returns message and hint for a faulty regular expression of topics; None if it is right."""
     try:
         re.compile(pattern)
     except re.error as error:
@@ -135,7 +135,7 @@ def _no_topics(settings: Settings, pattern: str) -> tuple[str, str] | None:
 
 
 def durable_subscriptions(settings: Settings) -> None:
-    """A durable subscription is one of topics."""
+    """Checks that a durable subscription is one of topics."""
     for name in settings.names("source"):
         listed = settings.get("source.NAME.destinations", name)
         if listed is None or not settings.is_set("source.NAME.subscription", name):
@@ -146,7 +146,7 @@ def durable_subscriptions(settings: Settings) -> None:
 
 
 def sinks(settings: Settings) -> None:
-    """What sinks are told makes sense for them."""
+    """Checks names, types, formats and reply destinations of sinks."""
     for name in settings.names("sink"):
         if name == KAFKA:
             entry = settings.first_entry("sink", name)
@@ -168,7 +168,7 @@ def sinks(settings: Settings) -> None:
 
 
 def targets(settings: Settings) -> None:
-    """Every destination is a Kafka topic or one of a sink, and can be one."""
+    """Checks that every destination is a Kafka topic, or a valid address of exactly one sink."""
     types = {name: settings.get("sink.NAME.type", name) for name in settings.names("sink")}
     for route in settings.names("routes"):
         target = settings.get("routes.NAME.out.topic", route)
@@ -198,7 +198,7 @@ def targets(settings: Settings) -> None:
 
 
 def _internal(address: str, system: System) -> tuple[str, str]:
-    """The fault of an address by which servers are managed, and what to do."""
+    """Returns message and hint for an address that the servers of a system use themselves."""
     return f"'{address}' is an address that servers of type {system} use themselves", "name one of your applications"
 
 
@@ -214,14 +214,17 @@ def _which_sink(target: Destination, found: list[str], types: dict[str, System |
 
 
 def _sample(target: Destination) -> str:
-    """The address as it may look for a message. What begins with a header may begin like any address."""
+    """Returns an example of the address for a message.
+
+    An address that begins with a header may begin like any address.
+    """
     if not isinstance(target.address.parts[0], str) and target.scheme != KAFKA:
         return "queue:x"
     return target.address.fill(lambda _: "x") or ""
 
 
 def _brokers(settings: Settings) -> Iterator[tuple[str, str, System]]:
-    """Section, NAME and type of each source and sink whose type is known."""
+    """Yields section, NAME and type of each source and sink whose type is known."""
     for section in _SECTIONS:
         for name in settings.names(section):
             system = settings.get(f"{section}.NAME.type", name)
@@ -230,7 +233,10 @@ def _brokers(settings: Settings) -> Iterator[tuple[str, str, System]]:
 
 
 def _is_plain(settings: Settings, section: str, name: str) -> bool:
-    """Whether a connection is without TLS; a URL with a fault in it may be meant either way."""
+    """Returns True if a connection is without TLS.
+
+    A URL with a fault in it counts as with TLS, to avoid a second fault.
+    """
     key = f"{section}.NAME.{'listen' if settings.is_set(f'{section}.NAME.listen', name) else 'url'}"
     url = settings.get(key, name)
     return not settings.is_set(key, name) or (url is not None and url.partition(":")[0] not in _TLS)

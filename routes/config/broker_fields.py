@@ -13,7 +13,7 @@ __all__ = ["BROKER_FIELDS"]
 
 
 def _broker(section: str) -> tuple[Field, ...]:
-    """The keys of a connection, which sources and sinks have in common."""
+    """Returns the keys of a connection, which sources and sinks share."""
     name = f"{section}.NAME"
     return (
         Field(f"{name}.type", SYSTEM, "The kind of system.", example="stomp", required=True),

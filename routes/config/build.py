@@ -1,4 +1,4 @@
-"""Settings without a fault become the frozen values of `routes.model`."""
+"""Builds the frozen values of `routes.model` from settings without a fault."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["build"]
 
 
 def build(settings: Settings, path: Path, text: str = "") -> Config:
-    """The configuration in a file with that text. To be called only when lint found no error."""
+    """Returns the configuration of a file with that text. To be called only when lint found no error."""
     sinks = tuple(_sink(settings, name) for name in settings.names("sink"))
     return Config(
         path=path,
@@ -75,7 +75,7 @@ def _secret_variables(settings: Settings) -> Iterator[str]:
 
 
 def _routes(settings: Settings, sinks: Sequence[SinkConfig]) -> tuple[Route, ...]:
-    """Those of the file, behind what takes replies back to who asked."""
+    """Returns the routes of the file, after those that take replies back to their askers."""
     own = (_route(settings, name, sinks) for name in settings.names("routes"))
     replies = (_reply_route(settings, sink) for sink in sinks)
     return (*(replies if any(sink.reply_to for sink in sinks) else ()), *own)
@@ -96,7 +96,7 @@ def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
 
 
 def _reply_route(settings: Settings, sink: SinkConfig) -> Route:
-    """Takes the replies for those who asked on the broker of this sink."""
+    """Returns the route that takes replies to the askers on the broker of this sink."""
     include = parse(f"{REPLY_SINK} = '{sink.name}'")
     target = Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name)
     policy = Policy(settings.get("replies.on-soft-failure"))
@@ -256,5 +256,5 @@ def _embedded(settings: Settings) -> EmbeddedConfig:
 
 
 def _passed_on(settings: Settings, row: str) -> Mapping[str, str]:
-    """The settings under a row that ends in `*`."""
+    """Returns the settings under a row that ends in `*`, which are passed on to a client."""
     return MappingProxyType({setting.name: setting.value for setting in settings.open(row)})

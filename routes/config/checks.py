@@ -1,4 +1,4 @@
-"""What must hold between keys. Each check looks at all settings, names one rule, and adds its faults."""
+"""Checks between keys: each looks at all settings, names one rule, and adds its faults."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _EVERYTHING = Literal(True)
-"""What a predicate is that takes all messages."""
+"""The root of a predicate that takes all messages."""
 _SHORTEST_REALTIME_INTERVAL = 5.0
 _PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
-"""What has no URL: where its messages are, and the key that says so."""
+"""Systems whose brokers have no URL: the word for the place of their messages, and the key that sets it."""
 
 
 def check(settings: Settings) -> None:
-    """Add the faults of every check."""
+    """Adds the faults of every check to the settings."""
     for rule in (*_CHECKS, *_OF_SECTIONS):
         rule(settings)
 
 
 def something_configured(settings: Settings) -> None:
-    """There is at least one route."""
+    """Checks that there is at least one route."""
     if settings.names("routes"):
         return
     if not settings.by_key and not settings.faults:
@@ -51,7 +51,7 @@ def something_configured(settings: Settings) -> None:
 
 
 def required_keys(settings: Settings) -> None:
-    """What every route, every source and the bridge need is there."""
+    """Checks that every route, every source and the bridge have the keys that they need."""
     if not settings.by_key:
         return
     for row in FIELDS.fields:
@@ -72,7 +72,7 @@ def required_keys(settings: Settings) -> None:
 
 
 def unique_route_names(settings: Settings) -> None:
-    """Metrics and dead letters tell routes apart by name."""
+    """Checks that route names are unique: metrics and dead letters tell routes apart by name."""
     taken: dict[str, str] = {}
     for name in settings.names("routes"):
         shown = _route_name(settings, name)
@@ -84,7 +84,7 @@ def unique_route_names(settings: Settings) -> None:
 
 
 def reachable_routes(settings: Settings) -> None:
-    """A route that takes what an earlier one takes, or that comes after one that takes all, never sees a message."""
+    """Warns of routes that get no message, because an earlier route takes all, or the same ones."""
     seen: dict[Any, str] = {}
     for name in settings.names("routes"):
         include = settings.get("routes.NAME.in.include", name)
@@ -102,7 +102,7 @@ def reachable_routes(settings: Settings) -> None:
 
 
 def dead_letter_topic_for_policy(settings: Settings) -> None:
-    """Whoever sets messages aside needs a place for them."""
+    """Checks that there is a dead-letter topic if a policy sets messages aside."""
     if settings.is_set("routing.dead-letter-topic"):
         return
     users = [("routing.on-soft-failure", ""), ("routing.on-unmatched", "")]
@@ -114,7 +114,10 @@ def dead_letter_topic_for_policy(settings: Settings) -> None:
 
 
 def separate_topics(settings: Settings) -> None:
-    """Journal, dead letters, sinks and destinations are different topics: else the bridge would read its own output."""
+    """Checks that journal, dead letters, sinks and destinations are different topics.
+
+    Otherwise the bridge would read its own output.
+    """
     journal, dead_letters = settings.get("journal.topic"), settings.get("routing.dead-letter-topic")
     if dead_letters is None and journal is not None:
         dead_letters = set_aside_topic(journal)
@@ -147,14 +150,14 @@ def separate_topics(settings: Settings) -> None:
 
 
 def sources_configured(settings: Settings) -> None:
-    """Without a source only what is in the journal is routed; that is rarely meant."""
+    """Warns of a configuration without a source, which routes only messages in the journal and is rarely meant."""
     if settings.names("routes") and not settings.names("source"):
         message, hint = "no source is configured", "only messages already in the journal are routed"
         settings.faults.append(Fault(message, hint, settings.file, level=Level.WARNING))
 
 
 def realtime_interval(settings: Settings) -> None:
-    """Spark refuses a shorter real-time interval than five seconds."""
+    """Checks the interval of the real-time mode: Spark refuses one shorter than five seconds."""
     interval, mode = settings.get("router.interval"), settings.get("router.mode")
     if interval is not None and mode is RouterMode.REALTIME and interval < _SHORTEST_REALTIME_INTERVAL:
         message = "in real-time mode the interval is 5s or more"
@@ -164,7 +167,7 @@ def realtime_interval(settings: Settings) -> None:
 
 
 def brokers_named_or_embedded(settings: Settings) -> None:
-    """Each broker is either named or embedded, not both and not neither."""
+    """Checks that each broker is either named or embedded, and not both."""
     mode = settings.get("embedded")
     kafka = settings.is_set("kafka.bootstrap.servers")
     if mode is Embedded.ON and kafka:
@@ -188,7 +191,7 @@ def brokers_named_or_embedded(settings: Settings) -> None:
 
 
 def distinct_ports(settings: Settings) -> None:
-    """Everything that listens has a port of its own."""
+    """Checks that the page and the embedded brokers have different ports."""
     taken: dict[int, str] = {}
     address = settings.get("http.address")
     ports = [("http.address", address[1])] if address else []
@@ -203,7 +206,10 @@ def distinct_ports(settings: Settings) -> None:
 
 
 def traces_that_hold_together(settings: Settings) -> None:
-    """Spans of sources and sinks find each other by the headers on the records between them."""
+    """Checks that traces are propagated if spans are sent.
+
+    Spans of sources and sinks find each other by the headers on the records between them.
+    """
     if settings.is_set("tracing.endpoint") and settings.get("tracing.propagate") is False:
         message = "'false' tears the spans of sources and sinks apart"
         settings.fault("tracing.propagate", "", message, "remove it, or tracing.endpoint")

@@ -1,7 +1,8 @@
-"""What is different between two configurations, in terms of routes, sources, sinks and settings; for `jms-bridge diff`.
+"""Differences between two configurations, by routes, sources, sinks and settings; for `jms-bridge diff`.
 
-Compared are values in force, defaults included: another spelling of the same value, another order of lines that has no
-meaning, and a default that is written out are no difference. The order of routes is one: the first that matches wins.
+The values in force are compared, defaults included: another spelling of the same value, another order of lines that has
+no meaning, and a default that is written out are no difference. The order of routes is a difference: the first that
+matches wins.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NOT_SET = "(not set)"
 
 
 class ChangeKind(StrEnum):
-    """In what way something differs."""
+    """Kinds of difference."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -40,22 +41,22 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference."""
+    """A difference between two configurations."""
 
     kind: ChangeKind
     section: str
-    """`routes`, `source`, `sink`, `transformer`, or that of a setting of its own: the first segment of its key."""
+    """`routes`, `source`, `sink`, `transformer`, or the first segment of the key of any other setting."""
     name: str
     """NAME of the route, source, sink or transformer; empty for a setting that belongs to none."""
     key: str
-    """The key that differs; empty where a route, source, sink or transformer as a whole was added, removed or moved."""
+    """The key that differs; empty if a route, source, sink or transformer as a whole was added, removed or moved."""
     old: str
-    """As written in the file, or the default in brackets; secrets are masked. For `moved`: where it was."""
+    """Value as written in the file, or the default in brackets; secrets are masked. For `moved`: the former place."""
     new: str
 
 
 def compare(old: Settings, new: Settings) -> tuple[Change, ...]:
-    """The differences from old to new: routes first, then the other sections in the order of the documentation."""
+    """Returns the differences from old to new: routes first, then other sections in the order of the documentation."""
     sections = dict.fromkeys(field.section for field in FIELDS.fields)
     changes: list[Change] = []
     for section in (_ROUTES, *(section for section in sections if section != _ROUTES)):
@@ -83,7 +84,7 @@ def _of_names(section: str, old: Settings, new: Settings) -> Iterator[Change]:
 
 
 def _all_of(section: str, name: str, settings: Settings, kind: ChangeKind) -> Iterator[Change]:
-    """What a file says of a route, source, sink or transformer that the other does not have."""
+    """Yields all keys of a route, source, sink or transformer that the other file does not have."""
     for row in FIELDS.in_section(section):
         if _is_named(row) and settings.is_set(row.key, name):
             text = _text(settings, row, name)
@@ -92,7 +93,7 @@ def _all_of(section: str, name: str, settings: Settings, kind: ChangeKind) -> It
 
 
 def _changed(section: str, name: str, old: Settings, new: Settings) -> Iterator[Change]:
-    """The keys of a name that both have, or of the section without a name, that differ."""
+    """Yields the differing keys of a name that both files have, or of the section's keys without a name."""
     for row, placeholder in _rows(section, name, old, new):
         if _value(old, row, placeholder) != _value(new, row, placeholder):
             texts = [_text(settings, row, placeholder) for settings in (old, new)]
@@ -110,7 +111,7 @@ def _is_named(row: Field) -> bool:
 
 
 def _rows(section: str, name: str, *both: Settings) -> Iterator[tuple[Field, str]]:
-    """The rows for a name, or for none, each with what stands for NAME or `*` in its key."""
+    """Yields the rows for a name, or for none, each with the text that stands for NAME or `*` in its key."""
     for row in FIELDS.in_section(section):
         if row.open and not name:
             yield from ((row, rest) for rest in _unique(s.name for each in both for s in each.open(row.key)))
@@ -126,7 +127,7 @@ def _value(settings: Settings, row: Field, name: str) -> Any:
     setting = settings.by_key.get((row.key, name))
     if setting is None:
         return None if row.open else effective(settings, row.key, name)
-    # What has a fault in it, as a reference that leads nowhere here, has no value but its text.
+    # A value with a fault, such as a reference that leads nowhere here, is compared by its text.
     return f"{row.key}={setting.entry.value}" if setting.value is None else setting.value
 
 
@@ -142,7 +143,7 @@ def _key(row: Field, name: str) -> str:
 
 
 def _moved(before: Iterable[str], after: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The routes that changed places, as few as can explain the new order, with where they were and are."""
+    """Returns the smallest set of moved routes that explains the new order, each with its old and new place."""
     place = {name: number for number, name in enumerate(before)}
     common = [name for name in after if name in place]
     stayed = set(_longest_rise([place[name] for name in common]))
@@ -151,12 +152,12 @@ def _moved(before: Iterable[str], after: Iterable[str]) -> dict[str, tuple[str, 
 
 
 def _followers(names: Sequence[str]) -> dict[str, str]:
-    """What follows each, in words."""
+    """Describes the place of each route in words, by the one that follows."""
     return {name: f"before '{following}'" for name, following in pairwise(names)} | dict.fromkeys(names[-1:], "last")
 
 
 def _longest_rise(numbers: Sequence[int]) -> list[int]:
-    """The longest rising subsequence of different numbers."""
+    """Returns the longest rising subsequence of different numbers."""
     ends: list[int] = []
     before: dict[int, int | None] = {}
     for number in numbers:

@@ -1,4 +1,4 @@
-"""What must hold for sources and sinks of type dropbox: a root is a folder, and so is a destination."""
+"""Checks of sources and sinks of type dropbox: a root is a folder, and so is a destination."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DESTINATION = re.compile(rf"(?=queue:|topic:)(?:{ADDRESSES[System.DROPBOX].patt
 
 
 def root_is_a_folder(settings: Settings) -> None:
-    """A root may be missing for now, like a disk that is not mounted, but it cannot be a file."""
+    """Checks that a root is no file. It may be missing for now, like a disk that is not mounted."""
     for section, name in _dropboxes(settings):
         root: Path | None = settings.get(f"{section}.NAME.root", name)
         if root is not None and settings.has_file(root):
@@ -27,7 +27,7 @@ def root_is_a_folder(settings: Settings) -> None:
 
 
 def destinations(settings: Settings) -> None:
-    """What a source reads are queues and topics whose names can be those of folders."""
+    """Checks that destinations of a source are queues and topics whose names can be those of folders."""
     for section, name in _dropboxes(settings):
         entry = settings.entry("source.NAME.destinations", name) if section == "source" else None
         for destination in (entry and settings.get("source.NAME.destinations", name)) or ():
@@ -38,7 +38,7 @@ def destinations(settings: Settings) -> None:
 
 
 def _dropboxes(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Section and NAME of each source and sink of that type."""
+    """Yields section and NAME of each source and sink of type dropbox."""
     for section in ("source", "sink"):
         for name in settings.names(section):
             if settings.get(f"{section}.NAME.type", name) is System.DROPBOX:

@@ -1,4 +1,4 @@
-"""One `key=value` of a properties file with the place of each of its characters, and the faults found in it.
+"""An entry of a properties file: `key=value` with the place of each of its characters, and faults at such a place.
 
 An entry that is secret never shows its value: not in `repr`, not in the excerpt of a fault.
 """
@@ -16,7 +16,7 @@ __all__ = ["Entry", "Spot"]
 
 
 class Spot(NamedTuple):
-    """A place in a file, both from 1; columns count characters."""
+    """A place in a file: line and column, both from 1; columns count characters."""
 
     line: int
     column: int
@@ -31,10 +31,10 @@ class Entry:
     file: str
     key_spot: Spot
     value_spots: tuple[Spot, ...] = field(repr=False)
-    """Of each character of `value`, and of the place after the last."""
+    """Place of each character of `value`, and of the end after the last."""
     first_line: int
     source: tuple[str, ...] = field(repr=False)
-    """The lines it is written on."""
+    """The lines that the entry is written on."""
     secret: bool = False
 
     @property
@@ -43,30 +43,33 @@ class Entry:
         return self.key_spot.line
 
     def fault(self, message: str, hint: str = "", offset: int = 0, level: Level = Level.ERROR) -> Fault:
-        """A fault in the value, at a character of it."""
+        """Returns a fault in the value, at the character `offset`."""
         return self.move(Fault(message, hint, level=level), offset)
 
     def key_fault(self, message: str, hint: str = "", level: Level = Level.ERROR) -> Fault:
-        """A fault in the key. The value is left out: under a misspelt key it may be anything, a password too."""
+        """Returns a fault in the key.
+
+        The value is left out: under a misspelt key it may be anything, a password too.
+        """
         return self._place(Fault(message, hint, level=level), self.key_spot, "…")
 
     def move(self, fault: Fault, offset: int) -> Fault:
-        """A fault placed at a character of the value."""
+        """Returns a fault placed at a character of the value."""
         return self.move_to(fault, self.value_spots[min(offset, len(self.value))])
 
     def move_to(self, fault: Fault, spot: Spot) -> Fault:
-        """A fault placed anywhere on the entry's lines; at the start of the value if it may not be shown."""
+        """Returns a fault placed anywhere on the entry's lines, but not behind the start of a hidden value."""
         if self.hidden:
             return self._place(fault, min(spot, self.value_spots[0]), MASK)
         return self._place(fault, spot, None)
 
     @property
     def hidden(self) -> bool:
-        """Whether the value is never shown."""
+        """True if the value is never shown."""
         return self.secret or is_secret_key(self.key)
 
     def _place(self, fault: Fault, spot: Spot, instead: str | None) -> Fault:
-        """The fault at a spot of this entry, its excerpt with `instead` in place of the value."""
+        """Returns the fault at a spot of this entry, its excerpt with `instead` in place of the value."""
         excerpt = self.source[spot.line - self.first_line]
         if instead is not None:
             start = self.value_spots[0]

@@ -1,4 +1,4 @@
-"""The field table: every key of `jms-bridge.properties`. Parsing, lint, help and docs/configuration.md come from it.
+"""The field table: every key of `jms-bridge.properties`. Parsing, lint, help and docs/configuration.md use it.
 
 To add a key, add a row, and a field to `routes.model` that `build` fills.
 """
@@ -66,7 +66,7 @@ SECTIONS = {
     "tracing": "The traces of OpenTelemetry that messages belong to: [tracing.md](tracing.md).",
     "embedded": "The brokers that come with the bridge, for a first look and for tests.",
 }
-"""The first segments of keys in the order of the documentation, with what each is about."""
+"""The first segments of keys in the order of the documentation, each with a description."""
 
 _PORT = whole(1, 65535)
 

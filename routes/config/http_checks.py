@@ -1,4 +1,4 @@
-"""What must hold between the keys of `http`: nobody on another machine sees the pages without a login."""
+"""Checks between the keys of `http`: pages that other machines can reach need a login."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOGIN = (
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it. A name other than `localhost` may lead anywhere."""
+    """Returns True if only this machine can reach the host. A name other than `localhost` may lead anywhere."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -25,7 +25,10 @@ def is_loopback(host: str) -> bool:
 
 
 def login(settings: Settings) -> None:
-    """A name and its password belong together, and a name has no colon, which ends it on the wire (RFC 7617)."""
+    """Checks that user name and password are both set, and that the name has no colon.
+
+    A colon ends the name on the wire (RFC 7617).
+    """
     name, password = "http.username", "http.password"
     if settings.is_set(name) and not settings.is_set(password):
         settings.fault(name, "", "a user name without a password", "set http.password")
@@ -36,7 +39,7 @@ def login(settings: Settings) -> None:
 
 
 def tls(settings: Settings) -> None:
-    """Certificate and private key are there, both."""
+    """Checks that certificate and private key are both set and exist."""
     for part, other in (("certificate", "key"), ("key", "certificate")):
         key, path = f"http.tls.{part}", settings.get(f"http.tls.{part}")
         if settings.is_set(key) and not settings.is_set(f"http.tls.{other}"):
@@ -47,7 +50,10 @@ def tls(settings: Settings) -> None:
 
 
 def reach(settings: Settings) -> None:
-    """Pages that others can reach have a login, and TLS unless their network is said to be closed."""
+    """Checks that pages which other machines can reach have a login, and TLS unless their network is closed.
+
+    `http.insecure` declares that it is.
+    """
     address, metrics = settings.get("http.address"), settings.get("http.metrics-address")
     is_closed = settings.get("http.insecure")
     if address is not None and not is_loopback(address[0]):

@@ -1,4 +1,4 @@
-"""Values that a key takes from elsewhere when the file does not set it, as the notes in the field table say."""
+"""Values that a key inherits when the file does not set it, as the notes in the field table say."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REALTIME_INTERVAL_SECONDS = 120.0
 
 
 def effective(settings: Settings, key: str, name: str = "") -> Any:
-    """The value in force: what is set, else the default, else what is inherited; None without any."""
+    """Returns the value in force: the one set, else the default, else the inherited one; None without any."""
     value = settings.get(key, name)
     return _INHERITED[key](settings, name) if value is None and key in _INHERITED else value
 

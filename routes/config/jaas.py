@@ -1,4 +1,4 @@
-"""`sasl.jaas.config`, the Java clients' way to give a user name and password, taken apart and put together."""
+"""Reads and writes `sasl.jaas.config`, the Java clients' form of user name and password."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODULES = {"PlainLoginModule": "plain.PlainLoginModule", "ScramLoginModule": "s
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who logs in, and through which of Kafka's login modules."""
+    """A user name and password, with the one of Kafka's login modules that takes them."""
 
     module: str
     username: str
@@ -28,9 +28,10 @@ class Login:
 
 
 def read_jaas(text: str) -> Login:
-    """The login in `org.apache.kafka.common.security.….XLoginModule required username="…" password="…";`.
+    """Reads the login in `org.apache.kafka.common.security.….XLoginModule required username="…" password="…";`.
 
-    BadValueError never quotes the text.
+    Raises:
+        BadValueError: the text holds no such login; the error never quotes the text.
     """
     match = re.fullmatch(r"\s*([\w.]+)\s+(?:required|requisite|sufficient|optional)\s+(.*?)\s*;\s*", text, re.DOTALL)
     if match is None:
@@ -45,7 +46,7 @@ def read_jaas(text: str) -> Login:
 
 
 def write_jaas(mechanism: str, username: str, password: str) -> str:
-    """The JAAS configuration of a login by SASL/PLAIN or SASL/SCRAM."""
+    """Returns the JAAS configuration of a login by SASL/PLAIN or SASL/SCRAM."""
     module = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
     options = f"username={_quoted(username)} password={_quoted(password)}"
     return f"org.apache.kafka.common.security.{_MODULES[module]} required {options};"

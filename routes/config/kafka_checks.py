@@ -1,6 +1,6 @@
-"""What lint knows about `kafka.*`, and the settings of `spark.*` that are reserved.
+"""Checks of `kafka.*`, and of the reserved settings of `spark.*`.
 
-Misspelt names, values that a client refuses, and what only one client can do.
+They find misspelt names, values that a client refuses, and settings that only one client supports.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ _USED_BY = {
     **dict.fromkeys(("sasl.username", "sasl.password", "sasl.jaas.config"), ("SASL", "SASL_SSL")),
     **dict.fromkeys(("store.location", "ca.location", "certificate.location"), ("SSL", "SSL or SASL_SSL")),
 }
-"""By the ends of settings: what the name of a protocol that uses them has in it, and what to write."""
+"""By the end of a setting's name: the part that the name of a security protocol using it contains, and the text for a
+hint."""
 _KNOWN = sorted({"bootstrap.servers", *COMMON, *PRODUCER, *CONSUMER, *TWO_SPELLINGS})
 _SUFFIXES = {".pem": "PEM", ".crt": "PEM", ".cer": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
 
 
 def store_type(location: str, declared: str | None) -> str | None:
-    """The type of a key or trust store: as declared, else by its file name; None if neither tells."""
+    """Returns the type of a key or trust store: as declared, else by its file name; None if neither tells."""
     if declared:
         return declared.upper()
     return next((kind for suffix, kind in _SUFFIXES.items() if location.lower().endswith(suffix)), None)
 
 
 def reserved_settings(settings: Settings) -> None:
-    """Settings that the bridge makes itself can only be given the value they have anyway."""
+    """Checks that settings which the bridge makes itself have only the value that it would give them."""
     for setting in _kafka(settings):
         if setting.name == "bootstrap.servers":
             fault = setting.entry.key_fault(f"'{setting.entry.key}' is not supported", "set kafka.bootstrap.servers")
@@ -54,7 +55,10 @@ def reserved_settings(settings: Settings) -> None:
 
 
 def unknown_kafka_settings(settings: Settings) -> None:
-    """A name close to one of Kafka's is a slip; any other is passed to the Java clients, which may have plug-ins."""
+    """Finds misspelt names: close to one of Kafka's.
+
+    Any other unknown name is passed to the Java clients, which may have plug-ins, with a warning.
+    """
     for setting in _kafka(settings):
         name = setting.name
         if name in _KNOWN or name in RESERVED:
@@ -73,7 +77,10 @@ def unknown_kafka_settings(settings: Settings) -> None:
 
 
 def kafka_values(settings: Settings) -> None:
-    """A value that a client refuses: it would be told only when one is made, by the client's own name of it."""
+    """Finds values that a client refuses.
+
+    The client would refuse them only when it is made, under its own name of the setting.
+    """
     for setting in _kafka(settings):
         try:
             if setting.value is not None and setting.name in WHOLE:
@@ -86,7 +93,10 @@ def kafka_values(settings: Settings) -> None:
 
 
 def kafka_values_that_fit(settings: Settings) -> None:
-    """What one setting leaves time for, another has to wait for: each client refuses its own pairs of them."""
+    """Checks settings that limit each other.
+
+    A setting may not be less than the sum of the others that it leaves time for; each client refuses its own pairs.
+    """
     for role, foreign in (("producer", CONSUMER), ("consumer", PRODUCER)):
         rows = ("kafka.*", f"kafka.{role}.*")
         given = {s.name: s for row in rows for s in settings.open(row) if s.name not in foreign}
@@ -102,7 +112,7 @@ def kafka_values_that_fit(settings: Settings) -> None:
 
 
 def kafka_login(settings: Settings) -> None:
-    """Who logs in, and how: what both kinds of clients can do."""
+    """Checks the login: protocol, mechanism and credentials that both kinds of clients support."""
     protocol, mechanism = _set(settings, "security.protocol"), _set(settings, "sasl.mechanism")
     if protocol and protocol.value and protocol.value not in _PROTOCOLS:
         _one_of(settings, protocol, _PROTOCOLS)
@@ -124,9 +134,9 @@ def kafka_login(settings: Settings) -> None:
 
 
 def kafka_in_the_clear(settings: Settings) -> None:
-    """A login or certificates without a protocol that uses them: all goes over the network in the clear.
+    """Warns of a login or certificates without a protocol that uses them: all goes over the network in the clear.
 
-    Told where nothing else is wrong with them, which may be the reason.
+    Only if no other fault of `kafka.*` was found, which may be the reason.
     """
     if any(fault.key.startswith("kafka.") for fault in settings.faults):
         return
@@ -141,7 +151,7 @@ def kafka_in_the_clear(settings: Settings) -> None:
 
 
 def kafka_certificates(settings: Settings) -> None:
-    """Certificates in files that both kinds of clients can read, and that are there."""
+    """Checks that certificates are in existing files that both kinds of clients can read."""
     for store, advice in (
         ("truststore", "convert it to PEM and set kafka.ssl.ca.location"),
         ("keystore", "convert it to PKCS12 or PEM"),
@@ -181,7 +191,7 @@ def _certificate_pair(settings: Settings) -> None:
 
 
 def _number(given: Mapping[str, Setting], name: str, without: int | None) -> int | None:
-    """The value of a setting, `without` if it is not set or has a fault of its own."""
+    """Returns the value of a setting, `without` if it is not set or has a fault of its own."""
     try:
         return whole(*WHOLE[name]).parse(given[name].value or "") if name in given else without
     except BadValueError:
@@ -221,4 +231,4 @@ KAFKA_CHECKS = (
     kafka_certificates,
     kafka_in_the_clear,
 )
-"""Each adds its faults to the settings."""
+"""The checks; each adds its faults to the settings."""

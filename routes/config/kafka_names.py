@@ -1,7 +1,7 @@
-"""The settings of Kafka's Java clients, and what librdkafka calls them.
+"""The settings of Kafka's Java clients, and their names in librdkafka.
 
 Java's names are those of kafka-clients 3.9 (`ProducerConfig`, `ConsumerConfig`), librdkafka's those of its
-CONFIGURATION.md. `engine.kafka` translates by these tables, lint knows names by them.
+CONFIGURATION.md. `engine.kafka` translates by these tables, and lint knows names by them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ COMMON: Mapping[str, str | None] = {
     "ssl.truststore.password": None,
     "ssl.truststore.type": None,
 }
-"""For every client: name → librdkafka's; None where it has none, or where `engine.kafka` does more than rename."""
+"""Settings of every client, mapped to librdkafka's names; None if it has none, or if `engine.kafka` does more than
+rename."""
 
 PRODUCER: Mapping[str, str | None] = {
     "batch.size": "batch.size",
@@ -84,7 +85,7 @@ PRODUCER: Mapping[str, str | None] = {
     "partitioner.ignore.keys": None,
     "transaction.timeout.ms": "transaction.timeout.ms",
 }
-"""For producers only."""
+"""Settings of producers only."""
 
 CONSUMER: Mapping[str, str | None] = {
     "check.crcs": "check.crcs",
@@ -101,12 +102,12 @@ CONSUMER: Mapping[str, str | None] = {
     "partition.assignment.strategy": None,
     "session.timeout.ms": "session.timeout.ms",
 }
-"""For consumers only."""
+"""Settings of consumers only."""
 
 TWO_SPELLINGS = frozenset(
     {"sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"}
 )
-"""librdkafka's names that are understood as well and translated for Java."""
+"""Names of librdkafka that are accepted as well, and translated for Java."""
 
 RESERVED: Mapping[str, tuple[str | None, str]] = {
     "acks": ("all", "a message counts as kept only when all replicas have it"),
@@ -127,11 +128,11 @@ RESERVED: Mapping[str, tuple[str | None, str]] = {
     "value.deserializer": (None, "records are bytes"),
     "value.serializer": (None, "records are bytes"),
 }
-"""Settings the bridge makes itself: the one value that is allowed, and why."""
+"""Settings that the bridge makes itself: the one value that is allowed (None: no value), and the reason."""
 
 RESERVED_SPARK: Mapping[str, tuple[str | None, str]] = {
     "spark.sql.streaming.checkpointLocation": (None, "set router.checkpoint instead"),
     "spark.sql.ansi.enabled": ("true", "predicates rely on it"),
     "spark.speculation": ("false", "a task that runs twice publishes twice"),
 }
-"""The same for Spark."""
+"""Settings of Spark that the bridge makes itself, in the form of `RESERVED`."""

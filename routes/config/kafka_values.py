@@ -1,4 +1,4 @@
-"""What the settings of Kafka's clients may be set to: what both of them take, the Java one and librdkafka.
+"""Values that both of Kafka's clients accept for a setting, the Java client and librdkafka.
 
 Bounds are the narrower ones of `ProducerConfig` and `ConsumerConfig` in kafka-clients 3.9 and of librdkafka's
 CONFIGURATION.md; a test asks librdkafka itself. A setting that is not here is text of any kind.
@@ -12,7 +12,7 @@ __all__ = ["CHOICES", "NOT_LESS", "WHOLE"]
 
 _INT = 2**31 - 1
 _LONG = 10**18 - 1
-"""What `whole` reads; Java's go a little further."""
+"""The largest number that `whole` reads; Java's limit is a little higher."""
 
 WHOLE: Mapping[str, tuple[int, int]] = {
     "batch.size": (1, _INT),
@@ -27,7 +27,7 @@ WHOLE: Mapping[str, tuple[int, int]] = {
     "fetch.max.wait.ms": (0, 300_000),
     "fetch.min.bytes": (1, 100_000_000),
     "heartbeat.interval.ms": (1, 3_600_000),
-    # librdkafka: less than what it gives a message to be delivered.
+    # librdkafka: less than the time that it gives a message to be delivered.
     "linger.ms": (0, 299_999),
     "max.block.ms": (0, _LONG),
     # More would let a retry change the order, which an idempotent producer never does.
@@ -57,7 +57,7 @@ WHOLE: Mapping[str, tuple[int, int]] = {
     "socket.connection.setup.timeout.ms": (1000, _INT),
     "transaction.timeout.ms": (1000, _INT),
 }
-"""Whole numbers: the lowest and the highest."""
+"""Settings that are whole numbers: the lowest and the highest value."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "client.dns.lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
@@ -76,11 +76,12 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
         ("true", "false"),
     ),
 }
-"""One of a few words."""
+"""Settings that take one of a few words."""
 
 NOT_LESS: tuple[tuple[str, int | None, Mapping[str, int]], ...] = (
     ("reconnect.backoff.max.ms", 10_000, {"reconnect.backoff.ms": 100}),
     ("max.poll.interval.ms", 300_000, {"session.timeout.ms": 45_000}),
     ("delivery.timeout.ms", None, {"linger.ms": 0, "request.timeout.ms": 30_000}),
 )
-"""A setting that is not less than the sum of others, each with what it is when not set; None: it follows them."""
+"""Settings that may not be less than the sum of others, each with its value when not set; None: it follows the
+others."""

@@ -24,9 +24,12 @@ def _parse_predicate(text: str) -> Predicate:
 
 
 def parse_header(text: str) -> str:
-    """The JMS name of the header that a key, or part of a destination, is taken from; BadValueError for anything else.
+    """Returns the JMS name of the header that a key, or part of a destination, is taken from.
 
-    An operand of IS NULL is exactly what it may be: one identifier in any spelling of the language.
+    Any operand of IS NULL is accepted: one identifier in any spelling of the language.
+
+    Raises:
+        BadValueError: the text is something else.
     """
     name = text.removeprefix("msg.header.")
     hint = _KEY_HINT if name == text or '"' in name else f'write msg.header."{name}"'

@@ -1,4 +1,4 @@
-"""What must hold between the keys of a source or sink that listens itself, for AMQP clients to connect to."""
+"""Checks of a source or sink that listens itself, for AMQP clients to connect to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ANY", "listeners"]
 
 ANY = "*"
-"""In place of the destinations of a listener: clients may send anywhere."""
+"""Stands for all destinations of a listener: clients may send anywhere."""
 
 _WITHOUT = {
     "url": ("it either connects to a broker or listens", "keep one of the two"),
@@ -23,13 +23,13 @@ _WITHOUT = {
     "virtual-host": ("it is no client of a broker", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
 }
-"""What a listener cannot have, why, and what to do."""
+"""Keys that a listener cannot have, with reason and hint."""
 _ONLY = ("max-clients", "transaction-timeout")
-"""Keys of a listener alone."""
+"""Keys that only a listener has."""
 
 
 def listeners(settings: Settings) -> None:
-    """A listener is one process, has a port of its own, and with TLS a certificate."""
+    """Checks that a listener is one process, has a port of its own, and with TLS a certificate."""
     taken: dict[str, str] = {}
     for section in ("source", "sink"):
         for name in settings.names(section):
@@ -56,7 +56,7 @@ def listeners(settings: Settings) -> None:
 
 
 def _without_clients(settings: Settings, section: str, name: str) -> None:
-    """Faults of keys that are for a listener alone."""
+    """Adds faults for keys that only a listener has."""
     for part in _ONLY:
         if settings.is_set(f"{section}.NAME.{part}", name):
             hint = f"remove the line, or set {section}.{name}.listen"
@@ -64,7 +64,10 @@ def _without_clients(settings: Settings, section: str, name: str) -> None:
 
 
 def _guarded(settings: Settings, section: str, name: str, where: str) -> None:
-    """Who listens to other machines is told what they can do; a user name alone would be no login at all."""
+    """Warns of a listener that other machines can reach without login or TLS.
+
+    A user name without a password is a fault, since it would be no login at all.
+    """
     own = f"{section}.NAME."
     has_login = settings.is_set(f"{own}username", name)
     if has_login and not settings.is_set(f"{own}password", name):

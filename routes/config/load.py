@@ -1,4 +1,4 @@
-"""The way from a file to a `Config`, or to the list of everything that is wrong with it."""
+"""Loads a file: to a `Config`, or to the list of all its faults."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """What lint has to say about a file."""
+    """The result of lint for a file."""
 
     config: Config | None
-    """None if there is an error among the faults."""
+    """The configuration; None if there is an error among the faults."""
     faults: tuple[Fault, ...]
-    """Errors and warnings, in the order of the file; first what concerns the file as a whole."""
+    """Errors and warnings, in the order of the file; faults of the file as a whole come first."""
 
     @property
     def errors(self) -> tuple[Fault, ...]:
@@ -41,34 +41,41 @@ class Linted:
 
 
 def load(path: str | Path, env: Mapping[str, str] | None = None) -> Config:
-    """The configuration in a file; ConfigurationError holds all its faults if there is an error among them.
+    """Returns the configuration in a file.
 
-    `env` stands in for the process's environment in `${env:NAME}`.
+    `env` is used in place of the process's environment for `${env:NAME}`.
+
+    Raises:
+        ConfigurationError: there is an error in the file; it holds all faults.
     """
     return _config(lint(path, env))
 
 
 def loads(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Config:
-    """The configuration in a text; relative paths start at `base`."""
+    """Returns the configuration in a text; relative paths start at `base`."""
     return _config(lint_text(text, base, env))
 
 
 def lint(path: str | Path, env: Mapping[str, str] | None = None) -> Linted:
-    """All faults of a file, and its configuration if none is an error. Never raises for what a file may hold."""
+    """Returns all faults of a file, and its configuration if none is an error.
+
+    Never raises for any content of the file.
+    """
     path = Path(path)
     return lint_document(read(path), path, path.absolute().parent, env)
 
 
 def lint_text(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Linted:
-    """All faults of a text."""
+    """Returns all faults of a text, and its configuration if none is an error."""
     base = Path(base).absolute()
     return lint_document(read_text(text), base / "jms-bridge.properties", base, env)
 
 
 def diff(old: str | Path, new: str | Path, env: Mapping[str, str] | None = None) -> tuple[Change, ...]:
-    """What is different between two files, see `Change`. Works for files with faults in them.
+    """Returns the differences between two files, see `Change`. Works for files with faults in them.
 
-    ConfigurationError only if one cannot be read at all.
+    Raises:
+        ConfigurationError: one of them cannot be read at all.
     """
     settings = []
     for path in map(Path, (old, new)):
@@ -82,7 +89,7 @@ def diff(old: str | Path, new: str | Path, env: Mapping[str, str] | None = None)
 def settings_of(
     document: Document, base: Path, env: Mapping[str, str] | None, files: Mapping[str, str] = _NO_FILES
 ) -> Settings:
-    """The settings of a file that could be read, with their own faults; see `lint_document`."""
+    """Returns the settings of a file that could be read, with their own faults; see `lint_document`."""
     return bind(document.entries, os.environ if env is None else env, document.file, base, files)
 
 
@@ -93,7 +100,7 @@ def lint_document(
     env: Mapping[str, str] | None,
     files: Mapping[str, str] = _NO_FILES,
 ) -> Linted:
-    """All faults of what was read; `files` has what `${file:PATH}` stands for, by PATH, in place of the disk."""
+    """Returns all faults of a document; `files` has the contents for `${file:PATH}`, by PATH, in place of the disk."""
     if not document.readable:
         return Linted(None, tuple(document.faults))
     settings = settings_of(document, base, env, files)

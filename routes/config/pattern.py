@@ -1,7 +1,7 @@
 r"""The pattern of record keys: one regular expression that Python and Java read alike.
 
 The router evaluates it in Java, `explain` in Python. The two disagree about `\w`, about sets inside sets and about a
-few escapes, so a pattern that uses those is refused instead of meaning two things.
+few escapes, so a pattern that uses those is refused instead of having two meanings.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from routes.config.values import BadValueError, Kind
 
 __all__ = ["DEFAULT_KEY_PATTERN", "KEY_PATTERN"]
 
-# Letters, marks and digits of any script, by leaving out all that is none: \w differs between Python and Java
+# Letters, marks and digits of any script, by excluding all other characters: \w differs between Python and Java
 # (combining marks, fractions), explicit ranges do not. ASCII first, then Latin-1, then the blocks of blanks,
-# punctuation and symbols; joiners (U+200C, U+200D) stay, Persian and Hindi words need them.
+# punctuation and symbols; joiners (U+200C, U+200D) stay, because Persian and Hindi words need them.
 _NEITHER_LETTER_NOR_DIGIT = (
     r"\x00-\x20!\"$%&'()*,;<>?\[\\\]^`|~\x7f-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7"
     r"\u1680\u2000-\u200b\u200e-\u2070\u2080-\u208f\u20a0-\u20ff\u2150-\u2182\u2185-\u2bff\u3000-\u3004\u3008-\u3020\ud800-\uf8ff\ufeff\ufff0-\uffff"
     "\U0001f000-\U0001fbef\U0001fbfa-\U0001ffff"
 )
 _PUNCTUATION = r"\-_.:@#+/={}"
-# One by one: Java looks them up in a table then, eight times as fast as it asks range after range of the other set.
+# Each character is listed: Java then looks it up in a table, eight times as fast as testing the ranges of the other
+# set.
 _ASCII = string.digits + string.ascii_letters + _PUNCTUATION
 
 DEFAULT_KEY_PATTERN = rf"(?![{_PUNCTUATION}]*$)[{_ASCII}]*+[^{_NEITHER_LETTER_NOR_DIGIT}]*"

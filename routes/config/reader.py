@@ -1,7 +1,7 @@
-"""A properties file as entries that know where they stand: every character of a value has its line and column.
+"""Reads a properties file into entries with places: every character of a value has its line and column.
 
-Text is split into keys and values by `javaproperties`; the walk over the raw source here adds places, through
-continuation lines and escapes. What a key means is not known here: see `binding`.
+`javaproperties` splits the text into keys and values; this module walks over the raw source to add places, through
+continuation lines and escapes. The meaning of keys is in `binding`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BYTES", "Document", "read", "read_text"]
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Of a file; in memory each character takes a hundred times as much, since it knows its place."""
+"""Greatest size of a file; in memory each character takes a hundred times as much, since its place is stored with
+it."""
 
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "f": "\f", "r": "\r"}
@@ -34,20 +35,23 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(slots=True)
 class Document:
-    """What is in a properties file, and what is wrong with it as a properties file."""
+    """The content of a properties file, and its faults of syntax."""
 
     file: str
     entries: list[Entry] = field(default_factory=list)
-    """In the order of the file, duplicates kept."""
+    """Entries in the order of the file, duplicates kept."""
     faults: list[Fault] = field(default_factory=list)
     text: str = field(default="", repr=False)
-    """All of it."""
+    """The whole text."""
     readable: bool = True
-    """False if the file could not be read at all, which is the one fault then."""
+    """False if the file could not be read at all, which is then the only fault."""
 
 
 def read(path: Path) -> Document:
-    """The entries of a UTF-8 file, with or without a byte order mark. A file that cannot be read gives one fault."""
+    """Returns the entries of a UTF-8 file, with or without a byte order mark.
+
+    A file that cannot be read gives one fault.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -66,7 +70,7 @@ def read(path: Path) -> Document:
 
 
 def read_text(text: str, file: str = "") -> Document:
-    """The entries of a text; an entry with a bad escape becomes a fault and the rest is read on."""
+    """Returns the entries of a text; an entry with a bad escape becomes a fault, and reading goes on."""
     document = Document(file, text=text)
     stream = StringIO(text, newline="")
     elements = parse(stream)
@@ -120,7 +124,7 @@ class _Scan:
         self.end = self._after(raw)
         self.errors: list[tuple[str, str, Spot]] = []
         self.dropped: Spot | None = None
-        """The first backslash that vanishes and was hardly meant to."""
+        """The first backslash that decoding drops, and that was probably meant to stay."""
         split = _key_length(raw)
         value_start = _value_start(raw, split)
         self.key = self._decode(raw[:split])
@@ -170,7 +174,7 @@ class _Scan:
 
 
 def _logical_line(source: str, line: int) -> Iterator[tuple[str, Spot]]:
-    """The characters of a key and its value as Java joins them: without leading blanks, line ends, continuations."""
+    """Yields the characters of key and value as Java joins them: without leading blanks, line ends, continuations."""
     for number, text in enumerate(_LINE_END.split(source), line):
         backslashes = len(text) - len(text.rstrip("\\"))
         end = len(text) - backslashes % 2
@@ -188,7 +192,7 @@ def _key_length(raw: list[tuple[str, Spot]]) -> int:
 
 
 def _value_start(raw: list[tuple[str, Spot]], index: int) -> int:
-    """Where the value begins: after blanks, at most one `=` or `:`, and blanks."""
+    """Returns the index at which the value begins: after blanks, at most one `=` or `:`, and blanks."""
     separator_seen = False
     while index < len(raw):
         char = raw[index][0]
@@ -211,7 +215,7 @@ def _unreadable(path: Path, error: OSError) -> Fault:
 
 
 def _not_utf8(file: str, before: str) -> Fault:
-    """The fault at the first bad byte. No excerpt: the line may hold a secret and is not text anyway."""
+    """Returns the fault at the first bad byte. No excerpt: the line may hold a secret, and is not text anyway."""
     lines = _LINE_END.split(before)
     hint = r"save the file as UTF-8, or write the character as \uXXXX"
     return Fault("the file is not UTF-8 from here on", hint, file, len(lines), len(lines[-1]) + 1)

@@ -1,4 +1,4 @@
-"""docs/configuration.md, made from the field table. `python -m routes.config > docs/configuration.md` renews it."""
+"""Writes docs/configuration.md from the field table: `python -m routes.config > docs/configuration.md` renews it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ These can only have the value given here, for the reason given here.
 
 
 def reference() -> str:
-    """The whole page, in Markdown."""
+    """Returns the whole page, in Markdown."""
     parts = [_INTRODUCTION.replace("\\\\\\\\", "\\\\")]
     for section, about in SECTIONS.items():
         parts.append(f"## {section}\n\n{about}\n\n" + "\n".join(_table(section)) + "\n")

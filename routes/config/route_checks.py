@@ -1,4 +1,7 @@
-"""What routes ask for and no message has: warnings, since a file with it works as it always did."""
+"""Warnings of routes that ask for something no message has.
+
+They are no errors, since such a file works as it always did.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,21 @@ __all__ = ["ROUTE_CHECKS"]
 
 
 def doubtful_predicates(settings: Settings) -> None:
-    """Predicates, or parts of them, that are true for no message."""
+    """Warns of predicates, or parts of them, that are true for no message."""
     for name in settings.names("routes"):
         for key in ("routes.NAME.in.include", "routes.NAME.in.exclude"):
             entry, predicate = settings.entry(key, name), settings.get(key, name)
             if entry is None or predicate is None:
                 continue
             for doubt in doubts(predicate):
-                # What a reference stands for is not to be told.
+                # The content of a reference must not be shown.
                 if not has_reference(predicate.source(doubt.node)):
                     offset, _ = predicate.span(doubt.node)
                     settings.faults.append(entry.fault(doubt.message, doubt.hint, offset, Level.WARNING))
 
 
 def unknown_fields(settings: Settings) -> None:
-    """Keys and destinations that are made of a field which no message has."""
+    """Warns of keys and destinations that are made of a field which no message has."""
     for name in settings.names("routes"):
         for key, field in _fields(settings, name):
             entry, told = settings.entry(key, name), unknown_field(field)
@@ -40,7 +43,7 @@ def unknown_fields(settings: Settings) -> None:
 
 
 def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
-    """What a route takes from a message beside its predicates: the key that says so, and the field or property."""
+    """Yields the fields that a route takes from a message besides its predicates, each after the key that names it."""
     if found := settings.get("routes.NAME.conv.key", name):
         yield "routes.NAME.conv.key", found
     if target := settings.get("routes.NAME.out.topic", name):
@@ -49,4 +52,4 @@ def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
 
 
 ROUTE_CHECKS = (doubtful_predicates, unknown_fields)
-"""Each adds its faults to the settings."""
+"""The checks; each adds its faults to the settings."""

@@ -1,4 +1,4 @@
-"""Values that come from elsewhere, `${env:NAME}` and `${file:PATH}`, and the masking of what must not be shown."""
+"""References to values elsewhere, `${env:NAME}` and `${file:PATH}`, and the masking of secrets."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 MASK = "******"
-"""What stands in place of a secret."""
+"""Text shown in place of a secret."""
 LONG_SECRET = 8
-"""Characters from which on a secret is masked wherever it stands in a text; see `mask`."""
+"""Number of characters from which on a secret is masked wherever it stands in a text; see `mask`."""
 
 _LEAST = 4
 
@@ -46,14 +46,14 @@ _SECRET_KEY = re.compile(
 )
 _SECRET_WORDS = ("password", "passphrase", "secret", "token", "credential", "credentials", "private")
 _CORRECT_WORDS = (*_SECRET_WORDS, "secure")
-"""Words that are spelt correctly: whether they tell of a secret, `_SECRET_KEY` says."""
+"""Words that are spelt correctly: `_SECRET_KEY` decides whether they name a secret."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _ALIKE = 0.8
 """Similarity (difflib's ratio) above which a word counts as one of the secret words, mistyped."""
 _JAVA_PROPERTY = re.compile(r"-D(?P<name>[\w.-]+)=(?P<value>\"[^\"]*\"|'[^']*'|\S*)")
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<scheme>env|file):(?P<name>[^}]*)\}|\$\{")
 _MOST_BYTES = 1024 * 1024
-"""Of a file that a value comes from."""
+"""Greatest size of a file that a value is read from."""
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
@@ -73,11 +73,12 @@ class Resolved:
 
     text: str
     origins: tuple[int, ...]
-    """For each character and the end: its offset in the text with references; all of a reference's count as its `$`."""
+    """Offset in the text with references of each character, and of the end; all characters of a reference's value have
+    the offset of its `$`."""
 
 
 class UnresolvedError(Exception):
-    """A reference leads nowhere."""
+    """Error for a reference that leads nowhere."""
 
     def __init__(self, message: str, hint: str, offset: int) -> None:
         super().__init__(message)
@@ -87,7 +88,7 @@ class UnresolvedError(Exception):
 
 @lru_cache(4096)
 def is_secret_key(key: str) -> bool:
-    """Whether the name alone says that the value is a secret; a mistyped name (`pasword`) does so, too."""
+    """Returns True if the name alone says that the value is a secret, also if it is mistyped (`pasword`)."""
     return _SECRET_KEY.search(key) is not None or any(_is_mistyped(word.lower()) for word in _WORD.findall(key))
 
 
@@ -96,17 +97,17 @@ def _is_mistyped(word: str) -> bool:
 
 
 def java_secrets(text: str) -> Iterator[str]:
-    """The values of those Java options `-DNAME=VALUE` whose NAME says that they are secrets."""
+    """Yields the values of those Java options `-DNAME=VALUE` whose NAME says that they are secrets."""
     for match in _JAVA_PROPERTY.finditer(text):
         if is_secret_key(match["name"]):
             yield match["value"].strip("\"'")
 
 
 def mask(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, the longest first, so that one which contains another leaves no rest.
+    """Returns the text with the secrets masked, the longest first, so that one which contains another leaves no rest.
 
     A secret of four to seven characters is masked where it stands as a word, a shorter one is not: it would make other
-    words unreadable, and tell by the gaps what it is.
+    words unreadable, and the gaps would tell what it is.
     """
     for secret in sorted({each for each in secrets if len(each) >= _LEAST}, key=len, reverse=True):
         if len(secret) >= LONG_SECRET:
@@ -117,25 +118,25 @@ def mask(text: str, secrets: Iterable[str]) -> str:
 
 
 def has_reference(value: str) -> bool:
-    """Whether part of the value comes from the environment or a file."""
+    """Returns True if part of the value comes from the environment or a file."""
     return any(match["scheme"] for match in _REFERENCE.finditer(value))
 
 
 def variables(value: str) -> Iterator[str]:
-    """The environment variables that a value refers to."""
+    """Yields the environment variables that a value refers to."""
     for match in _REFERENCE.finditer(value):
         if match["scheme"] == "env":
             yield match["name"]
 
 
 def is_reference(value: str) -> bool:
-    """Whether the whole value comes from elsewhere, so that it tells nothing as written."""
+    """Returns True if the value is a single reference, so that its text reveals nothing."""
     match = _REFERENCE.fullmatch(value)
     return match is not None and match["scheme"] is not None
 
 
 def hide_credentials(text: str) -> str:
-    """The text with the logins of URLs (what is before the `@`) and the secrets among Java options masked."""
+    """Returns the text with the logins of URLs (the part before the `@`) and the secrets among Java options masked."""
     hidden = _JAVA_PROPERTY.sub(
         lambda match: f"-D{match['name']}={MASK}" if is_secret_key(match["name"]) else match[0], text
     )
@@ -143,7 +144,7 @@ def hide_credentials(text: str) -> str:
 
 
 def contents(values: Iterable[str], base: Path) -> dict[str, str]:
-    """What the files hold that values refer to, by PATH of `${file:PATH}`; those that cannot be read are left out."""
+    """Returns the contents of the files that values refer to, by PATH of `${file:PATH}`, without unreadable ones."""
     found = {}
     for value in values:
         for match in _REFERENCE.finditer(value):
@@ -161,12 +162,20 @@ def resolve(
     *,
     strict: bool = True,
 ) -> Resolved:
-    """The value with `${env:NAME}` and `${file:PATH}` replaced, and `$${` read as a plain `${`.
+    """Returns the value with `${env:NAME}` and `${file:PATH}` replaced, and `$${` read as a plain `${`.
 
-    A relative path starts at `base`, and what is in `files` is not read from the disk; a file is UTF-8 and its last
-    line end does not count. `strict` refuses a `${` of any other kind, which may mean something only to the program
-    the value is passed on to.
-    UnresolvedError names what is missing, never what was found.
+    Args:
+        value: the text with references.
+        env: the environment variables.
+        base: folder at which relative paths start.
+        files: contents by PATH, which are not read from the disk.
+        strict: refuse a `${` of any other kind, which may mean something only to the program that the value is passed
+            on to.
+
+    A file is UTF-8, and its last line end does not count.
+
+    Raises:
+        UnresolvedError: a reference leads nowhere; it names what is missing, never what was found.
     """
     text: list[str] = []
     origins: list[int] = []

@@ -1,7 +1,7 @@
-"""Selectors, which the broker reads: what is none in JMS, and what only a broker can tell.
+"""Checks of selectors, which the broker reads: errors against JMS, and warnings of what only a broker can judge.
 
-They are read here as predicates are. What a predicate could not mean a broker may take all the same: Artemis has
-`hyphenated_props:`, `XPATH` and comments, a name in double quotes, and calculates with texts.
+Selectors are parsed as predicates. A broker may accept texts that are no predicates: Artemis has `hyphenated_props:`,
+`XPATH` and comments, a name in double quotes, and calculates with texts.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _INSTEAD: Mapping[str, str] = {
 _DIALECT = re.compile(
     r"\s*(?:no_)?(?:hyphenated_props|convert_string_expressions):|\b(?:XPATH|XQUERY)\b|--|/\*|%", re.IGNORECASE
 )
-"""What Artemis knows beyond JMS."""
+"""Syntax that Artemis knows beyond JMS."""
 _AMQP = re.compile(r"(?<![\w$.])amqp\.(?=\w)")
-"""The fields of AMQP by the names of Qpid, which an AMQP source translates."""
+"""Names of AMQP fields as Qpid spells them, which an AMQP source translates."""
 
 
 def _parse_selector(text: str) -> str:
-    """The selector as it is; BadValueError if no broker could read it."""
+    """Returns the selector unchanged; raises BadValueError if no broker could read it."""
     if not text.strip():
         raise BadValueError("the selector is empty", "remove the line to receive every message")
     if own := _OWN.search(_without_quoted(text)):
@@ -52,7 +52,7 @@ def _parse_selector(text: str) -> str:
 
 
 def doubtful_selectors(settings: Settings) -> None:
-    """What JMS does not have, and the broker may refuse."""
+    """Warns of selectors that are no JMS, and that the broker may refuse."""
     for name in settings.names("source"):
         entry, selector = settings.entry("source.NAME.selector", name), settings.get("source.NAME.selector", name)
         if entry is None or selector is None:
@@ -83,7 +83,7 @@ def _refused(text: str) -> PredicateError | None:
 
 
 def _without_quoted(text: str) -> str:
-    """The text, of the same length, without what stands in quotes."""
+    """Returns the text, of the same length, with all that stands in quotes blotted out."""
     return _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
 
 
@@ -96,7 +96,7 @@ def _advice(own: re.Match[str]) -> str:
 
 
 def _hint(fault: Fault) -> str:
-    """The hint, if it does not advise what only predicates have."""
+    """Returns the hint, if it advises nothing that only predicates have."""
     return fault.hint if "msg." not in fault.hint and "==" not in fault.hint else "as in region = 'emea' AND amount > 5"
 
 

@@ -1,4 +1,4 @@
-"""A configuration as rows for a person: every key, its value, and where that comes from. Secrets stay masked."""
+"""A configuration as rows for display: every key, its value, and where that comes from. Secrets stay masked."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ __all__ = ["Row", "rows", "show", "shown"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One key."""
+    """A key with its value and origin."""
 
     key: str
     value: str
-    """As written in the file: references stay references, secrets are masked."""
+    """Value as written in the file: references stay references, secrets are masked."""
     origin: str
     """`line 12`, or `default`."""
 
 
 def show(path: str | Path) -> list[Row]:
-    """The rows of a file, by section as in the documentation, what the file sets before the defaults.
+    """Returns the rows of a file, by section as in the documentation, keys that the file sets before defaults.
 
-    Works for a file with faults in it; ConfigurationError only if it cannot be read at all.
+    Works for a file with faults in it.
+
+    Raises:
+        ConfigurationError: the file cannot be read at all.
     """
     path = Path(path)
     document = read(path)
@@ -44,7 +47,7 @@ def show(path: str | Path) -> list[Row]:
 
 
 def rows(settings: Settings) -> list[Row]:
-    """The same of settings that were read."""
+    """Returns the rows of settings that were read, ordered as by `show`."""
     found: list[Row] = []
     for section in dict.fromkeys(field.section for field in FIELDS.fields):
         found += [_row(setting) for setting in settings.by_key.values() if setting.row.section == section]
@@ -53,7 +56,7 @@ def rows(settings: Settings) -> list[Row]:
 
 
 def shown(setting: Setting) -> str:
-    """A value as written in the file, masked if it is a secret or holds one."""
+    """Returns a value as written in the file, masked if it is a secret or holds one."""
     entry = setting.entry
     if is_reference(entry.value):
         return entry.value

@@ -1,6 +1,6 @@
-"""A properties file as it was at one moment, with the files its values come from: what a running bridge holds on to.
+"""A properties file as it was at one moment, with the files its values come from; a running bridge keeps one.
 
-Whoever edits the file cannot change a snapshot, and all who are given it read the same.
+Edits of the file do not change a snapshot, and all processes that are given it read the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, path: Path) -> Snapshot:
-        """The file as it is now; ConfigurationError if it cannot be read."""
+        """Reads the file as it is now; raises ConfigurationError if it cannot be read."""
         document = read(path)
         if not document.readable:
             raise ConfigurationError(document.faults)
@@ -49,31 +49,31 @@ class Snapshot:
 
     @property
     def hash(self) -> str:
-        """The first digits of the SHA-256 of the properties file: what `sha256sum` says of it."""
+        """The first digits of the SHA-256 of the properties file, as `sha256sum` prints it."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:_HASH_DIGITS]
 
     def lint(self, env: Mapping[str, str] | None = None) -> Linted:
-        """As `routes.config.lint`."""
+        """Returns faults and configuration, as `routes.config.lint` does for a file."""
         return lint_document(self._document(), self.path, self.path.absolute().parent, env, self.files)
 
     def load(self, env: Mapping[str, str] | None = None) -> Config:
-        """As `routes.config.load`."""
+        """Returns the configuration, or raises, as `routes.config.load` does for a file."""
         linted = self.lint(env)
         if linted.config is None:
             raise ConfigurationError(linted.faults)
         return linted.config
 
     def settings(self, env: Mapping[str, str] | None = None) -> Settings:
-        """What the file sets."""
+        """Returns the settings of the file."""
         return settings_of(self._document(), self.path.absolute().parent, env, self.files)
 
     def dump(self) -> bytes:
-        """For `of`, in another process."""
+        """Returns the snapshot as bytes, for `of` in another process."""
         return json.dumps({"path": str(self.path), "text": self.text, "files": dict(self.files)}).encode()
 
     @classmethod
     def of(cls, dumped: bytes) -> Snapshot:
-        """From what `dump` made."""
+        """Restores a snapshot from the bytes of `dump`."""
         content = json.loads(dumped)
         return cls(Path(content["path"]), content["text"], content["files"])
 

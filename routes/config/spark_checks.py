@@ -1,4 +1,4 @@
-"""What lint knows about the values of `spark.*`: those that the router's session would not start with."""
+"""Checks of the values of `spark.*` with which the router's session would not start."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
 _HEAP = re.compile(r"([0-9]{1,12})([kmgt])", re.IGNORECASE)
 _KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 _LEAST_HEAP_KIB = 450 << 10
-"""Half as much again as the 300 MiB that Spark keeps for itself (`UnifiedMemoryManager`)."""
+"""Least heap: half as much again as the 300 MiB that Spark keeps for itself (`UnifiedMemoryManager`)."""
 
 
 def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
-    """Message and hint for a `spark.master` with which a journal of so many partitions cannot be routed."""
+    """Returns message and hint for a `spark.master` unfit for a journal of so many partitions; None if it is fit."""
     found, least = _LOCAL.fullmatch(master), partitions + SPARE_SLOTS
     hint = f"leave it out, or write local[{least}]"
     if found is None:
@@ -34,7 +34,7 @@ def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
 
 
 def driver_memory(settings: Settings) -> None:
-    """The size of the heap goes to the JVM as it is written, and the JVM takes one letter for a unit."""
+    """Checks the size of the heap, which goes to the JVM as it is written; the JVM takes one letter for a unit."""
     entry, memory = settings.entry("spark.*", "driver.memory"), settings.get("spark.*", "driver.memory")
     if entry is None or memory is None:
         return
@@ -46,10 +46,10 @@ def driver_memory(settings: Settings) -> None:
 
 
 def master(settings: Settings) -> None:
-    """The router runs in one process, with a task slot for each partition of the journal."""
+    """Checks that the master is this process, with a task slot for each partition of the journal."""
     entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
     partitions = settings.get("journal.partitions")
-    # How many processors there are depends on the machine, which need not be the one that checks.
+    # The number of processors depends on the machine, which need not be the one that checks.
     if entry is None or given in (None, "local[*]") or partitions is None:
         return
     if unfit := unfit_master(given, partitions):
@@ -57,4 +57,4 @@ def master(settings: Settings) -> None:
 
 
 SPARK_CHECKS = (driver_memory, master)
-"""Each adds its faults to the settings."""
+"""The checks; each adds its faults to the settings."""

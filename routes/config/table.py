@@ -1,4 +1,4 @@
-"""What a row of the field table is, how a key in a file finds its row, and which key was meant if it finds none."""
+"""The rows of the field table, the lookup of a file's keys among them, and suggestions for unknown keys."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _NEAR = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One key of the configuration: all there is to know about it."""
+    """A row of the table: one key of the configuration with all that is known about it."""
 
     key: str
-    """As documented; a segment in capitals (`routes.NAME.in.include`) is chosen by the user, a last `*` is anything."""
+    """Key as documented; a segment in capitals (`routes.NAME.in.include`) is chosen by the user, a last `*` is
+    anything."""
     kind: Kind
     doc: str
-    """One line: what it does."""
+    """Description in one line."""
     default: str | None = None
-    """As one would write it; None: not set."""
+    """Default as a user would write it; None: not set."""
     default_note: str = ""
-    """What holds without the key, where `default` does not say it."""
+    """The behaviour without the key, if `default` does not say it."""
     example: str = ""
     aliases: tuple[str, ...] = ()
     """Other spellings of the key."""
@@ -41,13 +42,13 @@ class Field:
     systems: tuple[System, ...] = ()
     """The types of sources and sinks that the key is for; empty: all."""
     template: bool = False
-    """The value may hold `${msg.header.NAME}`."""
+    """Whether the value may hold `${msg.header.NAME}`."""
     secret: bool = False
-    """The value is masked wherever it is shown; a key whose name says so need not be marked."""
+    """Whether the value is masked wherever it is shown; a key whose name says so need not be marked."""
 
     @property
     def masked(self) -> bool:
-        """Whether the value is never shown."""
+        """True if the value is never shown."""
         return self.secret or is_secret_key(self.key)
 
     @property
@@ -57,16 +58,16 @@ class Field:
 
     @property
     def open(self) -> bool:
-        """Whether the row stands for any key that begins like it."""
+        """True if the row stands for any key that begins like it."""
         return self.key.endswith("*")
 
 
 class Match(NamedTuple):
-    """The row a key belongs to."""
+    """The row that a key belongs to."""
 
     field: Field
     name: str
-    """What the user put for NAME; for a row ending in `*`, what stands there; else empty."""
+    """The user's text for NAME; for a row that ends in `*`, the text in its place; else empty."""
 
 
 class Table:
@@ -76,14 +77,14 @@ class Table:
         self.fields = tuple(fields)
 
     def find(self, key: str) -> Match | None:
-        """The row of a key. Rows that end in `*` come last, the longest first."""
+        """Returns the row of a key. Rows that end in `*` come last, the longest first."""
         for pattern, field in self._patterns:
             if match := pattern.fullmatch(key):
                 return Match(field, match.groupdict().get("name") or "")
         return None
 
     def nearest(self, key: str) -> str:
-        """The known key most like an unknown one, with the user's own names in it; empty if none is close."""
+        """Returns the known key most like an unknown one, with the user's own names in it; empty if none is close."""
         segments = key.split(".")
         best, best_ratio = "", _NEAR
         for field in self.fields:
@@ -95,7 +96,7 @@ class Table:
         return best
 
     def without_dots(self, key: str) -> str:
-        """The key with dashes for the dots in its NAME, if that makes it a known one; else empty."""
+        """Returns the key with dashes for the dots in its NAME, if that makes it a known one; else empty."""
         for field in self.fields:
             for spelling in (field.key, *field.aliases):
                 before, named, after = spelling.partition(".NAME.")
@@ -105,7 +106,7 @@ class Table:
         return ""
 
     def in_section(self, section: str) -> tuple[Field, ...]:
-        """The rows of a section, in order."""
+        """Returns the rows of a section, in order."""
         return tuple(field for field in self.fields if field.section == section)
 
     @cached_property

@@ -45,7 +45,7 @@ def _parse_translator(text: str) -> str:
 
 
 def _factory(name: str) -> Kind:
-    """A name that SwiftMQ's documentation asks for, where there is nothing to choose."""
+    """Makes the kind of a name that SwiftMQ's documentation asks for, with only one possible value."""
 
     def parse(text: str) -> str:
         if text.removeprefix(_PACKAGE) != name:
@@ -173,4 +173,4 @@ TRANSFORMER_FIELDS = (
         default="MessageTypeBodyFactory",
     ),
 )
-"""Which ones sources and sinks use, and what each is."""
+"""The keys by which sources and sinks name transformers, and the keys of transformers."""

@@ -1,4 +1,4 @@
-"""AMQP message transformers in a configuration: what must hold between their keys, and what they become."""
+"""AMQP message transformers in a configuration: the checks between their keys, and their values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _DESTINATION = re.compile(r"/?(queue|topic)[/:](.+)")
 
 
 def transformers(settings: Settings, section: str, name: str) -> Transformers:
-    """Those of a source or sink, in the order in which it names them. To be called only when lint found no error."""
+    """Returns the transformers of a source or sink, in the order in which it names them.
+
+    To be called only when lint found no error.
+    """
     return Transformers(tuple(_transformer(settings, each) for each in _named(settings, section, name)))
 
 
@@ -48,7 +51,7 @@ def _transformer(settings: Settings, name: str) -> TransformerSettings:
 
 
 def names(settings: Settings) -> None:
-    """A transformer has a name of its own, and somebody uses it."""
+    """Checks that a transformer's name is not that of a built-in one; warns if no source or sink uses it."""
     used = {each for section, name in _brokers(settings) for each in _named(settings, section, name)}
     for name in settings.names("transformer"):
         entry = settings.first_entry("transformer", name)
@@ -61,7 +64,7 @@ def names(settings: Settings) -> None:
 
 
 def destinations(settings: Settings) -> None:
-    """A transformer is for queues and topics."""
+    """Checks that the destinations of a transformer are queues and topics."""
     for name in settings.names("transformer"):
         for each in settings.get("transformer.NAME.destinations", name) or ():
             if not _DESTINATION.fullmatch(each):
@@ -70,7 +73,7 @@ def destinations(settings: Settings) -> None:
 
 
 def name_translators(settings: Settings) -> None:
-    """A name translator is one of the bridge's own, or can be loaded."""
+    """Checks that a name translator is a built-in one, or can be loaded."""
     key = "transformer.NAME.name-translator"
     for name in settings.names("transformer"):
         translator = settings.get(key, name)
@@ -84,7 +87,7 @@ def name_translators(settings: Settings) -> None:
 
 
 def used_transformers(settings: Settings) -> None:
-    """Those that a source or sink names are there, and each message has one."""
+    """Checks that the transformers which a source or sink names exist, and that at most one fits each message."""
     declared = settings.names("transformer")
     for section, name in _brokers(settings):
         taken: dict[tuple[int, str], str] = {}
@@ -104,7 +107,7 @@ def used_transformers(settings: Settings) -> None:
 
 
 def _places(settings: Settings, name: str) -> list[tuple[int, str]]:
-    """Message format and destination of all that a transformer is for; the destination empty for all others."""
+    """Returns message format and destination of all that a transformer is for; the destination empty for all others."""
     if name in CLASSES:
         return [(0, "")]
     message_format = settings.get("transformer.NAME.message-format", name) or 0
@@ -125,7 +128,7 @@ def _get(settings: Settings, name: str, key: str) -> Any:
 
 
 def _canonical(destination: str) -> str:
-    """`queue:orders` of `queue/orders` or `/queue/orders`."""
+    """Converts `queue/orders` or `/queue/orders` to `queue:orders`."""
     return _DESTINATION.sub(r"\1:\2", destination)
 
 

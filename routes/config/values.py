@@ -1,6 +1,6 @@
 """Kinds of values: how each is written, checked and read. The field table gives every key one of these.
 
-A parser takes the text and returns the value or raises BadValueError, whose offset counts inside the text. None of them
+A parser takes the text and returns the value or raises BadValueError, whose offset counts inside the text. No parser
 touches a file or the network.
 """
 
@@ -44,28 +44,28 @@ _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
 class BadValueError(ValueError):
-    """A text is no value of its kind."""
+    """Error for a text that is no value of its kind."""
 
     def __init__(self, message: str, hint: str = "", offset: int = 0, *, secret: bool = False) -> None:
         super().__init__(message)
         self.hint = hint
         self.offset = offset
         self.secret = secret
-        """The text holds what must not be shown; the message does not quote it."""
+        """Whether the text holds a secret; the message does not quote it then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of value."""
+    """A kind of value, with its parser."""
 
     name: str
-    """How the reference calls it."""
+    """Name of the kind in the reference."""
     expected: str
-    """What is expected, for a fault that must not quote the value."""
+    """Description of the values, for a fault that must not quote the value."""
     parse: Callable[[str], Any]
 
     def reveals(self, text: str) -> bool:
-        """Whether the text holds what must not be shown, a login in an address for one."""
+        """Returns True if the text holds a secret by itself, such as a login in an address."""
         try:
             self.parse(text)
         except BadValueError as error:
@@ -76,7 +76,7 @@ class Kind:
 
 
 def choice(enum: type[StrEnum], *, any_case: bool = False) -> Kind:
-    """One of an enum's values."""
+    """Makes the kind of an enum's values."""
     values = [member.value for member in enum]
     listed = one_of(values)
 
@@ -91,7 +91,7 @@ def choice(enum: type[StrEnum], *, any_case: bool = False) -> Kind:
 
 
 def whole(low: int, high: int) -> Kind:
-    """A whole number within bounds."""
+    """Makes the kind of a whole number within bounds."""
     expected = f"a whole number from {low} to {high}"
 
     def parse(text: str) -> int:
@@ -103,7 +103,7 @@ def whole(low: int, high: int) -> Kind:
 
 
 def duration(low: str, high: str) -> Kind:
-    """A time with its unit, within bounds; the value is in seconds."""
+    """Makes the kind of a time with its unit, within bounds; the value is in seconds."""
     expected = f"a time from {low} to {high} with its unit: ms, s, m, h or d"
 
     def seconds(text: str) -> float:
@@ -123,7 +123,7 @@ def duration(low: str, high: str) -> Kind:
 
 
 def size(low: str, high: str) -> Kind:
-    """A number of bytes, within bounds."""
+    """Makes the kind of a number of bytes, within bounds."""
     expected = f"a size from {low} to {high}"
 
     def amount(text: str) -> int:
@@ -142,7 +142,7 @@ def size(low: str, high: str) -> Kind:
 
 
 def parse_text(text: str) -> str:
-    """Text that is neither empty nor holds control characters."""
+    """Returns the text; raises BadValueError if it is empty or holds control characters."""
     if not text.strip():
         raise BadValueError("the value is empty", "remove the line if nothing is to be set")
     for offset, char in enumerate(text):
@@ -210,15 +210,15 @@ def _parse_path(text: str) -> Path:
 
 
 def one_of(values: list[str]) -> str:
-    """A list for people: `a, b or c`."""
+    """Lists values for a message to the user: `a, b or c`."""
     return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
 
 
 ANY_TEXT = Kind("text", "text", lambda text: text)
-"""Text of any kind, empty too: what is passed through to another program."""
+"""Text of any kind, empty too: for values that are passed on to another program."""
 TEXT = Kind("text", "text", parse_text)
 TOKEN = Kind("token", "letters, digits and - . _ ~ + /", _parse_token)
-"""What can follow `Bearer` (RFC 6750, section 2.1)."""
+"""A token that may follow `Bearer` (RFC 6750, section 2.1)."""
 FLAG = Kind("`true` \\| `false`", "true or false", _parse_flag)
 NAME = Kind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
 CREATE_TOPICS = Kind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)

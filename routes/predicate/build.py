@@ -1,4 +1,4 @@
-"""Parse tree to syntax tree: what the words and signs of the grammar become."""
+"""Builds the syntax tree of a predicate from the parse tree of the grammar."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Builder"]
 
 _SEED_OPERATORS = {"==": Operator.EQ, "!=": Operator.NE}
 _HEADER = "msg.header."
-# What Character.isJavaIdentifierStart and isJavaIdentifierPart take beyond ASCII, as Unicode categories.
+# Characters beyond ASCII that Character.isJavaIdentifierStart and isJavaIdentifierPart take, as Unicode categories.
 _NAME_START = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
 _NAME_PART = _NAME_START | {"Nd", "Mn", "Mc", "Cf"}
 _LOOKALIKES = "‘’‚‛“”„‟«»`´"  # noqa: RUF001 (the point of it)
@@ -48,9 +48,12 @@ class _Place(TypedDict):
 
 
 class Builder:
-    """Makes the nodes of one predicate. Its depth must have been checked: it calls itself for each level.
+    """Makes the nodes of one predicate.
 
-    Raises PredicateError for names, numbers and patterns that are none.
+    It calls itself for each level of nesting, so the depth must have been checked.
+
+    Raises:
+        PredicateError: a name, number or pattern is invalid.
     """
 
     def __init__(self, text: str) -> None:
@@ -84,7 +87,7 @@ class Builder:
         }
 
     def build(self, tree: ParseTree) -> Node:
-        """The node that stands for a part of the parse tree."""
+        """Returns the node that stands for a part of the parse tree."""
         return self._rules[tree.data](tree)
 
     # Conditions
@@ -117,7 +120,7 @@ class Builder:
 
     def _in(self, tree: ParseTree, *, negated: bool) -> Node:
         operand = self._named(tree, "IN")
-        # A dict keeps the order and drops what is said twice.
+        # A dict keeps the order and drops duplicates.
         values = dict.fromkeys(_unquote(token) for token in _trees(tree)[1].children if isinstance(token, Token))
         return In(operand, tuple(values), negated, **_place(tree))
 
@@ -169,7 +172,7 @@ class Builder:
         return Literal(*found, **_place(tree))
 
     def _word(self, tree: ParseTree) -> Node:
-        """The word after == or !=: a number if it reads as one and has no leading zeros, else TRUE, FALSE or text."""
+        """Reads the word after == or !=: a number if it is one without leading zeros, else TRUE, FALSE or text."""
         token = _token(tree)
         digits = token.removeprefix("-")
         found = None if digits[:1] == "0" and digits[1:].isdecimal() else numbers.literal(digits)

@@ -1,6 +1,7 @@
-"""What fits together in a predicate: conditions are joined, values compared, numbers calculated with.
+"""Checks that the parts of a predicate fit together: conditions are joined, values compared, numbers calculated with.
 
-Only what the text itself shows is a fault: a property may hold anything, and a comparison of unlike types is false.
+Only contradictions in the text itself are faults: a property may hold anything, and a comparison of unlike types is
+false.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
 __all__ = ["MAX_OPERATORS", "check"]
 
 MAX_OPERATORS = 10
-"""Arithmetic operators in one comparison. Which types meet in it depends on the message, and code for all the ways
-they may meet grows with the cube of their number."""
+"""Greatest number of arithmetic operators in one comparison. The types that meet in it depend on the message, and code
+for all their combinations grows with the cube of their number."""
 
 
 def check(text: str, root: Node) -> None:
-    """Raises PredicateError for the first part, in the order of the text, that stands where it cannot."""
+    """Raises PredicateError for the first part, in the order of the text, that may not stand at its place."""
     _Check(text).all(root)
 
 

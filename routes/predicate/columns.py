@@ -3,8 +3,8 @@
     frame.filter(compile_predicate(predicate, F.col("headers")))
 
 The conditions are not Spark's own expressions: five hundred of them take a minute to analyse and more code than Java
-compiles. They go to the JVM as one text of JSON, and `jmsbridge.predicate.RouteTable` (`jvm/spark`) says of each record
-which rule is the first that wants it. `evaluate` is the measure for what it says.
+compiles. They go to the JVM as one text of JSON, and `jmsbridge.predicate.RouteTable` (`jvm/spark`) finds the first
+rule that wants each record. Its results must equal those of `evaluate`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from routes.properties import HEADER_FIELDS, encode_type_name
 __all__ = ["HeaderView", "Rule", "compile_predicate", "first_match", "header_names"]
 
 Rule = tuple[Predicate, Predicate | None]
-"""What to include, and what of that to exclude."""
+"""A rule: what to include, and what of that to exclude."""
 
 _ALWAYS = Predicate("TRUE", Literal(True))
 _CATALOG = "jmsbridge"
@@ -52,13 +52,14 @@ _CATALOG_CLASS = "jmsbridge.predicate.Functions"
 
 
 def first_match(rules: Sequence[Rule], headers: Column) -> Column:
-    """Index (int) of the first rule whose include is true and whose exclude is not; NULL if there is none.
+    """Returns the index (int) of the first rule whose include is true and whose exclude is not; NULL if there is none.
 
     Args:
         rules: in the order in which they are tried.
         headers: `array<struct<key: string, value: binary>>`, nullable, as Spark's Kafka source gives it.
 
-    Raises RuntimeError if the active session lacks `jms-bridge-spark.jar`.
+    Raises:
+        RuntimeError: the active session lacks `jms-bridge-spark.jar`.
     """
     if not rules:
         return F.lit(None).cast("int")
@@ -69,7 +70,7 @@ def first_match(rules: Sequence[Rule], headers: Column) -> Column:
 
 
 def compile_predicate(predicate: Predicate, headers: Column) -> Column:
-    """A nullable boolean: true, false, or NULL for unknown; `headers` as for `first_match`."""
+    """Returns a nullable boolean: true, false, or NULL for unknown; `headers` as for `first_match`."""
     table = _Table()
     condition = table.condition(predicate.root)
     first = _first([{"include": condition}, {"include": ["NOT", condition]}], table, headers)
@@ -99,7 +100,7 @@ class _Table:
         self._indexes: dict[str, int] = {}
 
     def rule(self, include: Predicate, exclude: Predicate | None) -> dict[str, Any]:
-        """A rule; without conditions where the texts it asks for say all."""
+        """Returns the JSON of a rule; without conditions if its keys alone decide."""
         keys = sufficient(include.root) if exclude is None else None
         if keys is not None:
             return {"keys": self._keys(keys)}
@@ -111,7 +112,7 @@ class _Table:
         }
 
     def condition(self, node: Node) -> list[Any]:
-        """A part that is true, false or unknown."""
+        """Returns the JSON of a part that is true, false or unknown."""
         match node:
             case Logical():
                 return [node.operator.value, *map(self.condition, node.operands)]
@@ -123,7 +124,7 @@ class _Table:
                 above = self._compare(Operator.GE, node.operand, node.low)
                 return ["AND", above, self._compare(Operator.LE, node.operand, node.high)]
             case Between():
-                # The specification spells both forms out; they are not each other's negation where values are unlike.
+                # The specification defines both forms; they are not each other's negation for values of unlike types.
                 below = self._compare(Operator.LT, node.operand, node.low)
                 return ["OR", below, self._compare(Operator.GT, node.operand, node.high)]
             case In():

@@ -1,6 +1,6 @@
-"""What a predicate asks for and no message has: legal, and hardly meant.
+"""Finds conditions in a predicate that no message can meet: legal, but hardly meant.
 
-A property may be anything; the standard fields are known, and so are the types of their values.
+Properties may hold anything; the standard fields and the types of their values are known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NUMBER = "a number"
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """One part of a predicate that is hardly meant as it is."""
+    """A part of a predicate that is hardly meant as it is written, with message and hint for the user."""
 
     node: Node
     message: str
@@ -50,7 +50,7 @@ class Doubt:
 
 
 def doubts(predicate: Predicate) -> Iterator[Doubt]:
-    """All doubts about a predicate, in the order of its text."""
+    """Yields all doubts about a predicate, in the order of its text."""
     conditions = {id(predicate.root)}
     for node in walk(predicate.root):
         if isinstance(node, Logical | Not):
@@ -61,14 +61,14 @@ def doubts(predicate: Predicate) -> Iterator[Doubt]:
 
 
 def unknown_fields(predicate: Predicate) -> Iterator[Doubt]:
-    """The doubts about names alone."""
+    """Yields the doubts about names alone."""
     for node in walk(predicate.root):
         if isinstance(node, Identifier):
             yield from _unknown(node)
 
 
 def unknown_field(name: str) -> tuple[str, str] | None:
-    """Message and hint for a name that JMS keeps for its fields, and that is none of them.
+    """Returns message and hint for a name that JMS keeps for its fields, and that is none of them; else None.
 
     `JMSX…` and `JMS_vendor…` are properties of providers.
     """
@@ -121,7 +121,7 @@ def _compared(predicate: Predicate, field: Identifier, operator: Operator, const
 
 
 def _text(field: Identifier, text: str, node: Node) -> Iterator[Doubt]:
-    """About a text that a field is compared with."""
+    """Yields the doubt about a text that a field is compared with, if there is one."""
     if field.name == ADDRESS and text.startswith(_KINDS):
         name = text.partition(":")[2]
         yield Doubt(node, f"'{text}' is no address: msg.address is the name alone", f"write '{name}'")
@@ -132,7 +132,7 @@ def _text(field: Identifier, text: str, node: Node) -> Iterator[Doubt]:
 
 
 def _sort(name: str) -> str:
-    """What the values of a standard field are; empty for a property."""
+    """Returns the kind of a standard field's values in words; empty for a property."""
     declared = _FIELD_TYPES.get(name)
     return "" if declared is None else _SORTS.get(declared, _NUMBER)
 
@@ -147,7 +147,7 @@ def _sort_of(constant: Literal) -> str:
 
 
 def _instead(field: Identifier, constant: Literal, source: str) -> str:
-    """What was probably meant by a constant of another type."""
+    """Returns the hint for a constant of another type than the field."""
     if field.name == "JMSDeliveryMode":
         return f"write '{_MODES[constant.value == 1]}'" if constant.value in (1, 2) else "write 'PERSISTENT'"
     sort = _sort(field.name)

@@ -1,7 +1,7 @@
-"""What a predicate says about one message, in Python: for `explain`, and as the measure for `columns`.
+"""Evaluates predicates for one message in Python: for `explain`, and as the reference that `columns` is tested against.
 
-The rules are those of Jakarta Messaging 3.1, 3.8.1, told in docs/routing-language.md. Truth has three values: True,
-False, and None for unknown.
+The rules are those of Jakarta Messaging 3.1, 3.8.1, explained in docs/routing-language.md. Truth has three values:
+True, False, and None for unknown.
 """
 
 from __future__ import annotations
@@ -37,25 +37,28 @@ _TRUE = Value(Kind.BOOLEAN, True)
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What one part of a predicate came to."""
+    """The result of one part of a predicate for a message."""
 
     text: str
     """The part, as it is written."""
     value: str | bool | int | float | None
-    """None: unknown, or NULL. Else the truth of a condition, or the value that was compared."""
+    """Truth of a condition, or the value that was compared; None: unknown, or NULL."""
     is_condition: bool
     """Whether `value` is a truth value."""
     parts: tuple[Trace, ...] = ()
-    """What it is made of, in the order written; constants are left out."""
+    """Results of the part's own parts, in the order written, without constants."""
 
 
 def evaluate(predicate: Predicate, lookup: Lookup) -> bool | None:
-    """Whether a message is selected: True, False, or None for unknown. Never fails, whatever the message holds."""
+    """Returns whether a message is selected: True, False, or None for unknown.
+
+    Never fails, whatever the message holds.
+    """
     return _Evaluator(lookup).truth(predicate.root)
 
 
 def trace(predicate: Predicate, lookup: Lookup) -> Trace:
-    """The value of every part of the predicate for one message, also of parts that decided nothing."""
+    """Returns the value of every part of the predicate for one message, also of parts that decided nothing."""
     evaluator = _Evaluator(lookup)
 
     def follow(node: Node, is_condition: bool) -> Trace:
@@ -101,7 +104,7 @@ class _Evaluator:
 
     def _between(self, node: Between) -> bool | None:
         operand, low, high = self.value(node.operand), self.value(node.low), self.value(node.high)
-        # The specification spells both forms out; they are not each other's negation where values are unlike.
+        # The specification defines both forms; they are not each other's negation for values of unlike types.
         if node.negated:
             return _any((compare(Operator.LT, operand, low), compare(Operator.GT, operand, high)))
         return _all((compare(Operator.GE, operand, low), compare(Operator.LE, operand, high)))

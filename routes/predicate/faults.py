@@ -1,6 +1,6 @@
-"""Faults of predicates in words: what was found and what was expected.
+"""Texts of the faults of predicates: what was found, and what was expected.
 
-What the user may have meant is in `slips`.
+Guesses at what the user meant are in `slips`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SHOWN_CHARACTERS = 40
 _EXCERPT_CHARACTERS = 160
 _LOOKALIKES = "‘’‚‛“”„‟«»`´"  # noqa: RUF001 (the point of it)
 
-# What users call the terminals of the grammar, in the order they are told.
+# Users' names for the terminals of the grammar, in the order in which they are listed.
 _EXPECTED = {
     "a field or property": ("NAME", "ADDRESS", "HEADER", "QUOTED_HEADER", "QUOTED_NAME"),
     "a word": ("WORD",),
@@ -74,12 +74,12 @@ _EXPECTED = {
 
 
 def error(text: str, position: int, message: str, hint: str = "") -> PredicateError:
-    """The error for a place in a predicate's text. The excerpt is one line, cut off well behind the place."""
+    """Makes the error for a place in a predicate's text. The excerpt is one line, cut off well behind the place."""
     return PredicateError(_fault(text, position, message, hint))
 
 
 def translate(text: str, unexpected: UnexpectedInput) -> PredicateSyntaxError:
-    """The parser's complaint, in the user's words."""
+    """Translates an error of the parser into the user's words."""
     return PredicateSyntaxError(_fault(text, *_told(text, unexpected)))
 
 
@@ -89,7 +89,7 @@ def _fault(text: str, position: int, message: str, hint: str = "") -> Fault:
 
 
 def _told(text: str, unexpected: UnexpectedInput) -> tuple[int, str, str]:
-    """Where it is, what is wrong, what to do."""
+    """Returns position, message and hint for an error of the parser."""
     token = unexpected.token if isinstance(unexpected, UnexpectedToken) else None
     at_end = token is not None and token.type == "$END"
     position = len(text.rstrip()) if at_end else (unexpected.pos_in_stream or 0)
@@ -104,7 +104,7 @@ def _told(text: str, unexpected: UnexpectedInput) -> tuple[int, str, str]:
 
 
 def character(char: str) -> tuple[str, str]:
-    """Message and hint for a character that cannot stand where it was found."""
+    """Returns message and hint for a character that cannot stand at its place."""
     if char in _LOOKALIKES:
         return f"the quotation mark {char} is not one of the language", "text stands between ' and '"
     label = f"{char!r} ({unicodedata.name(char, 'no name')})" if not char.isascii() else f"{char!r}"
@@ -114,7 +114,7 @@ def character(char: str) -> tuple[str, str]:
 
 
 def name(node: Node) -> str:
-    """What a part of a predicate is, for a sentence such as `found the number 5`."""
+    """Describes a part of a predicate, for a sentence such as `found the number 5`."""
     match node:
         case Literal(value=bool() as truth):
             return "TRUE" if truth else "FALSE"
@@ -136,14 +136,14 @@ def name(node: Node) -> str:
 
 
 def condition_hint(node: Node) -> str:
-    """What to do about a value where a condition belongs."""
+    """Returns the hint for a value in the place of a condition."""
     if isinstance(node, Literal) and isinstance(node.value, str):
         return "compare it: name = 'text'"
     return "compare it: name = 5"
 
 
 def number_operand_hint(node: Node) -> str:
-    """What to do about something else where a number belongs."""
+    """Returns the hint for something else in the place of a number."""
     if isinstance(node, Literal) and isinstance(node.value, str):
         if numbers_text(node.value):
             return f"write {node.value} without quotes"
@@ -154,12 +154,12 @@ def number_operand_hint(node: Node) -> str:
 
 
 def numbers_text(text: str) -> bool:
-    """Whether a text would be a number, were it not quoted."""
+    """Returns True if a text would be a number, were it not quoted."""
     return literal(text.removeprefix("-")) is not None
 
 
 def number_hint(token: str) -> str:
-    """What to do about something that starts like a number and is none."""
+    """Returns the hint for a word that starts like a number and is none."""
     if re.fullmatch("0[0-9]+[lL]?", token):
         return f"a leading 0 makes it octal; write {token.lstrip('0')}, or '{token}' for the text"
     if re.fullmatch("[0-9._]+([eE][+-]?[0-9_]+)?[fFdD]?", token) and token.count(".") < 2:
@@ -168,7 +168,7 @@ def number_hint(token: str) -> str:
 
 
 def dash_hint(source: str) -> str:
-    """What to do about a calculation beside a text: `msg.address = foo-topic`, `msg.header.x-id == foo`."""
+    """Returns the hint for a calculation beside a text: `msg.address = foo-topic`, `msg.header.x-id == foo`."""
     if re.search(r"\s", source):
         return "numbers only compare with numbers"
     if source.startswith("msg.header."):

@@ -1,4 +1,4 @@
-"""Which texts a predicate asks for: the combinations that make it true, or without which it cannot be."""
+"""Texts that a predicate asks for: the combinations that make it true, or without which it cannot be true."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from routes.predicate.nodes import Comparison, Identifier, In, Literal, Logical,
 __all__ = ["MAX_KEYS", "Key", "required", "sufficient"]
 
 Key = Mapping[str, str]
-"""Text by name; a message has the key if it has all of them."""
+"""A key: text by name of the field or property; a message has the key if it has all of its texts."""
 
 MAX_KEYS = 20_000
-"""A predicate with more keys than this is not taken apart."""
+"""Greatest number of keys computed for a predicate; beyond it, its texts are not used."""
 
 _REPLACEMENT = "\ufffd"
 
 
 def sufficient(node: Node) -> list[Key] | None:
-    """Keys such that the predicate is true for a message with one of them, and for no other; None if there are none.
+    """Returns keys such that the predicate is true for exactly the messages with one of them; None if there are none.
 
     An empty list belongs to a predicate that is never true: `a = 'x' AND a = 'y'`.
     """
@@ -33,7 +33,7 @@ def sufficient(node: Node) -> list[Key] | None:
 
 
 def required(node: Node) -> list[Key] | None:
-    """Keys such that the predicate is not true for a message with none of them; None if it asks for no texts."""
+    """Returns keys such that the predicate is not true for messages with none of them; None if it asks for no text."""
     match node:
         case Logical(operator=Operator.OR):
             return _any(node.operands, required)

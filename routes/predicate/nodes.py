@@ -1,7 +1,7 @@
 """The syntax tree of a predicate: frozen values, each with its place in the text.
 
-`parser` makes it, `evaluate` computes it for one message, `columns` compiles it for Spark. Meaning is written down in
-docs/routing-language.md and in those two; here is shape only.
+`parser` makes the tree, `evaluate` computes it for one message, `columns` compiles it for Spark. The meaning of the
+nodes is in docs/routing-language.md and in those two modules; this module has only their shape.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Any part of a predicate. Nodes are equal by what they say, wherever they stand."""
+    """Base of all parts of a predicate. Nodes compare by content, not by place."""
 
     position: int = field(default=0, compare=False, kw_only=True)
     """Offset of the node's first character in the predicate's text, from 0."""
@@ -72,7 +72,7 @@ class Literal(Node):
 
     value: str | bool | int | float
     single: bool = False
-    """An approximate number of single precision (`1.5f`); `value` is rounded to it already."""
+    """Whether it is an approximate number of single precision (`1.5f`); `value` is rounded to it already."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._said == other._said
@@ -82,7 +82,7 @@ class Literal(Node):
 
     @property
     def _said(self) -> tuple[object, ...]:
-        # Python holds 1, 1.0 and True for equal; a predicate does not.
+        # Python takes 1, 1.0 and True for equal; a predicate does not.
         return (type(self.value), self.value, self.single)
 
 
@@ -175,29 +175,29 @@ class Predicate:
     """A whole predicate: the text as written and its tree."""
 
     text: str = field(compare=False)
-    """As it stands in its file: references to the environment or a file stay references."""
+    """Text as it stands in its file: references to the environment or a file stay references."""
     root: Node = field(repr=False)
     origins: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    """For each character of what the tree was made of, and the end: its offset in `text`. Empty: that was `text`."""
+    """Offset in `text` of each character that was parsed, and of the end. Empty: `text` itself was parsed."""
 
     def __str__(self) -> str:
         return self.text
 
     def span(self, node: Node) -> tuple[int, int]:
-        """Where a node begins and ends in `text`; one that comes from a reference is all of the reference."""
+        """Returns start and end of a node in `text`; a node that comes from a reference spans all of the reference."""
         if not self.origins:
             return node.position, node.end
         after = bisect_right(self.origins, self.origins[node.end - 1])
         return self.origins[node.position], self.origins[after]
 
     def source(self, node: Node) -> str:
-        """A node as it is written in `text`."""
+        """Returns a node as it is written in `text`."""
         start, end = self.span(node)
         return self.text[start:end]
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The parts a node is made of, in the order they are written."""
+    """Returns the parts of a node, in the order they are written."""
     match node:
         case Logical():
             return node.operands
@@ -211,7 +211,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, each before its parts; without recursion."""
+    """Yields the node and all below it, each before its parts; without recursion."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -220,5 +220,5 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def identifiers(predicate: Predicate) -> frozenset[str]:
-    """Names of all fields and properties the predicate looks at, `ADDRESS` among them."""
+    """Returns the names of all fields and properties in the predicate, `ADDRESS` among them."""
     return frozenset(node.name for node in walk(predicate.root) if isinstance(node, Identifier))

@@ -1,6 +1,6 @@
-"""Numbers as predicates know them: literals in Java's spelling, number texts in messages, single precision.
+"""Numbers of predicates: literals in Java's spelling, number texts in messages, single precision.
 
-`evaluate` computes with these functions; `jmsbridge.predicate.Numbers` (`jvm/spark`) takes the same texts for numbers.
+`evaluate` computes with these functions; `jmsbridge.predicate.Numbers` (`jvm/spark`) accepts the same texts as numbers.
 Exact numbers have 64 bits; approximate ones are doubles, or singles held in a Python float.
 """
 
@@ -31,7 +31,7 @@ INTEGER_TEXT = "[+-]?[0-9]+"
 NUMBER_TEXT = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """Any number in a message, integers among them."""
 SPECIAL_TEXT = "NaN|-?Infinity"
-"""What a property declared as float or double may hold beside numbers."""
+"""Values of a property declared as float or double that are not numbers."""
 
 _DIGITS = "[0-9](?:[0-9_]*[0-9])?"
 _EXPONENT = f"[eE][+-]?{_DIGITS}"
@@ -49,11 +49,11 @@ _INTEGER = re.compile(INTEGER_TEXT)
 
 
 def literal(text: str) -> tuple[int | float, bool] | None:
-    """The value of a Java number literal without a sign, and whether it is of single precision.
+    """Reads a Java number literal without a sign; returns its value, and whether it is of single precision.
 
-    None for what is no number, or none that a double can hold (Java Language Specification, 3.10.1 and 3.10.2).
-    Hexadecimal, octal and binary ones are patterns of 64 bits, so that 0xFFFFFFFFFFFFFFFF is -1. A decimal one may be
-    any size: the caller knows whether a minus stands before it.
+    Returns None for a text that is no number, or none that a double can hold (Java Language Specification, 3.10.1 and
+    3.10.2). Hexadecimal, octal and binary literals are patterns of 64 bits, so that 0xFFFFFFFFFFFFFFFF is -1. A decimal
+    one may be of any size: the caller knows whether a minus stands before it.
     """
     for pattern, base in _PATTERNS:
         if found := pattern.fullmatch(text):
@@ -67,7 +67,7 @@ def literal(text: str) -> tuple[int | float, bool] | None:
 
 
 def exact(text: str) -> int | None:
-    """The integer in a message's text, if it is one and fits 64 bits."""
+    """Returns the integer in a message's text; None if the text is no integer or does not fit 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     value = _decimal(text.lstrip("+-").lstrip("0") or "0")
@@ -76,12 +76,12 @@ def exact(text: str) -> int | None:
 
 
 def fits(value: int) -> bool:
-    """Whether an exact number fits 64 bits."""
+    """Returns True if an exact number fits 64 bits."""
     return LONG_MIN <= value <= LONG_MAX
 
 
 def single(value: int | float | Decimal) -> float:
-    """The nearest number of single precision, ties to even, as Java's casts and `Float.parseFloat` give it."""
+    """Returns the nearest number of single precision, ties to even, as Java's casts and `Float.parseFloat` give it."""
     nearest = float(value)
     if nearest == 0 or not math.isfinite(nearest):
         return nearest
@@ -99,14 +99,14 @@ def single(value: int | float | Decimal) -> float:
 
 
 def single_of(text: str) -> float:
-    """The number of single precision nearest to what a number's text says, rounded once."""
+    """Returns the number of single precision nearest to that of a text, rounded once."""
     double = float(text)
-    # Decimal cannot hold every exponent; what a double cannot hold, a single cannot either.
+    # Decimal cannot hold every exponent; a number that a double cannot hold, a single cannot hold either.
     return double if double == 0 or math.isinf(double) else single(Decimal(text))
 
 
 def _decimal(digits: str) -> int:
-    # Python refuses to convert thousands of digits; what is longer than 2**64 is out of range whatever it is.
+    # Python refuses to convert thousands of digits; a number with more digits than 2**64 is out of range in any case.
     return int(digits) if len(digits) <= len(str(2**64)) else 2**64
 
 

@@ -1,6 +1,6 @@
-"""Text to tree: reads a predicate with the grammar beside this file, and checks that its parts fit together.
+"""Parser of predicates: reads a text with the grammar beside this file, and checks that its parts fit together.
 
-What the tree means is in `evaluate` and `columns`. Faults in the spelling are put into words by `faults`.
+The tree's meaning is in `evaluate` and `columns`. `faults` puts syntax errors into words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CHARACTERS", "MAX_DEPTH", "parse"]
 
 MAX_CHARACTERS = 1_000_000
-"""Longest predicate text."""
+"""Greatest length of a predicate in characters."""
 MAX_DEPTH = 50
 """Deepest nesting of operators; parentheses alone and chains of AND or OR do not count."""
 
@@ -32,9 +32,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(text: str) -> Predicate:
-    """The predicate that a text says.
+    """Parses the text of a predicate.
 
-    Raises PredicateError, with the place and what was expected, for any text that is none; never anything else.
+    Raises:
+        PredicateError: the text is no predicate; with the place and what was expected. No other error is raised.
     """
     if len(text) > MAX_CHARACTERS:
         raise faults.error(text, 0, f"the predicate has {len(text):,} characters", f"at most {MAX_CHARACTERS:,}")

@@ -21,15 +21,15 @@ class Pattern:
 
     @property
     def prefix(self) -> str:
-        """What each text that matches begins with."""
+        """The fixed text with which every matching text begins."""
         return "".join(itertools.takewhile(bool, (char or "" for char in self.pieces[0])))
 
     @property
     def regex(self) -> str:
         """A regular expression for the whole text, read alike by Python and Java, `.` matching line ends.
 
-        Each piece between two `%` is taken where it comes first and never looked for again, so that no text can make
-        a pattern with many `%` slow.
+        Each piece between two `%` is matched where it comes first, without backtracking, so that no text can make a
+        pattern with many `%` slow.
         """
         first, *rest = [_regex(piece) for piece in self.pieces]
         if not rest:
@@ -39,7 +39,11 @@ class Pattern:
 
 
 def split(pattern: str, escape: str | None) -> Pattern:
-    """The pattern in pieces. ValueError where the escape character stands before nothing it could escape."""
+    """Splits a pattern at its `%`.
+
+    Raises:
+        ValueError: the escape character stands before a character that it cannot escape.
+    """
     pieces: list[tuple[str | None, ...]] = []
     piece: list[str | None] = []
     chars = iter(enumerate(pattern))

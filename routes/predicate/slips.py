@@ -1,4 +1,4 @@
-"""Common slips, recognised by what stands around the place where a predicate stopped making sense."""
+"""Common mistakes in predicates, recognised by the text around the place where parsing failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Slip", "find"]
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """What the user most likely meant, and where it went wrong."""
+    """A mistake that the user most likely made, with its place."""
 
     position: int
     message: str
@@ -39,7 +39,7 @@ class _Place:
 
 
 def find(text: str, position: int, found: str, expected: Set[str]) -> Slip | None:
-    """The slip at this place, if it is one of those known."""
+    """Returns the mistake at this place, if it is a known one."""
     place = _Place(text, position, found, expected)
     return next(filter(None, (recognise(place) for recognise in _SLIPS)), None)
 
@@ -111,7 +111,7 @@ def _pattern(place: _Place) -> Slip | None:
 
 
 def _broken_name(place: _Place) -> Slip | None:
-    """`a.b`, `msg.foo`, `größe#2`: a name that ends where a sign of another kind begins."""
+    """Recognises `a.b`, `msg.foo`, `größe#2`: a name that ends where a sign of another kind begins."""
     name = re.search(r"[\w$]+$", place.text[: place.position])
     if name is None or not place.found or place.found[0] not in ".:@#%~" or "$END" not in place.expected:
         return None
@@ -142,7 +142,7 @@ def _parentheses(place: _Place) -> Slip | None:
 
 
 def _words(place: _Place) -> Slip | None:
-    """`== foo bar`: after == stands one word."""
+    """Recognises `== foo bar`: only one word may stand after ==."""
     before = re.search(r"(?:==|!=)\s*([^\s()'\"=<>!&|]+)$", place.before)
     if before is None or not re.match(r"[\w$.]", place.found) or "NAME" in place.expected:
         return None

@@ -1,6 +1,6 @@
-"""Values in predicates at run time, and what may be compared and calculated (Jakarta Messaging 3.1, 3.8.1.1).
+"""Values in predicates at run time, with comparison and arithmetic (Jakarta Messaging 3.1, 3.8.1.1).
 
-A value is None where a message has none: NULL. `jmsbridge.predicate.Value` (`jvm/spark`) says the same for Spark.
+None stands for NULL, where a message has no value. `jmsbridge.predicate.Value` (`jvm/spark`) does the same for Spark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routes.properties import JmsType, Property
 __all__ = ["Kind", "Lookup", "Value", "calculate", "compare", "constant", "find", "negate", "read"]
 
 Lookup = Callable[[str], Property | None]
-"""Gives the value of a JMS field or property by its name: `Message.lookup`."""
+"""Function that returns the value of a JMS field or property by its name: `Message.lookup`."""
 
 _INTEGER_BITS = {JmsType.BYTE: 8, JmsType.SHORT: 16, JmsType.INT: 32, JmsType.LONG: 64}
 _NUMBER = re.compile(numbers.NUMBER_TEXT)
@@ -36,7 +36,7 @@ _COMPARE: Mapping[Operator, Callable[[Any, Any], bool]] = {
 
 
 class Kind(Enum):
-    """What a value is compared as."""
+    """The kinds as which values are compared."""
 
     TEXT = auto()
     BOOLEAN = auto()
@@ -44,40 +44,40 @@ class Kind(Enum):
     SINGLE = auto()
     DOUBLE = auto()
     BYTES = auto()
-    """Unlike everything, other bytes included."""
+    """Unequal to everything, other bytes included."""
     UNTYPED = auto()
     """Text from a wire without types: read as the kind it is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that is there; text for TEXT, UNTYPED and BYTES, else bool, int or float."""
+    """A value other than NULL; text for TEXT, UNTYPED and BYTES, else bool, int or float."""
 
     kind: Kind
     value: str | bool | int | float
 
     @property
     def number(self) -> Value | None:
-        """The number this is or reads as."""
+        """The number that the value is or reads as; None if it is none."""
         if self.kind is Kind.UNTYPED:
             return _number(str(self.value))
         return self if self.kind in (Kind.EXACT, Kind.SINGLE, Kind.DOUBLE) else None
 
     @property
     def truth(self) -> bool | None:
-        """The boolean this is or reads as, `true` and `false` in any case."""
+        """The boolean that the value is or reads as, `true` and `false` in any case; None if it is none."""
         if self.kind is Kind.UNTYPED:
             return _truth(str(self.value))
         return bool(self.value) if self.kind is Kind.BOOLEAN else None
 
     @property
     def text(self) -> str | None:
-        """The text this is or reads as."""
+        """The text that the value is or reads as; None if it is none."""
         return str(self.value) if self.kind in (Kind.TEXT, Kind.UNTYPED) else None
 
 
 def find(lookup: Lookup, name: str) -> Value | None:
-    """The value under a name of the message, `ADDRESS` among the names."""
+    """Returns the value under a name of the message, `ADDRESS` among the names; None for NULL."""
     if name != ADDRESS:
         return read(lookup(name))
     destination = read(lookup("JMSDestination"))
@@ -85,7 +85,7 @@ def find(lookup: Lookup, name: str) -> Value | None:
 
 
 def read(found: Property | None) -> Value | None:
-    """The value of a property; None also where its text is not of its declared type."""
+    """Returns the value of a property; None if it is missing, or its text is not of its declared type."""
     if found is None:
         return None
     text, kind = found.text, found.type
@@ -106,7 +106,7 @@ def read(found: Property | None) -> Value | None:
 
 
 def constant(literal: Literal) -> Value:
-    """The value of a literal."""
+    """Returns the value of a literal."""
     match literal.value:
         case bool():
             return Value(Kind.BOOLEAN, literal.value)
@@ -118,7 +118,7 @@ def constant(literal: Literal) -> Value:
 
 
 def compare(sign: Operator, left: Value | None, right: Value | None) -> bool | None:
-    """Unknown if either is NULL, false if they are unlike, else what the operator says."""
+    """Compares two values: unknown if either is NULL, false if their kinds are unlike, else the operator's result."""
     if left is None or right is None:
         return None
     test = _COMPARE[sign]
@@ -134,7 +134,7 @@ def compare(sign: Operator, left: Value | None, right: Value | None) -> bool | N
 
 
 def calculate(sign: Operator, left: Value | None, right: Value | None) -> Value | None:
-    """NULL where an operand is no number, for division by zero, and where 64 bits are too few."""
+    """Calculates with two values; NULL if an operand is no number, for division by zero, and if 64 bits are too few."""
     first, second = (None if value is None else value.number for value in (left, right))
     if first is None or second is None:
         return None
@@ -150,7 +150,7 @@ def calculate(sign: Operator, left: Value | None, right: Value | None) -> Value 
 
 
 def negate(value: Value | None) -> Value | None:
-    """Unary minus; NULL where the operand is no number, and for the least number of 64 bits."""
+    """Negates a value; NULL if the operand is no number, and for the least number of 64 bits."""
     number = None if value is None else value.number
     if number is None or isinstance(number.value, str):
         return None
@@ -172,7 +172,7 @@ _APPROXIMATELY: Mapping[Operator, Callable[[float, float], float]] = {
 
 
 def _promote(left: Value, right: Value) -> tuple[Kind, int | float, int | float]:
-    """Both numbers as the wider of their kinds: Java's binary numeric promotion (JLS 5.6)."""
+    """Returns both numbers as the wider of their kinds: Java's binary numeric promotion (JLS 5.6)."""
     kinds = {left.kind, right.kind}
     if kinds == {Kind.EXACT}:
         return Kind.EXACT, int(left.value), int(right.value)
