@@ -1,8 +1,8 @@
-"""One set of `kafka.*` settings for two clients: the Java one inside Spark, and librdkafka in Python.
+"""Settings of both Kafka clients, made from the `kafka.*` keys: the Java client inside Spark, and librdkafka in Python.
 
-The file speaks Java's names; the tables of names are in `routes.config.kafka_names`. What lint has passed translates
-without a fault here. Logins and certificates may be written in librdkafka's shorter spelling and are then translated
-the other way.
+The configuration file uses Java's names; the tables of names are in `routes.config.kafka_names`. A configuration that
+lint accepts translates here without a fault. Logins and certificates may be written in librdkafka's shorter spelling;
+they are then translated to Java's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ __all__ = [
 ]
 
 SILENT = logging.getLogger(f"{__name__}.librdkafka")
-"""Takes what librdkafka would write to stderr: whoever uses it tells its errors, in one line."""
+"""Logger that discards the lines which librdkafka would write to stderr.
+
+The code that uses a client reports the client's errors itself, in one line.
+"""
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
 
@@ -51,26 +54,26 @@ Role = Literal["producer", "consumer", "admin"]
 
 _FATAL = frozenset({KafkaError._FATAL, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID, KafkaError.PRODUCER_FENCED})
 _GROWTH_BYTES = 1024 * 1024
-"""What a record may grow by after the journal took it: headers of a dead letter, and Kafka's framing."""
+"""Bytes by which a record may exceed the journal's limit: headers of a dead letter, and Kafka's framing."""
 _BUFFER_BYTES = 32 * 1024 * 1024
-"""What Kafka's Java producer has room for by default."""
+"""Default of `buffer.memory` in Kafka's Java producer."""
 
 
 def is_fatal(error: KafkaError) -> bool:
-    """Whether the client that reports an error can do nothing any more, and a new one has to be made.
+    """True if the client that reports the error has failed for good and has to be replaced by a new one.
 
-    confluent-kafka 2.16 sets `KafkaError.fatal()` only on what a transactional call raises. A message, a delivery
-    report and a commit carry the code `_FATAL` alone (librdkafka, `rd_kafka_fatal_error`).
+    confluent-kafka 2.16 sets `KafkaError.fatal()` only on errors that a transactional call raises. The errors of a
+    message, a delivery report and a commit carry the code `_FATAL` alone (librdkafka, `rd_kafka_fatal_error`).
     """
     return error.fatal() or error.code() in _FATAL
 
 
 @contextmanager
 def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
-    """For calls of a transactional producer: raises the KafkaException that ended it for good, not what came of it.
+    """Raises the fatal KafkaException of a transactional producer in place of the errors that follow from it.
 
-    confluent-kafka 2.16 runs callbacks with a fatal error raised already: whatever they do, they fail somehow. The
-    producer has `seconds` to tell.
+    Wraps calls of the producer. confluent-kafka 2.16 runs callbacks while a fatal error is raised already, so that
+    every callback fails with an error of some other type. `seconds` limits the call that fetches the fatal error.
     """
     try:
         yield
@@ -78,7 +81,8 @@ def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
         raise
     except Exception as error:
         try:
-            # Asked for anything, it tells. Nothing that is open could still be committed after such a failure.
+            # Any call fetches the fatal error. This one does no harm: after such a failure nothing that is open could
+            # be committed.
             producer.abort_transaction(seconds)
         except KafkaException as fatal:
             if is_fatal(fatal.args[0]):
@@ -87,9 +91,9 @@ def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
 
 
 def refused_setting(error: Exception) -> str | None:
-    """Which setting a client cannot be made with, one line for users; None for any other error.
+    """Line for the operator about the setting that a client refuses; None for any other error.
 
-    What only the client's own libraries can judge, such as what is in a certificate's file, is found out so late.
+    Lint cannot check every setting: only the client's own libraries can judge, for example, a certificate file.
     """
     if isinstance(error, KafkaException) and error.args[0].code() == KafkaError._INVALID_ARG:
         return f"a Kafka setting cannot be used: {error.args[0].str()}"
@@ -97,12 +101,12 @@ def refused_setting(error: Exception) -> str | None:
 
 
 def librdkafka_version() -> str:
-    """Of the library that talks to Kafka here, such as `2.16.0`."""
+    """Version of librdkafka, such as `2.16.0`."""
     return str(libversion()[0])
 
 
 def librdkafka(config: Config, role: Role) -> dict[str, str]:
-    """The settings of a confluent-kafka client: where, who, and what the role cannot do without."""
+    """Settings of a confluent-kafka client: the cluster's address, the login, and the fixed settings of the role."""
     given = _given(config, role)
     names = {**COMMON, **(PRODUCER if role == "producer" else CONSUMER if role == "consumer" else {})}
     settings = {theirs: given[name] for name, theirs in names.items() if theirs and name in given}
@@ -111,11 +115,11 @@ def librdkafka(config: Config, role: Role) -> dict[str, str]:
         settings["queue.buffering.max.kbytes"] = str(max(int(given["buffer.memory"]) // 1024, 1))
     for name in ("socket.send.buffer.bytes", "socket.receive.buffer.bytes"):
         if settings.get(name) == "-1":
-            settings[name] = "0"  # Each client's way to say: as the system has it.
+            settings[name] = "0"  # The operating system's default: -1 for the Java client, 0 for librdkafka.
     settings["bootstrap.servers"] = config.bootstrap_servers
     settings.setdefault("client.id", config.bridge_id)
     if role == "producer":
-        # Java's partitioner, so that a key has one partition whichever client wrote it.
+        # Java's partitioner: both clients write a key to the same partition.
         settings |= {"acks": "all", "enable.idempotence": "true", "partitioner": "murmur2_random"}
         settings["message.max.bytes"] = str(config.journal.max_message_bytes + _GROWTH_BYTES)
     if role == "consumer":
@@ -125,9 +129,9 @@ def librdkafka(config: Config, role: Role) -> dict[str, str]:
 
 
 def spark_options(config: Config, role: Role) -> dict[str, str]:
-    """The options of Spark's Kafka source (consumer) or sink (producer), each with its `kafka.`.
+    """Options of Spark's Kafka source (consumer) or sink (producer), each name with the prefix `kafka.`.
 
-    What is fast is left to `engine.spark.pipes`.
+    `engine.spark.pipes` adds the settings that matter only for speed.
     """
     given = _given(config, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
@@ -144,7 +148,7 @@ def spark_options(config: Config, role: Role) -> dict[str, str]:
 
 
 def _given(config: Config, role: Role) -> dict[str, str]:
-    """The settings for a role by Java's names, paths made absolute; what only another role knows is left out."""
+    """The settings for a role under Java's names, with absolute paths and without those that only other roles know."""
     own: Mapping[str, str] = {}
     if role == "producer":
         own = config.kafka.producer
@@ -205,7 +209,7 @@ def _java_certificates(given: Mapping[str, str]) -> dict[str, str]:
     if "ssl.ca.location" in given:
         settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": given["ssl.ca.location"]}
     if "ssl.certificate.location" in given:
-        # Java wants one file with both, or the texts themselves.
+        # The Java client takes one file with certificate and key, or their texts.
         settings |= {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.certificate.chain": Path(given["ssl.certificate.location"]).read_text(encoding="ascii"),

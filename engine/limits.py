@@ -1,4 +1,4 @@
-"""Limits of the operating system that a bridge needs to be high enough."""
+"""Minimum for the operating system's limit of open files, and its check."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from engine.errors import SetupError
 __all__ = ["LEAST_FILES", "REMEDY", "files_allowed", "require_files"]
 
 LEAST_FILES = 1024
-"""Open files and connections that each process of a bridge may need, embedded servers included."""
+"""Number of open files and connections that each process of a bridge may need, embedded servers included."""
 REMEDY = "raise it: `ulimit -n 4096` in the shell, LimitNOFILE=4096 in a systemd unit, --ulimit nofile=4096 for Docker"
 
 
 def files_allowed() -> int:
     """The number of files that a process of this user may open: the hard limit of RLIMIT_NOFILE."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Of a limit that is not there, the system tells a negative number.
+    # RLIM_INFINITY, which means no limit, is a negative number.
     return max(hard, LEAST_FILES) if hard == resource.RLIM_INFINITY else hard
 
 
 def require_files() -> None:
-    """Raises the soft limit of open files to what is needed, here and for processes started from here.
+    """Raises the soft limit of open files to LEAST_FILES, for this process and its later children.
 
     Raises:
         SetupError: the hard limit is lower.

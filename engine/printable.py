@@ -9,23 +9,23 @@ from math import isfinite
 __all__ = ["has_controls", "json_text", "printable"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-"""C0 without tab and newline, DEL, C1, lone surrogates, and characters that change the direction of text."""
+"""Matches C0 without tab and newline, DEL, C1, lone surrogates, and characters that change the direction of text."""
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters written as `\x1b`: a message must not steer the terminal."""
+    r"""The text with control characters escaped, such as `\x1b`, so that a message cannot control the terminal."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def has_controls(text: str) -> bool:
-    """Whether the text has a control character other than tab and newline."""
+    """True if the text has a character that `printable` would escape."""
     return _CONTROL.search(text) is not None
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    r"""The value as JSON (RFC 8259): control characters as `\u009b`, numbers that are not finite as null."""
+    r"""The value as JSON (RFC 8259): control characters escaped, such as `\u009b`, and non-finite numbers as null."""
     text = json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
-    # Outside of strings JSON has no such characters; those below U+0020 are escaped already.
+    # JSON has such characters only inside strings; `json.dumps` has escaped those below U+0020 already.
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

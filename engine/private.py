@@ -1,4 +1,4 @@
-"""Folders and files that only the bridge's own user may read: they hold messages, and settings with secrets."""
+"""Creation of folders and files that only the bridge's own user may read: they hold messages and secret settings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["UMASK", "create_file", "make_folder"]
 
 _FOLDER_MODE = 0o700
 UMASK = 0o077
-"""Umask of the programs that the bridge starts: what they make is for its user alone."""
+"""Umask of the programs that the bridge starts: only its user may read the files that they make."""
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder, and those above it that are missing, with mode 0700. One that is there keeps its mode.
+    """Makes a folder and its missing parents with mode 0700. An existing folder keeps its mode.
 
     Raises:
-        OSError: it cannot be made, or something else has its name.
+        OSError: the folder cannot be made, or a file has its name.
     """
     try:
         folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
@@ -29,5 +29,5 @@ def make_folder(folder: Path) -> None:
 
 
 def create_file(path: Path) -> IO[str]:
-    """A new text file with mode 0600, open for writing; FileExistsError where there is one."""
+    """Creates a text file with mode 0600 and opens it for writing; FileExistsError if the file exists."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8")

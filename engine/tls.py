@@ -1,4 +1,4 @@
-"""TLS contexts of the bridge's own certificates: for connectors, and for figures over HTTP."""
+"""TLS contexts made from the bridge's certificates: for connectors, and for its HTTP server."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ __all__ = ["context"]
 def context(
     owner: str, purpose: ssl.Purpose, *, ca: Path | None = None, certificate: Path | None, key: Path | None
 ) -> ssl.SSLContext:
-    """For one side or the other, TLS 1.2 or newer; SetupError, which begins with `owner`, where a file is no good.
+    """TLS context for a client or a server (`purpose`), with TLS 1.2 or newer.
 
-    Without `ca`, what the system trusts is trusted.
+    Without `ca`, the certificate authorities of the system are trusted.
+
+    Raises:
+        SetupError: OpenSSL cannot use one of the files; the text begins with `owner`.
     """
     try:
         made = ssl.create_default_context(purpose, cafile=ca)
         if certificate:
-            # With a password of its own OpenSSL does not ask for one on the terminal.
+            # Given a password, even an empty one, OpenSSL does not ask for one on the terminal.
             made.load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:
         files = ", ".join(str(file) for file in (ca, certificate, key) if file)

@@ -1,6 +1,6 @@
-"""Where messages go: constant or filled in from headers, as Columns over a row.
+"""Destination addresses of messages as Columns over a row: constant, or filled in from headers.
 
-A message whose address lacks a header, or that its sink's system could not be sent to, fails softly.
+A message fails softly if a header of its address is missing, or if its sink's system does not allow the address.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ __all__ = ["address", "has_templates", "is_unresolved", "to_sink", "topics"]
 
 
 def has_templates(config: Config) -> bool:
-    """Whether any route's address depends on the message."""
+    """True if the address of any route depends on the message."""
     return any(_templated(config))
 
 
 def topics(config: Config) -> ByBranch | Callable[[Row], Column]:
-    """The Kafka topic that a message is published to."""
+    """The Kafka topic that each message is published to: a constant of each route, or a function to a Column."""
     constants = by_route(config, lambda route: route.target.topic)
     chosen = [found for found in _templated(config) if found[1].target.sink is None]
     return (lambda row: _chosen(row, chosen, row.pick(constants))) if chosen else constants
 
 
 def to_sink(row: Row, config: Config) -> Column:
-    """Whether the route that took the message gives it to a sink."""
+    """True if the route that took the message gives it to a sink."""
     return row.pick(by_route(config, lambda route: route.target.sink)).isNotNull()
 
 
 def address(row: Row, config: Config) -> Column:
-    """Where the message goes, as far as that is not only a constant topic; NULL where it lacks a header."""
+    """The message's address; NULL if it is a constant Kafka topic, or if a header of it is missing."""
     constants = by_route(config, lambda route: str(route.target.address) if route.target.sink else None)
     return _chosen(row, _templated(config), row.pick(constants))
 
 
 def is_unresolved(row: Row, config: Config) -> Column:
-    """Whether the address lacks a header, is none that the sink's system could be sent to, or a topic that is none."""
+    """True if the address lacks a header, is not allowed by the sink's system, or names no topic of its template."""
     types = {sink.name: sink.type for sink in config.sinks}
     unresolved = F.lit(False)
     for index, route, template in _templated(config):
@@ -57,7 +57,7 @@ def is_unresolved(row: Row, config: Config) -> Column:
 
 
 def _templated(config: Config) -> list[tuple[int, Route, Template]]:
-    """The routes whose address depends on the message, each with its place among all."""
+    """The routes whose address depends on the message, each with its index among all routes and its template."""
     found = ((index, route, route.target.address) for index, route in enumerate(config.routes))
     return [(index, route, template) for index, route, template in found if template.references]
 
@@ -69,7 +69,7 @@ def _chosen(row: Row, templated: Sequence[tuple[int, Route, Template]], constant
 
 
 def _filled(row: Row, template: Template) -> Column:
-    # Where a message goes does not depend on the style of the headers that it is published with.
+    # From the headers as read: the address does not depend on the style of the headers that are published.
     parts = (
         F.nullif(row.source_property(part.name), F.lit("")) if isinstance(part, Reference) else F.lit(part)
         for part in template.parts

@@ -1,7 +1,7 @@
-"""Soft failures: what makes a message fail, as conditions over its row, and what a dead letter says about it.
+"""Soft failures: the checks of a message as conditions over its row, and the dead letters of messages that fail one.
 
-Every failure has a reason (also the label of the metric), a stage, and a sentence. Headers of a dead letter use the
-names of Kafka Connect where it has one, so that its tools read them.
+Every failure has a reason (also the label of the metric), a stage, and a sentence. Headers of a dead letter have the
+names of Kafka Connect where it defines one, so that tools for Kafka Connect can read them.
 """
 
 from __future__ import annotations
@@ -35,51 +35,52 @@ __all__ = [
 ]
 
 CHECKS = "checks"
-"""Name of the split that tells which check a message failed."""
+"""Name of the split whose branches are the checks: a message takes the branch of the first check that it fails."""
 
 JOURNAL_KEY = ""
-"""In place of a header's name: the key is that of the journal record, and may be missing."""
+"""Stands for a header's name in `key_name`: the key is that of the journal record, and may be missing."""
 
 UNMATCHED = "unmatched"
-"""The reason of a message that no route wants."""
+"""Reason of a message that no route takes."""
 
 STOP = "jms-bridge:stop:"
-"""What the text of the error starts with that ends a query by policy `stop`."""
+"""Prefix of the text of the error that ends a query by policy `stop`."""
 
 FRAMING_BYTES = 4096
-"""Room that the bridge's own headers and Kafka's framing may take beside the journal record."""
+"""Bytes that the bridge's own headers and Kafka's framing may add to the journal record."""
 
 _STRUCTURED = (BodyType.MAP.value, BodyType.STREAM.value, BodyType.OBJECT.value)
-"""Bodies that are JSON where their source could read them."""
+"""Kinds of body that are JSON if their source could read them."""
 
 KEPT_BYTES = 64 * 1024
-"""What is kept of a body that the dead-letter topic does not take whole."""
+"""Bytes kept, at most, of a body that is too large for the dead-letter topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One way to fail."""
+    """Check of a message before it is published; a message that fails it fails softly."""
 
     reason: str
+    """Name of the check, and the reason in dead letters and metrics."""
     stage: str
-    """Where in the flow: `convert`, `key` or `publish`."""
+    """Stage of the flow: `convert`, `key` or `publish`."""
     fails: Callable[[Row], Column]
-    """True for a row that fails; it sees the row with the key already chosen."""
+    """True for a row that fails the check. The function gets the row with the key already chosen."""
     says: Callable[[Row], Column]
-    """The sentence for the dead letter."""
+    """Sentence for the dead letter about a row that fails the check."""
     stops: Callable[[Route], str]
-    """The same of a route, without what only the message tells: for the error that stops the query."""
+    """The sentence for the error that stops the query: made from the route alone, without details of the message."""
 
 
 def key_name(route: Route) -> str:
-    """The JMS field or property that a route takes its key from, or `JOURNAL_KEY`."""
+    """Name of the JMS field or property that a route takes its key from, or `JOURNAL_KEY`."""
     return route.key or (JOURNAL_KEY if route.target.sink else "JMSMessageID")
 
 
 def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
-    """The checks that this configuration needs, in the order they are made.
+    """The checks that this configuration needs, in the order in which they are made.
 
-    `limits` is `max.message.bytes` by topic; no check is made where every record that fits the journal fits the topic.
+    `limits` is `max.message.bytes` by topic. Without a limit that a journal record could exceed, no size is checked.
     """
     made = [_body(config), _key_found(config)]
     if any(route.key for route in config.routes):
@@ -145,12 +146,13 @@ def _key_found(config: Config) -> Check:
 
 def _key_valid(config: Config) -> Check:
     names = by_route(config, lambda route: route.key)
-    # Java's U makes \w and its like mean letters and digits of any script, its d only \n end a line, as in Python.
+    # Flags of Java's regular expressions for Python's meaning: U, \w and the like match letters and digits of any
+    # script; d, only \n ends a line.
     text, number = f"(?:{JmsType.STRING})?", "|".join(NUMBERS)
     valid = f"(?Ud)\\A(?:{text} (?:{config.routing.key_pattern})|(?:{number}) [^\\n]+)\\z"
 
     def kind(row: Row) -> Column:
-        """Declared type of the property that the key came from."""
+        """Declared type of the property that the key was taken from."""
         *others, last = dict.fromkeys(names.values.values())
         found = row.declared_type(last)
         for name in others:
@@ -158,7 +160,8 @@ def _key_valid(config: Config) -> Check:
         return found
 
     def fails(row: Row) -> Column:
-        # One expression for type and text: what the JVM compiles at once is limited, see `error_headers`.
+        # One expression for type and text keeps the generated code small; the JVM does not compile large methods, see
+        # `error_headers`.
         fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), row.key.cast("string")).rlike(valid), F.lit(False))
         return fails if all(route.key for route in config.routes) else row.pick(names).isNotNull() & fails
 
@@ -190,12 +193,12 @@ def _size(limits: Mapping[str, int]) -> Check:
 
 
 def _declared_size(row: Row) -> Column:
-    """Bytes of a record that the journal marked as large; NULL for others, which are below `LARGE_BYTES`."""
+    """Size in bytes of a record that has the header of large records; NULL for all others, below `LARGE_BYTES`."""
     return row.header(SIZE).try_cast("int")
 
 
 def _measured(row: Row) -> Column:
-    """Bytes of key, value and headers, counted."""
+    """Size in bytes of key, value and headers, counted for each record."""
     zero = F.lit(0)
     each = F.aggregate(
         row.headers,
@@ -210,15 +213,15 @@ def _measured(row: Row) -> Column:
 
 
 def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, limit: int | None) -> Row:
-    """The row as a dead letter: the message as it was read, and why it failed.
+    """The row as a dead letter: the message as it was read, and headers about its failure.
 
-    What exceeds `limit`, the dead-letter topic's own, loses the end of its body, or its headers if they alone are too
-    many; `jmsbridge.truncated` then tells the original size.
+    A message that exceeds `limit`, the dead-letter topic's `max.message.bytes`, loses the end of its body, and also its
+    headers if key and headers exceed half of `limit`; `jmsbridge.truncated` then tells the original size in bytes.
     """
     more = error_headers(row, config, made, now)
     if limit is None or limit >= config.journal.max_message_bytes + FRAMING_BYTES:
         return row.replace(key=row.source_key, headers=F.concat(appended(row.headers, row, config.bridge_id), more))
-    # Counting needs a function that Spark does not generate code for, at a price for every record.
+    # `_measured` costs time for every record: it needs a function that Spark generates no code for.
     size = _measured(row) if limit < LARGE_BYTES + FRAMING_BYTES else _declared_size(row)
     too_large = F.coalesce(size + FRAMING_BYTES > limit, F.lit(False))
     kept = min(KEPT_BYTES, limit // 4)
@@ -233,7 +236,7 @@ def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, 
 
 
 def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column) -> Column:
-    """What a dead letter carries beside the message, as an array of headers."""
+    """Headers of a dead letter about its failure, as an array."""
     stages = ByBranch(CHECKS, {check.reason: check.stage for check in made})
     why = _reason(row, made)
     texts = {
@@ -248,14 +251,14 @@ def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column
         "__connect.errors.exception.message": _sentence(row, made),
     }
     pairs = F.array(*(F.struct(F.lit(name).alias("key"), text.alias("value")) for name, text in texts.items()))
-    # Deliberately a higher-order function: Spark generates no code for it and so compiles the step that publishes by
-    # itself, in small methods. In one method with the routing it would exceed what the JVM compiles at all.
+    # Deliberately a higher-order function: Spark generates no code for it, and therefore compiles the publishing step
+    # separately from the routing, in small methods. Both in one method would exceed the size that the JVM compiles.
     return F.transform(pairs, lambda pair: header(pair.getField("key"), pair.getField("value")))
 
 
 def stop_message(row: Row, config: Config, made: tuple[Check, ...]) -> Column:
     """The text of the error that stops the query: `STOP`, then JSON with route, reason, detail and position."""
-    # All but the position is made here, so that little code is left for Spark to generate into the routing.
+    # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
     known = [
         json.dumps({"route": route.name, "reason": check.reason, "detail": check.stops(route)})[:-1]
         for check in made
@@ -280,6 +283,6 @@ def _sentence(row: Row, made: tuple[Check, ...]) -> Column:
 
 
 def _iso(milliseconds: Column) -> Column:
-    """`2026-11-21T05:50:52.123Z`, whatever the session's time zone."""
+    """The time as ISO 8601 text in UTC, such as `2026-11-21T05:50:52.123Z`, in any time zone of the session."""
     utc = F.to_utc_timestamp(F.timestamp_millis(milliseconds), F.current_timezone())
     return F.date_format(utc, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")

@@ -1,7 +1,7 @@
-"""The headers of routed records and of dead letters, as Columns over the headers of the journal record.
+"""Headers of routed records and of dead letters, as Columns over the headers of the journal record.
 
-The journal's headers already have the shape they are published in, so style `text` only appends; `typed` and `short`
-rewrite every `jms.` header, which costs several times as much.
+The journal's headers already have the shape in which they are published, so style `text` only appends headers; the
+styles `typed` and `short` rewrite every `jms.` header, which costs several times as much.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _JMS = "jms."
 
 
 def header(name: str | Column, value: Column) -> Column:
-    """One Kafka header with a text value."""
+    """A Kafka header with a text value, as a struct of key and value."""
     return F.struct((F.lit(name) if isinstance(name, str) else name).alias("key"), value.cast("binary").alias("value"))
 
 
 def position(row: Row) -> Column:
-    """`topic:partition:offset` of the record as it was read."""
+    """Position of the record as it was read: `topic:partition:offset`."""
     return F.concat_ws(":", row.topic, row.partition.cast("string"), row.offset.cast("string"))
 
 
 def appended(headers: Column, row: Row, bridge_id: str) -> Column:
-    """The headers, then this bridge as origin and the position."""
+    """The headers, followed by this bridge's id as origin and by the record's position."""
     none = F.array().cast("array<struct<key:string,value:binary>>")
     own = F.array(header(ORIGIN, F.lit(bridge_id)), header(POSITION, position(row)))
     return F.concat(F.coalesce(headers, none), own)
 
 
 def styled(headers: Column, style: HeaderStyle) -> Column:
-    """The `jms.` headers in another spelling, all others as they are."""
+    """The headers with the `jms.` ones in the given style, and all others unchanged."""
     if style is HeaderStyle.SHORT:
         return F.transform(headers, _short)
     if style is HeaderStyle.TYPED:
@@ -52,21 +52,24 @@ _SHORT_NAMES = {_JMS + name: _JMS + short for short, name in SEED_NAMES.items()}
 
 
 def _short(item: Column) -> Column:
-    """`jms.JMSMessageID` as `jms.MessageId`."""
+    """The header with its short name: `jms.JMSMessageID` becomes `jms.MessageId`."""
     names = F.create_map(*(F.lit(text) for pair in _SHORT_NAMES.items() for text in pair))
     key = item.getField("key")
     return F.struct(F.coalesce(F.try_element_at(names, key), key).alias("key"), item.getField("value").alias("value"))
 
 
 def _types(headers: Column) -> Column:
-    """The `jmsbridge.types` header with a comma in front; a comma alone without one."""
+    """Text of the `jmsbridge.types` header after a comma; only a comma if the header is missing."""
     index = F.array_position(headers.getField("key"), TYPES) - 1
     declared = F.get(headers.getField("value"), index.cast("int")).cast("string")
     return F.concat(F.lit(","), F.coalesce(declared, F.lit("")))
 
 
 def _typed(item: Column, types: Column) -> Column:
-    """`jms.region` as `jms.string.region`; what does not fit its declared type stays text."""
+    """The header with its type in the name: `jms.region` becomes `jms.string.region`.
+
+    The value becomes binary as its type demands; a value that does not fit its declared type stays text.
+    """
     key, value = item.getField("key"), item.getField("value")
     name = F.substring(key, len(_JMS) + 1, 1 << 30)
     kind = _declared(name, types)
@@ -81,7 +84,7 @@ def _typed(item: Column, types: Column) -> Column:
 
 
 def _declared(name: Column, types: Column) -> Column:
-    """The type of a standard field, else what the types header says of the property."""
+    """Type of a standard field, or of a property that the types header declares; NULL for any other name."""
     fixed = F.create_map(*(F.lit(text) for pair in HEADER_FIELDS.items() for text in pair))
     wanted = name
     for reserved in "%,=":
@@ -101,7 +104,7 @@ def _big_endian(number: Column, size: int) -> Column:
 
 
 def _ieee(text: Column, sql_type: str, exponent_bits: int, mantissa_bits: int) -> Column:
-    """IEEE 754 bits by arithmetic, which is exact throughout: Spark has no function that gives them."""
+    """IEEE 754 bits of a number, big-endian, by exact arithmetic, since Spark has no function for them."""
     value = text.try_cast(sql_type).cast("double")
     size = F.abs(value)
     bias = (1 << exponent_bits - 1) - 1
@@ -134,4 +137,5 @@ _ENCODINGS: Mapping[JmsType, Callable[[Column], Column]] = {
     JmsType.DOUBLE: lambda text: _ieee(text, "double", 11, 52),
     JmsType.BYTES: lambda text: F.try_to_binary(text, F.lit("base64")),
 }
-"""Kafka's own serializers, as the Confluent bridge uses them: numbers big-endian, booleans as text."""
+"""Encoders by declared type, equal to Kafka's serializers as the Confluent bridge uses them: numbers big-endian,
+booleans as text."""

@@ -1,8 +1,9 @@
-"""The routes of a configuration as a topology. Nothing runs here and no server is asked.
+"""Routes of a configuration as a topology; made without Spark jobs and without a server.
 
-Order of the rules: a message that this bridge routed before, one that is not durable (if so configured) and one that
-expired are not routed; then the first route in the order of the configuration that wants the message has it; its key
-is chosen; the checks are made; it is published, or its route's policy decides.
+Order of the rules: messages that this bridge routed before, that are not durable (if so configured) or that have
+expired are not routed. The first route in the order of the configuration whose predicates accept the message takes it.
+Then its key is chosen and the checks are made. A message that passes them is published; for one that fails, its route's
+policy decides.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ from routes.predicate import parse
 __all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "topology"]
 
 PUBLISHED = "destinations"
+"""Name of the node that publishes routed messages."""
 DEAD_LETTERS = "dead-letters"
+"""Name of the node that publishes dead letters."""
 SKIPPED = "skipped"
+"""Name of the branch in which messages end by the policy `skip`."""
 GUARDS = {"not-own-origin": "own-origin", "durable": "non-durable", "not-expired": "expired"}
-"""Guard nodes, and the reason that a message is counted under which they drop."""
+"""Reason under which a dropped message is counted, by the name of the guard node that drops it."""
 
 
 def topology(config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None) -> Topology:
     """The configuration's routes as a topology over the journal topic.
 
     Args:
-        config: the whole configuration; sources and addresses do not matter here.
-        limits: `max.message.bytes` by topic, dead-letter topic included; a topic that is not named is not checked.
+        config: the whole configuration; the sources and the addresses of servers have no effect.
+        limits: `max.message.bytes` by topic, dead-letter topic included; record sizes are not checked for other topics.
         now: milliseconds since 1970, for expiry and the time of dead letters; without it the time at which Spark plans
             the batch, or the interval in real-time mode.
     """
@@ -61,7 +65,8 @@ def topology(config: Config, limits: Mapping[str, int] | None = None, now: Colum
 def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
     def not_own_origin(row: Row) -> Column:
         own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(config.bridge_id).cast("binary").alias("value"))
-        # Names alone are quickly looked through; only the few messages that were routed before have this one.
+        # Searching names alone is fast. Only the few messages that a bridge routed before have this header, so values
+        # are rarely compared.
         return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
 
     def durable(row: Row) -> Column:
@@ -79,7 +84,7 @@ def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
 
 
 def _published(wanted: Sequence[Stream], config: Config, made: Sequence[Check]) -> list[Stream]:
-    """Publishes what passes all checks; gives the streams of what failed one."""
+    """Publishes messages that pass all checks; returns one stream for each check with the messages that fail it."""
     names = by_route(config, key_name)
 
     def key(row: Row) -> Column:
@@ -104,7 +109,10 @@ def _key(row: Row, name: str) -> Column:
 
 
 def _headers(row: Row, config: Config) -> Column:
-    """Those of the journal in the wanted style, and this bridge's own. A sink wants them as the journal has them."""
+    """Headers of a published record: the journal's in the configured style, then this bridge's own.
+
+    Records for sinks keep the journal's style and also carry destination and route.
+    """
     style = styled(row.headers, config.routing.headers)
     if all(route.target.sink is None for route in config.routes):
         return appended(style, row, config.bridge_id)
@@ -118,7 +126,7 @@ def _headers(row: Row, config: Config) -> Column:
 
 
 def _after_policy(failed: Sequence[Stream], config: Config, made: tuple[Check, ...]) -> list[Stream]:
-    """Skips, stops, and gives the streams that become dead letters."""
+    """Applies the policies of routes to failed messages; returns the streams that become dead letters."""
     policies = by_route(config, lambda route: route.on_soft_failure)
     used = set(policies.values.values())
     branches = {Policy.STOP: "stopped", Policy.SKIP: SKIPPED, Policy.DEAD_LETTER: "dead-lettered"}

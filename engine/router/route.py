@@ -1,4 +1,4 @@
-"""Routes a frame of messages: what the bridge does to its journal, for any frame with a Kafka source's columns."""
+"""Routing of a frame of messages: the router's topology, applied to any frame with a Kafka source's columns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Outcome", "Routed", "route"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One way in which a message can end."""
+    """Outcome of a message's routing."""
 
     kind: str
     """`routed`, `unrouted` (counted only), or the policy that was applied: `skip`, `dead-letter`."""
     reason: str = ""
-    """Why it was not routed."""
+    """Reason for which the message was not routed; empty if it was."""
 
     def __str__(self) -> str:
         return f"{self.kind}.{self.reason}" if self.reason else self.kind
@@ -32,26 +32,25 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routed:
-    """A frame of messages, each with where it goes."""
+    """Result of `route`: a frame of messages, each with its topic and outcome."""
 
     frame: DataFrame
-    """`key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route` (index into
-    the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`, `failed_message`
-    (JMSMessageID of one that failed softly)."""
+    """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route`
+    (index into the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`,
+    `failed_message` (JMSMessageID of a message that failed softly)."""
     outcomes: tuple[Outcome, ...]
 
 
 def route(
     frame: DataFrame, config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None
 ) -> Routed:
-    """Routes every message of a frame; needs no broker, a local Spark session is enough.
+    """Routes every message of a frame; needs a Spark session, which may be local, and no broker.
 
     Args:
-        frame: the columns of Spark's Kafka source with headers (`engine.topology.driver.RECORD_SCHEMA`), streaming or
-        not.
-            Every record counts as one of the journal, whatever its topic.
-        config: the routes, with their policies.
-        limits: `max.message.bytes` by destination topic; sizes are not checked where it is left out.
+        frame: frame, streaming or not, with the columns of Spark's Kafka source and headers
+            (`engine.topology.driver.RECORD_SCHEMA`). Every record counts as a journal record, whatever its topic.
+        config: configuration with the routes and their policies.
+        limits: `max.message.bytes` by topic; record sizes are not checked for topics that are left out.
         now: milliseconds since 1970; see `engine.router.plan.topology`.
 
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
@@ -85,7 +84,8 @@ def _outcome(compiled: Compiled, outcomes: tuple[Outcome, ...]) -> Column:
     """Index of the outcome, from the node where a message ended and the check that it failed."""
     index = {str(outcome): number for number, outcome in enumerate(outcomes)}
     failed = compiled.branch(CHECKS)
-    # Checks are numbered as their reasons are; who failed none became a dead letter because no route wanted it.
+    # Branches of CHECKS have the order of `reasons`, and so have the outcomes of each policy: index of the check plus
+    # index of the policy's first outcome. A dead letter that failed no check was taken by no route.
     skipped, dead = (
         next(i for i, outcome in enumerate(outcomes) if outcome.kind == kind)
         for kind in (Policy.SKIP, Policy.DEAD_LETTER)

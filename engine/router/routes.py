@@ -1,4 +1,4 @@
-"""Which route took a row, and what belongs to that route."""
+"""Constants of the route that took a row."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from routes.model import Config, Route
 __all__ = ["ROUTES", "by_route"]
 
 ROUTES = "routes"
-"""Name of the split that hands each message to a route."""
+"""Name of the split that gives each message to a route."""
 
 
 def by_route(config: Config, value: Callable[[Route], str | None]) -> ByBranch:
-    """A constant of each route; routes for which it is None have none."""
+    """A constant for each route, looked up by the route that took the row; NULL for routes whose `value` is None."""
     values = ((route.name, value(route)) for route in config.routes)
     return ByBranch(ROUTES, {name: text for name, text in values if text is not None})

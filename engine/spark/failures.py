@@ -1,4 +1,7 @@
-"""What Spark and its Kafka clients throw, as errors for users: what it was, and whether trying again can help."""
+"""Exceptions of Spark and its Kafka clients, translated to errors for users.
+
+The class of an error tells whether the query should be tried again.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Cause", "StoppedByPolicyError", "failure_of", "query_failure", "send_failure", "spark_failure"]
 
 Cause = tuple[str, str]
-"""Java class and message of a throwable."""
+"""Java class name and message of a throwable."""
 
 _KAFKA = "org.apache.kafka.common.errors.", "org.apache.kafka.clients.consumer."
 _FINAL = {
@@ -56,13 +59,13 @@ _PASSING = {
     "OutOfOrderSequenceException",
     "InterruptException",
 }
-# Spark's own words for a journal that lost records before it read them: recovery knows what to do.
+# Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
 _CAUSES_AT_MOST = 20
 
 
 class StoppedByPolicyError(SoftFailureError):
-    """A message failed, and the policy of its route is `stop`."""
+    """A message failed softly, and the policy of its route is `stop`."""
 
     def __init__(self, route: str, reason: str, position: str, detail: str) -> None:
         self.route, self.reason, self.position = route, reason, position
@@ -74,13 +77,16 @@ class StoppedByPolicyError(SoftFailureError):
 
 
 def query_failure(query: StreamingQuery) -> Exception | None:
-    """Why a query ended; None if it runs or was stopped."""
+    """The error that ended a query; None if the query runs or was stopped."""
     found: Any = query._jsq.exception()
     return failure_of(list(_chain(found.get()))) if found.isDefined() else None
 
 
 def spark_failure(error: Exception) -> Exception:
-    """What an exception from PySpark means, with a text that outlives the JVM: theirs is fetched from it when shown."""
+    """Translates an exception of PySpark to an error whose text does not depend on the JVM.
+
+    PySpark's exceptions fetch their text from the JVM when it is shown, and the JVM may be gone by then.
+    """
     if isinstance(error, Py4JJavaError):
         return failure_of(list(_chain(error.java_exception)))
     if isinstance(error, CapturedException) and error._origin is not None:
@@ -89,15 +95,15 @@ def spark_failure(error: Exception) -> Exception:
 
 
 def send_failure(failure: SendFailure) -> Exception:
-    """Why Kafka did not take a record."""
+    """The error that stands for a record which Kafka did not take."""
     return failure_of([(failure.kind, failure.detail)], failure.topic)
 
 
 def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
-    """The error that a chain of Java exceptions means, outermost first.
+    """The error that a chain of Java exceptions, outermost first, stands for.
 
-    SoftFailureError, HardFailureError; KafkaUnavailableError if trying again may help; RuntimeError for what is not
-    foreseen.
+    StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka refuses for good; KafkaUnavailableError if a
+    new attempt may succeed; RuntimeError for any other exception.
     """
     for _, message in causes:
         if STOP in message:

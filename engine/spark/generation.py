@@ -1,14 +1,14 @@
-"""What a run of the router leaves on disk for the next one: a generation.
+"""Generations: the files that a run of the router leaves in its checkpoint folder for the next run.
 
-    <checkpoint>/lock             held by the JVM that routes (see `lock`)
-    <checkpoint>/begun            there has been a generation
-    <checkpoint>/7/start.json     where generation 7 began, and what its routes were
+    <checkpoint>/lock             held by the JVM that routes (see `lease`)
+    <checkpoint>/begun            exists once there has been a generation
+    <checkpoint>/7/start.json     positions at which generation 7 began, and its routes
     <checkpoint>/7/spark/         Spark's own checkpoint, used by generation 7 only
-    <checkpoint>/7/stop.json      how far it was when it stopped in good order; missing after a crash
+    <checkpoint>/7/stop.json      its last positions after a clean stop; missing after a crash
 
-Each start of the query makes a new generation from the one before (`engine.spark.recovery`), so Spark never resumes a
-checkpoint, and changed routes or another mode are nothing special. What is damaged or missing is an error: to guess
-here is to lose or to repeat messages. The same is noted in Kafka (`engine.spark.notebook`).
+Each start of the query makes a new generation from the last one (`engine.spark.recovery`). Spark therefore never
+resumes a checkpoint, and changed routes or another mode need no special case. A damaged or missing file is an error:
+a guess would lose or repeat messages. The same facts are noted in Kafka (`engine.spark.notebook`).
 """
 
 from __future__ import annotations
@@ -35,31 +35,32 @@ _NUMBER = re.compile(r"[1-9]\d*")
 
 
 class DamagedError(Exception):
-    """What a generation has left cannot be read, or some of it is gone; the text says what."""
+    """A file of a generation cannot be read or is missing; the text names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a generation begins."""
+    """Start of a generation: its positions, its routes, and the generation before it."""
 
     journal: str
+    """Name of the journal topic."""
     journal_id: str
     """Kafka's id of the journal topic; empty if the broker has none."""
     positions: Offsets
     """First offset to route, by journal partition."""
     outputs: Topics
-    """Ends of every output topic before anything was published: the generation's own records follow."""
+    """Ends of all output topics, by topic and partition, before the generation published its first record."""
     bridge_id: str
     routes: str
-    """The part of the properties file that decides what is routed where, as it was written."""
+    """The routing part of the properties file, as the operator wrote it; see `engine.spark.recovery.routes_text`."""
     run: str = ""
-    """Name of this generation among all of all machines: a random text."""
+    """Random id of this generation, unique across machines; empty in files of older versions."""
     after: str = ""
-    """The one that it continues; empty for the first."""
+    """`run` of the generation that this one continues; empty for the first."""
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Start:
-        """From its fields as JSON has them. KeyError, TypeError, ValueError or AttributeError if they make no sense."""
+        """Makes a start from its JSON fields; KeyError, TypeError, ValueError or AttributeError if they are invalid."""
         return cls(
             journal=fields["journal"],
             journal_id=fields["journal_id"],
@@ -77,24 +78,24 @@ class Committed:
     """The last interval that Spark has committed."""
 
     positions: Offsets
-    """The offset after the last one routed, by journal partition."""
+    """The offset after the last routed one, by journal partition."""
     time_ms: int
-    """When the interval began. Later ones began, and so published, after it."""
+    """Time at which the interval began, in milliseconds since 1970. Records of later intervals are published later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a generation was, as far as it was written down."""
+    """Progress of a generation, as far as it was recorded in the checkpoint or in Kafka."""
 
     start: Start
     committed: Committed | None
-    """None if there was no interval yet."""
+    """The last committed interval; None if there was none yet."""
     stopped: Offsets | None
-    """The last offset that it decided on, by journal partition; None after a crash."""
+    """The last decided offset by journal partition, written by a clean stop; None after a crash."""
 
     @property
     def positions(self) -> Offsets:
-        """Where the next generation may begin, by journal partition, of those that this one has seen."""
+        """First offset that the next generation may route, for each journal partition known to this generation."""
         written = {**self.start.positions, **(self.committed.positions if self.committed else {})}
         decided = {partition: last + 1 for partition, last in (self.stopped or {}).items()}
         return {each: max(written.get(each, 0), decided.get(each, 0)) for each in written.keys() | decided.keys()}
@@ -102,23 +103,23 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One run of the query."""
+    """Generation: one run of the query, with its folder in the checkpoint."""
 
     folder: Path
     start: Start
 
     @property
     def number(self) -> int:
-        """Counts from 1."""
+        """Number of the generation; the first is 1."""
         return int(self.folder.name)
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's own."""
+        """Folder of Spark's own checkpoint."""
         return self.folder / "spark"
 
     def place(self) -> Place:
-        """Where it was; DamagedError if that cannot be told."""
+        """The recorded progress of the generation; DamagedError if its files are damaged or missing."""
         return Place(self.start, self.committed(), self.stopped())
 
     def commits(self) -> int:
@@ -126,9 +127,13 @@ class Generation:
         return max(_numbered(self.checkpoint / "commits"), default=-1)
 
     def committed(self) -> Committed | None:
-        """That interval; DamagedError if Spark's files are damaged, or some are gone."""
+        """The last interval that Spark has committed; None if there is none.
+
+        Raises:
+            DamagedError: files of Spark's checkpoint are damaged or missing.
+        """
         commits, written = (_numbered(self.checkpoint / name) for name in ("commits", "offsets"))
-        # The offsets of one interval more are there when it was cut short.
+        # Spark writes the offsets of an interval before its commit: an interrupted one has offsets alone.
         if not commits and len(written) > 1:
             raise DamagedError(f"{self.checkpoint / 'commits'} has no commits any more")
         if not commits:
@@ -140,11 +145,14 @@ class Generation:
         return _committed(written[last], self.start.journal)
 
     def stop(self, decided: Offsets) -> None:
-        """Everything up to and including `decided`, by journal partition, is published or was dropped on purpose."""
+        """Records a clean stop: all offsets up to and including `decided`, by journal partition, are decided.
+
+        A decided record is in Kafka, or the router dropped it on purpose.
+        """
         _write(self.folder / "stop.json", {"version": _VERSION, "decided": decided})
 
     def stopped(self) -> Offsets | None:
-        """What `stop` was told; None after a crash; DamagedError if it cannot be read."""
+        """The offsets that `stop` recorded; None after a crash; DamagedError if the file cannot be read."""
         path = self.folder / "stop.json"
         if not path.exists():
             return None
@@ -161,7 +169,7 @@ class Generations:
         self.root = root
 
     def newest(self) -> Generation | None:
-        """The last one; None on the first start ever; DamagedError if it is damaged, or gone."""
+        """The last generation; None before the first start; DamagedError if its files are damaged or missing."""
         found = _numbered(self.root)
         if not found:
             if (self.root / "begun").exists():
@@ -176,7 +184,7 @@ class Generations:
             raise DamagedError(f"{folder / 'start.json'} is damaged: {error!r}") from error
 
     def create(self, start: Start) -> Generation:
-        """A new generation; when this returns it is on disk, and older ones are gone."""
+        """Makes a new generation; on return its files are on disk and older generations are deleted."""
         make_folder(self.root)
         for stale in self.root.glob("*.tmp"):
             shutil.rmtree(stale)
@@ -193,7 +201,7 @@ class Generations:
 
 
 def _numbered(folder: Path) -> dict[int, Path]:
-    """What a folder holds under a number; nothing if there is no folder."""
+    """Entries of a folder whose names are numbers, by number; empty if the folder is missing."""
     if not folder.is_dir():
         return {}
     return {int(path.name): path for path in folder.iterdir() if path.name == "0" or _NUMBER.fullmatch(path.name)}
@@ -206,7 +214,7 @@ def _check_commit(path: Path) -> None:
 
 
 def _committed(path: Path, journal: str) -> Committed:
-    """Reads a file of Spark's offset log: its version, settings, then a line for each source."""
+    """Reads a file of Spark's offset log, whose lines are version, settings, and offsets of each source."""
     try:
         version, settings, source, *_ = path.read_text(encoding="utf-8").splitlines()
         if version != "v1":
@@ -217,7 +225,7 @@ def _committed(path: Path, journal: str) -> Committed:
 
 
 def offsets(fields: Mapping[str, Any]) -> Offsets:
-    """Offsets by partition, from fields of JSON, whose names are texts."""
+    """Offsets by partition, read from a JSON object, whose keys are partition numbers as text."""
     return {int(partition): int(offset) for partition, offset in fields.items()}
 
 
@@ -230,7 +238,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, fields: Mapping[str, Any]) -> None:
-    """Writes a file at once or not at all; when this returns, a power cut cannot take it back."""
+    """Writes a file atomically; on return the file is on disk and survives a power cut."""
     draft = path.with_name(path.name + ".tmp")
     with draft.open("w", encoding="utf-8") as file:
         json.dump(fields, file, indent=1)

@@ -1,7 +1,7 @@
-"""Starts the JVM of a Spark session.
+"""Start of the JVM of a Spark session.
 
-Spark's own scripts start a JVM only to learn the class path and the options of the next one. Both are known here: the
-class path has jars alone, as a class-data archive needs it, without those of Spark's jars that no router reaches.
+Spark's own scripts first start a JVM that only computes the class path and options of a second one. This module knows
+both. The class path consists of jars only, as a class-data archive requires, without the jars that no router uses.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MODULE_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What Spark opens of Java's modules, in the order of its `JavaModuleOptions`."""
+"""Java options with which Spark opens modules, in the order of its `JavaModuleOptions`."""
 
 _UNREACHED = (
     "JLargeArrays-*",
@@ -98,7 +98,7 @@ _UNREACHED = (
     "volcano-*",
     "zjsonpatch-*",
 )
-"""Spark's jars that no router in local mode reaches: machine learning, graphs, Hive, cluster managers, the shell."""
+"""Spark's jars that a router in local mode never uses: machine learning, graphs, Hive, cluster managers, the shell."""
 
 _CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _WAIT_SECONDS = 0.02
@@ -106,7 +106,7 @@ _SUBMIT = ("org.apache.spark.deploy.SparkSubmit", "pyspark-shell")
 
 
 class JvmEndedError(Exception):
-    """The JVM ended before it listened for commands; its log says why."""
+    """The JVM ended before it listened for commands; its log holds the reason."""
 
 
 def start_jvm(
@@ -118,11 +118,11 @@ def start_jvm(
 ) -> Any:
     """Starts a JVM that waits for commands; returns PySpark's gateway to it, whose `proc` is the process.
 
-    Of `settings`, `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath` are for the JVM itself; it reads the
-    others from the folder that SPARK_CONF_DIR of `environment` names. What it prints goes to `log`.
+    From `settings` this function uses `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath`; Spark reads the
+    others from the folder that SPARK_CONF_DIR of `environment` names. The output of the JVM goes to `log`.
 
     Raises:
-        SetupError: there is no Java, or it is too old.
+        SetupError: Java is missing or too old.
         JvmEndedError: the JVM ended before it listened.
     """
     home = Path(pyspark.__file__).parent
@@ -136,7 +136,7 @@ def start_jvm(
     path = [*_class_path(home, extra_jars), *filter(None, [settings.get("spark.driver.extraClassPath")])]
     with tempfile.TemporaryDirectory() as folder:
         connection, arguments = Path(folder, "connection"), Path(folder, "arguments")
-        # In a file, since options may have passwords in them, and every user sees the command line of a process.
+        # In a file, since options may contain passwords and every user can see the command line of a process.
         arguments.write_text("".join(f"{_quoted(each)}\n" for each in [*java, "-cp", ":".join(path), *_SUBMIT]))
         process = subprocess.Popen(
             [find_java(), f"@{arguments}"],
@@ -151,7 +151,7 @@ def start_jvm(
                 _CONNECTION_FILE: str(connection),
             },
             umask=UMASK,
-            # Ctrl-C in the terminal is for the bridge, which stops its JVM in its turn.
+            # Ctrl-C in the terminal reaches all processes of the bridge; the Python process stops its JVM in order.
             preexec_fn=_ignore_interrupts,
         )
         while not connection.exists():
@@ -163,7 +163,7 @@ def start_jvm(
 
 
 def _class_path(home: Path, extra_jars: Path) -> Iterator[str]:
-    """The project's own jars first, as they may replace classes of Spark's, then Spark's."""
+    """Jars of the class path: the project's own first, since they may replace classes of Spark, then Spark's."""
     yield from sorted(map(str, extra_jars.absolute().glob("*.jar")))
     for jar in sorted((home / "jars").glob("*.jar")):
         if not any(fnmatch(jar.name, pattern) for pattern in _UNREACHED):
@@ -171,7 +171,7 @@ def _class_path(home: Path, extra_jars: Path) -> Iterator[str]:
 
 
 def _connected(process: subprocess.Popen[bytes], content: bytes) -> Any:
-    """PySpark's gateway to a JVM that has written where it listens: a port, then a secret behind its length."""
+    """PySpark's gateway to a JVM; `content` is its connection file: port, length of the secret, secret."""
     port, length = struct.unpack_from("!ii", content)
     given = {
         "PYSPARK_GATEWAY_PORT": str(port),
@@ -200,6 +200,6 @@ def _ignore_interrupts() -> None:
 
 
 def _quoted(argument: str) -> str:
-    """An argument as a line of a Java argument file."""
+    """The argument as a line of a Java argument file."""
     escaped = argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

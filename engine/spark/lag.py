@@ -1,8 +1,8 @@
-"""How far the router is behind its journal, and whether the topics it needs are there: sampled in a thread.
+"""Lag of the router behind its journal, and presence of the topics that it needs; a thread samples both.
 
-The end of a journal that is written in transactions lies behind markers, which are no records: a tail of markers only
-counts as nothing to do. Whether a tail is one is found by reading it. What a transaction hides that nobody ends, since
-Kafka has lost it or its producer may take very long, is waiting as well.
+Transactions leave markers in the journal, which have offsets but are no records. A tail that consists of markers only
+is no lag; the sampler reads the tail to find that out. Records hidden behind a transaction that stays open, because
+Kafka has lost it or its producer takes very long, count as lag.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["Lag", "LagSampler"]
 
 _TAIL_AT_MOST = 1000
-"""Longer tails are not read to see whether they hold records."""
+"""Length in offsets above which a tail is not read: it is assumed to hold records."""
 _TAIL_SECONDS = 2.0
 _HISTORY = 600
 _HIDDEN_SECONDS = 75.0
-"""Longer than Kafka lets producers leave a transaction open, unless they ask for more."""
+"""Seconds after which hidden records count; longer than the default `transaction.timeout.ms` of producers."""
 _JOIN_SECONDS = 15.0
 
 _log = structlog.get_logger(__name__)
@@ -40,40 +40,41 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What is still to be routed."""
+    """Lag of the router: the journal records that are not routed yet."""
 
     records: Mapping[int, int]
-    """By journal partition."""
+    """Number of these records by journal partition."""
     seconds: float
-    """Age of the oldest of them; 0 without one."""
+    """Age of the oldest of these records; 0 if there is none."""
 
     @property
     def total(self) -> int:
-        """Over all partitions."""
+        """Number of these records in all partitions."""
         return sum(self.records.values())
 
 
 @dataclass(slots=True)
 class _Partition:
-    """One journal partition, as the sampler knows it."""
+    """State of a journal partition in the sampler."""
 
     ends: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_HISTORY))
-    """When (monotonic) the end was where: a record below an end is at least as old as the sample."""
+    """Samples of the partition's end: monotonic time and offset. A record below an end is at least as old as its
+    sample."""
     looked_at: int = -1
     """The position whose tail was read last."""
     empty_until: int = -1
-    """Between `looked_at` and here there is no record."""
+    """Offset up to which there is no record from `looked_at` on; -1 if there is one."""
     hidden: int = 0
-    """Records behind the end that cannot be read, because a transaction has been open for long."""
+    """Number of records behind the end that cannot be read, because a transaction has been open for too long."""
     hidden_since: float | None = None
-    """When (monotonic) records were first seen behind the end as it is now, however long that is ago."""
+    """Monotonic time at which records were first seen behind the present end; None if there are none."""
 
     @property
     def end(self) -> int:
         return self.ends[-1][1]
 
     def note(self, end: int, written: int) -> None:
-        """The end for who reads committed, and that of all records."""
+        """Adds a sample: `end` is the end for readers of committed records, `written` that of all records."""
         now = time.monotonic()
         if written <= end or (self.ends and end != self.end):
             self.hidden_since = None
@@ -82,7 +83,8 @@ class _Partition:
         is_long = self.hidden_since is not None and now - self.hidden_since > _HIDDEN_SECONDS
         self.hidden = written - end if is_long else 0
         if len(self.ends) > 1 and self.ends[-2][1] == self.end == end:
-            # Only the first sample of an end tells an age, only the last one that it still holds.
+            # Of successive samples with the same end, only the first is kept, for the age of records, and the last, to
+            # tell that the end still holds.
             self.ends.pop()
         self.ends.append((now, end))
 
@@ -92,7 +94,7 @@ class _Partition:
 
 
 class LagSampler:
-    """Asks Kafka about every `interval_seconds` where the journal ends. Safe from any thread."""
+    """Sampler of the journal's ends and of missing topics, with a thread of its own; safe from any thread."""
 
     def __init__(
         self,
@@ -103,7 +105,10 @@ class LagSampler:
         positions: Offsets,
         interval_seconds: float = 2.0,
     ) -> None:
-        """`consumer` are librdkafka's settings, `positions` the first offset to route of each partition."""
+        """Starts the thread, which asks Kafka every `interval_seconds`.
+
+        `consumer` holds librdkafka's settings, `positions` the first offset to route of each journal partition.
+        """
         self._kafka = kafka
         self._settings = {
             **consumer,
@@ -120,18 +125,18 @@ class LagSampler:
         self._stop = Event()
         self._thread = Thread(target=self._run, name="lag", daemon=True)
         self.contact = time.monotonic()
-        """When (monotonic) Kafka answered last."""
+        """Monotonic time of Kafka's last answer."""
         self.complaint: Exception | None = None
-        """What the last answer was, if it was not good."""
+        """Error of the last sample; None if it succeeded."""
         self.missing: frozenset[str] = frozenset()
-        """Topics that were not there in the last two samples."""
+        """Topics that were missing in the last two samples."""
         self._missing_before: frozenset[str] = frozenset()
         self._thread.start()
 
     def lag(self, positions: Offsets, times_ms: Mapping[int, int]) -> Lag:
-        """The lag of a router that is at `positions` (the next offset of each partition).
+        """The lag of a router that is at `positions`, the next offset of each journal partition.
 
-        `times_ms` tells when the last routed record of a partition had entered the journal.
+        `times_ms` holds the journal timestamp of the last routed record of each partition, in milliseconds since 1970.
         """
         with self._lock:
             self._positions = dict(positions)
@@ -141,17 +146,17 @@ class LagSampler:
 
     @property
     def hidden(self) -> Mapping[int, int]:
-        """Where a transaction that nobody ends hides the rest of a partition of the journal."""
+        """First hidden offset of each journal partition whose rest is hidden by a transaction that stays open."""
         with self._lock:
             return {number: each.end for number, each in self._partitions.items() if each.hidden}
 
     @property
     def partitions(self) -> int:
-        """How many the journal has, at the last sample."""
+        """Number of the journal's partitions at the last sample."""
         return len(self._partitions)
 
     def close(self) -> None:
-        """Ends the thread."""
+        """Ends the sampler's thread."""
         self._stop.set()
         self._thread.join(_JOIN_SECONDS)
 
@@ -162,12 +167,12 @@ class LagSampler:
         hidden_since = partition.hidden_since or time.monotonic()
         since = next((at for at, end in ends if end > position), hidden_since)
         if ends[0][1] > position and number in times_ms:
-            # From before the first sample: about as old as the record routed last.
+            # The record is older than the first sample: its age is about that of the record routed last.
             return max(time.time() - times_ms[number] / 1000, 0.0)
         return time.monotonic() - since
 
     def sample(self) -> None:
-        """Asks Kafka now."""
+        """Takes a sample now, in the calling thread."""
         try:
             written = self._kafka.ends([self._journal]).get(self._journal, {})
             ends = self._kafka.ends([self._journal], committed=True).get(self._journal, {})
@@ -178,7 +183,7 @@ class LagSampler:
             self.complaint = error
         else:
             missing = frozenset({self._journal, *self._outputs} - there.keys())
-            # A broker that has just come back may not know its topics yet.
+            # Only topics missing twice count: a broker that has just restarted may not know its topics yet.
             self.missing, self._missing_before = missing & self._missing_before, missing
             self.contact, self.complaint = time.monotonic(), None
 
@@ -211,7 +216,7 @@ class LagSampler:
                 self._partitions[number].empty_until = until
 
     def _end_of_nothing(self, number: int, position: int) -> int | None:
-        """Where the partition ends, if there is no record from `position` on, else -1; None if Kafka is too slow."""
+        """The partition's end if no record follows from `position` on, -1 if one does, None if Kafka is too slow."""
         consumer = Consumer({**self._settings, **QUIET})
         try:
             consumer.assign([TopicPartition(self._journal, number, position)])

@@ -1,7 +1,7 @@
-"""One router for each checkpoint: the JVM that publishes holds a lock, which the system frees when it is gone.
+"""Lock of a checkpoint folder, so that only one router uses it; the operating system frees it when the JVM ends.
 
-It is the JVM's lock and not this process's, because a JVM can outlive the Python process that started it by a moment,
-and go on publishing.
+The JVM holds the lock and not the Python process, because a JVM can outlive the Python process that started it for a
+moment, and still publish.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ _WAIT_SECONDS = 0.1
 
 
 class Lease:
-    """The right to route with a checkpoint, from construction until `release`."""
+    """Lock of a checkpoint folder, held from construction until `release`."""
 
     def __init__(self, spark: SparkSession, root: Path, patience_seconds: float) -> None:
-        """Waits that long for the JVM of a router that was killed; then SetupError names the one that lives."""
+        """Locks the checkpoint folder `root`.
+
+        Waits up to `patience_seconds`, since the JVM of a killed router may still be ending.
+
+        Raises:
+            SetupError: another router holds the lock; the text names its process id.
+        """
         make_folder(root)
         path = root / "lock"
         jvm: Any = spark._jvm
-        # Java drops the lock when it collects the file, which this reference prevents.
+        # This reference keeps Java's file object alive: Java frees the lock when it collects the object.
         self._file = jvm.java.io.RandomAccessFile(str(path.absolute()), "rw")
         deadline = time.monotonic() + patience_seconds
         while (lock := self._file.getChannel().tryLock()) is None:
@@ -45,6 +51,6 @@ class Lease:
         self._file.writeBytes(f"{jvm.java.lang.ProcessHandle.current().pid()}\n")
 
     def release(self) -> None:
-        """Lets the next one in."""
+        """Frees the lock."""
         self._lock.release()
         self._file.close()

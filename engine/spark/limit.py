@@ -1,7 +1,7 @@
-"""Tells the JVM until when it may publish: that of a router which leads no more must not, whatever it is doing.
+"""Time limit for publishing, passed to the JVM: the JVM of a router that no longer leads must not publish.
 
-The process ends itself when its time is over (`engine.supervision.worker`). After a pause of the whole machine that
-takes a moment, in which the threads of the JVM are at work again as well.
+The Python process ends itself when its time is over (`engine.supervision.worker`). After a pause of the whole machine
+that takes a moment, in which the JVM's threads run too; the limit stops them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ _log = structlog.get_logger(__name__)
 
 @contextmanager
 def limited(spark: SparkSession, until: Callable[[], float | None]) -> Iterator[None]:
-    """While in here, what `until` says is passed on about twice a second.
+    """Passes the result of `until` to the JVM about twice a second, in a thread, until the context ends.
 
-    It says a moment of `time.monotonic`, a later one from time to time as long as the bridge leads; None: without end.
+    `until` returns the moment of `time.monotonic` up to which the router may publish. It returns later moments as long
+    as the bridge leads, and None if there is no limit.
     """
     jvm: Any = spark._jvm
-    # Both clocks are that of the system since its start, but neither promises where it begins.
+    # Both are monotonic clocks of the system and run alike, but neither documents its zero: hence the offset.
     offset = int(jvm.java.lang.System.nanoTime()) - time.monotonic_ns()
     ended = Event()
 

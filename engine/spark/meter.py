@@ -1,4 +1,4 @@
-"""What the JVM counted, as metrics and log lines under the names of routes and topics."""
+"""Metrics and log lines, under the names of routes and topics, made from the JVM's counts."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["RETENTION", "Meter"]
 
 RETENTION = "retention"
-"""Reason `unrouted` of journal records that retention removed before they were routed."""
+"""Reason, in the metric of unrouted messages, of journal records that retention removed before they were routed."""
 
 _EXEMPLAR_SECONDS = 600.0
-"""Older ones are of no help, and their messages may be gone from the journal."""
+"""Age above which an exemplar is left out: it is no longer useful, and its message may be gone from the journal."""
 _LINES, _LINES_SECONDS = 20, 10.0
-"""So many messages get a line of their own in so many seconds."""
+"""Limit of log lines about single messages: number of lines, and seconds in which it applies."""
 
 _log = structlog.get_logger(__name__)
 
 _Series = tuple[str, ...]
-"""Name of a method of `RouterMetrics`, and its labels."""
+"""A metric series: the name of a method of `RouterMetrics`, followed by its labels."""
 
 
 class Meter:
-    """Adds up the readings of one query after another: their routes may differ, their series go on."""
+    """Sums of the readings of successive queries; series continue although the routes may differ."""
 
     def __init__(self, metrics: RouterMetrics, clock: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
@@ -57,7 +57,7 @@ class Meter:
         self._unnoted = 0
 
     def begin(self, config: Config, outcomes: tuple[Outcome, ...]) -> None:
-        """The readings that follow are of a query with these routes and outcomes, and start at 0."""
+        """Prepares for the readings of a new query, which count from 0, with its routes and outcomes."""
         self._before += self._now
         self._latency_before = _added(self._latency_before, self._latency)
         self._now, self._latency = Counter(), ((), 0.0)
@@ -77,17 +77,17 @@ class Meter:
         self._log_failures(reading)
 
     def lag(self, lag: Lag) -> None:
-        """How far behind the router is."""
+        """Publishes the router's lag."""
         for partition, records in lag.records.items():
             self._metrics.lag(partition, records)
         self._metrics.lag_seconds(lag.seconds)
 
     def lost(self, records: int) -> None:
-        """Journal records that are gone before they were routed."""
+        """Counts journal records that retention removed before they were routed."""
         self._count("unrouted", RETENTION, records)
 
     def stopped(self, error: StoppedByPolicyError) -> None:
-        """A message that stops the router."""
+        """Counts a message that stops the router."""
         self._count("failed", error.route, error.reason, Policy.STOP.value, 1)
 
     def _count(self, method: str, *labels_and_count: str | int) -> None:
@@ -143,7 +143,7 @@ class Meter:
 def _exemplar(example: Example | None, now: float) -> Exemplar | None:
     if example is None or abs(now - example.time_ms / 1000) > _EXEMPLAR_SECONDS:
         return None
-    # As `jms-bridge explain --journal` takes it.
+    # The form that `jms-bridge explain --journal` takes.
     place = f"{example.partition}:{example.offset}"
     return Exemplar({"journal": place}, example.latency_ms / 1000, example.time_ms / 1000)
 

@@ -1,13 +1,14 @@
-"""The router's place as noted in Kafka, for a router on another machine, or one whose checkpoint is gone.
+"""Notes about the router's progress in Kafka, for a router on another machine or one whose checkpoint is not here.
 
-In the bridge's state topic there are two records for each router, of which compaction keeps the last: where its newest
-generation began, and how far it was a few seconds ago or when it stopped. They are less precise than the checkpoint,
-and as good: what was published since is found in the outputs (`engine.spark.recovery`).
+The bridge's state topic holds two kinds of records for each router, and compaction keeps the last of each: the start of
+its newest generation, and the progress of that generation, a few seconds old or from its stop. The notes are older than
+the checkpoint but suffice: `engine.spark.recovery` finds in the outputs what was published since.
 
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
 
-All is written in transactions under one transactional id: whoever opens the notebook ends the writing of all before.
+All records are written in transactions with one transactional id, so that a router that opens the notebook ends the
+writing of every router that opened it before.
 """
 
 from __future__ import annotations
@@ -48,18 +49,19 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the notebook says."""
+    """Content of the notebook: the progress of the last run that was noted."""
 
     host: str
+    """Name of the machine of that run."""
     path: str
-    """The checkpoint folder, absolute."""
+    """Absolute path of its checkpoint folder."""
     place: Place
     time_ms: int
-    """When it was noted."""
+    """Time of the latest note, in milliseconds since 1970."""
 
 
 class Notebook:
-    """Of one router. For one thread; `open` comes first."""
+    """Reader and writer of one router's notes in the state topic. For one thread; `open` comes before writing."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -68,13 +70,13 @@ class Notebook:
         self._producer: Producer | None = None
         self._run = ""
         self._waiting: dict[str, bytes] = {}
-        """Records to be written, by key."""
+        """Records to be written, by `_START` or `_PLACE`."""
         self._written: dict[str, bytes] = {}
-        """Those of the transaction that is open."""
+        """Records of the open transaction, by the same names."""
         self._is_to_abort = False
 
     def open(self) -> None:
-        """From now on, no router that opened it before can write.
+        """Opens the notebook for writing; no router that opened it before can write any more.
 
         Raises:
             KafkaUnavailableError: Kafka has not answered.
@@ -91,10 +93,10 @@ class Notebook:
         self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
 
     def read(self) -> Entry | None:
-        """What it says; None if there is nothing about this bridge and journal. Raises as `open` does."""
+        """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`."""
         settings: dict[str, Any] = {
             **librdkafka(self._config, "consumer"),
-            # Reads without a group, but the client wants a name.
+            # The consumer joins no group, but the client requires a name.
             "group.id": "unused",
             "enable.partition.eof": True,
             "error_cb": _unheard,
@@ -110,23 +112,23 @@ class Notebook:
             consumer.close()
 
     def begin(self, generation: Generation) -> None:
-        """Notes that a generation begins; on return Kafka has it. Raises as `open` does."""
+        """Notes the start of a generation; on return Kafka has the note. Raises as `write` does."""
         self._run = generation.start.run
         where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
         self._waiting[_START] = _encoded({**asdict(generation.start), **where})
         self.write()
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
-        """How far the generation is; `write` sees to it."""
+        """Prepares a note about the progress of the generation; `write` sends it."""
         self._waiting[_PLACE] = _encoded(
             {"run": self._run, "committed": asdict(committed) if committed else None, "stopped": stopped}
         )
 
     def write(self, timeout_seconds: float = _NOTE_SECONDS) -> None:
-        """Writes what is not written yet.
+        """Sends the notes that are not yet in Kafka.
 
         Raises:
-            KafkaUnavailableError: Kafka has not answered; to be called again.
+            KafkaUnavailableError: Kafka has not answered; the caller is to try again.
             HardFailureError: Kafka refuses the bridge.
             ClientEndedError: another router has opened the notebook.
         """
@@ -145,7 +147,7 @@ class Notebook:
         self._written = {}
 
     def _latest(self, consumer: Consumer) -> tuple[bytes | None, bytes | None]:
-        """The last record of each kind."""
+        """Values of the last start record and the last progress record of this router."""
         keys = self._key(_START), self._key(_PLACE)
         found: dict[bytes, bytes] = {}
         deadline = time.monotonic() + _ANSWER_SECONDS
@@ -188,9 +190,12 @@ class Notebook:
 
 
 def entry_of(start: bytes | None, place: bytes | None, topic: str) -> Entry | None:
-    """The entry that two records make; None without the first. A place of another run does not count.
+    """The entry made from a start record and a progress record; None without a start.
 
-    HardFailureError if the bridge has not written them like this.
+    The progress of another run than that of the start is ignored.
+
+    Raises:
+        HardFailureError: a record has not the form that this version of the bridge writes.
     """
     if start is None:
         return None
@@ -225,4 +230,4 @@ def _decoded(value: bytes) -> dict[str, Any]:
 
 
 def _unheard(_: KafkaError) -> None:
-    """What it would say is in the errors of the calls."""
+    """Ignores an error that the client reports: the errors of the calls hold it too."""

@@ -1,4 +1,4 @@
-"""How long Kafka has been of no use, and when that has been too long."""
+"""Duration of a Kafka outage, its limit, and the pauses between attempts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BACK_OFF_SECONDS = (1.0, 2.0, 5.0, 10.0)
 
 
 class Outage:
-    """When Kafka was last of use, and how often it was tried since."""
+    """Time since Kafka was last usable, and number of attempts since then."""
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
@@ -27,17 +27,17 @@ class Outage:
         self._attempts = 0
 
     def over(self) -> None:
-        """Kafka is of use now."""
+        """Ends the outage: Kafka is usable now."""
         self._useful, self._attempts = self._clock(), 0
 
     def goes_on(self, error: Exception) -> float:
-        """Counts one more failure; gives the seconds to wait before the next attempt."""
+        """Counts a failed attempt; returns the seconds to wait before the next one. Raises as `check`."""
         self.check(error)
         self._attempts += 1
         return _BACK_OFF_SECONDS[min(self._attempts, len(_BACK_OFF_SECONDS)) - 1]
 
     def check(self, error: Exception | None) -> None:
-        """UnreachableError when it has lasted for `router.outage-timeout`; `error` is what was heard last."""
+        """Raises UnreachableError if the outage exceeds `router.outage-timeout`; `error` is the latest from Kafka."""
         seconds = self._config.router.outage_timeout_seconds
         if self._clock() - self._useful <= seconds:
             return

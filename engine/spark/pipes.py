@@ -1,4 +1,4 @@
-"""What the router reads from Kafka and writes to it, with settings measured to be fast and the user's on top."""
+"""Spark's Kafka sources and sinks of the router, with fast settings that the configuration overrides."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 __all__ = ["Pipes", "patience_ms"]
 
 _SOURCE = "jmsbridge.kafka.RecordSource"
-"""Spark's Kafka source with a leaner reader, in `jvm/spark`."""
+"""Spark's Kafka source with a faster reader, in `jvm/spark`."""
 _INTERCEPTORS = "kafka.interceptor.classes"
 
 _CONSUMER = {
-    # More is no faster: what waits to be routed then outlives collections of the heap, which copy it each time.
+    # More is no faster: records that wait to be routed would survive garbage collections, which copy them each time.
     "kafka.max.partition.fetch.bytes": str(2 * 1024 * 1024),
-    # Few enough to be in the processor's cache still when they are routed, which takes a tenth less CPU.
+    # So few records are still in the processor's cache when they are routed, which takes a tenth less CPU.
     "kafka.max.poll.records": "200",
 }
 _LONGER_SECONDS = 60.0
 _REQUEST_TIMEOUT_MS = 30_000
-"""Kafka's default."""
+"""Kafka's default of `request.timeout.ms`."""
 _PRODUCER = {"kafka.batch.size": str(256 * 1024)}
 _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"kafka.linger.ms": "100"}}
-# A batch of the whole of a long backlog would have to be compared with the outputs as a whole after a crash, shorter
-# ones cost throughput: about as many records as real-time mode routes between two commits.
+# Records of a batch, at most. After a crash, recovery compares a whole batch with the outputs, so a batch must not hold
+# all of a long backlog; smaller batches cost throughput. About as many as real-time mode routes between two commits.
 _BATCH_RECORDS = "20000000"
 
 
 @dataclass(frozen=True, slots=True)
 class Pipes:
-    """Reads the journal and outputs, writes outputs."""
+    """Reader of the journal and outputs, and writer of outputs, for one configuration."""
 
     spark: SparkSession
     config: Config
 
     def follow(self, positions: Offsets) -> DataFrame:
-        """The journal as a stream from these positions on; every partition must be named."""
+        """The journal as a stream from `positions` on, which must name every partition."""
         journal = self.config.journal.topic
         options = {
             "subscribe": journal,
@@ -63,26 +63,26 @@ class Pipes:
         return self.spark.readStream.format(_SOURCE).options(**source, **options).load()
 
     def range(self, starts: Topics, ends: Topics, *, committed: bool) -> DataFrame:
-        """What topics hold between two offsets, the second one left out.
+        """Records of topics from `starts` up to `ends`, which is excluded.
 
-        `committed`: without the records of open and aborted transactions, whoever wrote them.
+        `committed` leaves out records of open and aborted transactions of any producer.
         """
         options = {
             "subscribe": ",".join(starts),
             "startingOffsets": spark_offsets(starts),
             "endingOffsets": spark_offsets(ends),
-            # Retention may be at work while this reads.
+            # Retention may remove records during the read.
             "failOnDataLoss": "false",
         }
         source = self._source(committed=committed)
         return self.spark.read.format(_SOURCE).options(**source, **options).load()
 
     def write(self, frame: DataFrame) -> None:
-        """Publishes a frame of key, value, headers and topic; returns when Kafka has it all."""
+        """Publishes a frame with the columns key, value, headers and topic; returns when Kafka has all records."""
         frame.write.format("kafka").options(**self._sink()).save()
 
     def start(self, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
-        """Starts to publish a stream, in the configured mode."""
+        """Starts a query that publishes a stream, in the configured mode."""
         writer: Any = frame.writeStream.format("kafka").options(**self._sink()).queryName("jms-bridge")
         writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
         milliseconds = f"{round(self.config.router.interval_seconds * 1000)} milliseconds"
@@ -99,7 +99,8 @@ class Pipes:
         return {**_CONSUMER, **spark_options(self.config, "consumer"), **fixed}
 
     def _sink(self) -> Mapping[str, str]:
-        # A record that is given up ends the process (`jmsbridge.Sends`); a Kafka that is gone ends it sooner, in order.
+        # A record that a producer gives up ends the process abruptly (`jmsbridge.Sends`). Producers therefore try for
+        # longer than `router.outage-timeout`, after which the process ends in good order.
         options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
         options.setdefault("kafka.delivery.timeout.ms", str(patience_ms(self.config, options)))
         theirs = options.get(_INTERCEPTORS)
@@ -107,7 +108,7 @@ class Pipes:
 
 
 def patience_ms(config: Config, options: Mapping[str, str]) -> int:
-    """For how long the router's producers try; not less than Kafka asks for beside their other options."""
+    """The producers' `delivery.timeout.ms`: longer than `router.outage-timeout`, and at least Kafka's minimum."""
     least = int(options["kafka.linger.ms"]) + int(options.get("kafka.request.timeout.ms", _REQUEST_TIMEOUT_MS))
     wanted = round((config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000)
     return max(wanted, least)

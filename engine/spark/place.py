@@ -1,8 +1,8 @@
-"""Where the last run of the router was: in its checkpoint, or in Kafka where that knows better; and in which journal.
+"""Progress of the router's last run, read from its checkpoint or from Kafka, and checks that the journal is the same.
 
-The checkpoint is more precise, and used if it is that of the last run. If the last run was elsewhere, what it has noted
-in Kafka counts. A checkpoint that should be here, and is gone or damaged, is refused: that is for a person to see, and
-two ways lead on.
+The checkpoint is more precise and is used if the last run wrote it. If the last run was on another machine or in
+another folder, its notes in Kafka are used. If the checkpoint of the last run should be here but is missing or damaged,
+the router does not start: the error offers the operator two remedies.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ _log = structlog.get_logger(__name__)
 def last_place(
     generations: Generations, entry: Entry | None, journal_id: str, *, is_trial: bool = False
 ) -> Place | None:
-    """Where the last run was; None if there was none.
+    """Progress of the last run; None if there was none.
 
-    `journal_id` is Kafka's id of the journal, empty if it has none: an entry about another one does not count. A trial
-    logs nothing.
+    Args:
+        generations: the checkpoint folder of the configuration.
+        entry: the notes in Kafka, None if there are none.
+        journal_id: Kafka's id of the journal, empty if it has none; an entry about another journal is ignored.
+        is_trial: nothing is logged.
 
     Raises:
-        HardFailureError: the checkpoint is damaged, or gone.
+        HardFailureError: the checkpoint is damaged or missing.
     """
     if entry and journal_id and entry.place.start.journal_id not in ("", journal_id):
         entry = None
@@ -61,10 +64,10 @@ def last_place(
 
 
 def check_journal(config: Config, start: Start, journal_id: str) -> None:
-    """Checks that the last run read the journal of the configuration, which has that id in Kafka.
+    """Checks that the last run read the journal of the configuration; `journal_id` is that journal's id in Kafka.
 
     Raises:
-        HardFailureError: it read another one.
+        HardFailureError: the last run read another journal.
     """
     journal = config.journal.topic
     if start.journal != journal:
@@ -79,13 +82,14 @@ def check_journal(config: Config, start: Start, journal_id: str) -> None:
 
 
 def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
-    """Checks that no position, by journal partition, is behind the journal's end.
+    """Checks that no position, by journal partition, exceeds the journal's end.
 
     Raises:
-        HardFailureError: one is.
+        HardFailureError: a position exceeds it; the journal has lost records.
     """
     if any(at > ends.get(partition, 0) for partition, at in positions.items()):
-        # What is noted there is about this journal, too, and would count without a checkpoint.
+        # The operator has to remove the state topic too: its notes are about this journal, and would be used if only
+        # the checkpoint were removed.
         raise _journal_refusal(config, "has lost its end", f", and the topic {config.journal.state_topic!r}")
 
 
@@ -97,7 +101,7 @@ def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError
 
 
 def _is_last(newest: Generation, entry: Entry) -> bool:
-    """Whether it is the run that is noted, or one that died before it could be noted: then it has not published."""
+    """True if `newest` is the noted run, or the one after it, which died before its note and thus published nothing."""
     return entry.place.start.run in (newest.start.run, newest.start.after)
 
 

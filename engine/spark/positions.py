@@ -1,7 +1,7 @@
-"""Offsets in Kafka: where topics begin and end, where they were at a time, and which journal positions an output holds.
+"""Offsets in Kafka: starts and ends of topics, offsets at a time, and the journal positions in output records.
 
-An output record tells the journal position it was made from (`engine.message.POSITION`), so the outputs themselves say
-what has been published. Nothing here decides anything; `engine.spark.recovery` does.
+Each output record holds the journal position it was made from (`engine.message.POSITION`), so the outputs tell which
+messages have been published. `engine.spark.recovery` uses this module to decide which messages to publish.
 """
 
 from __future__ import annotations
@@ -40,40 +40,44 @@ _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
 
 
 class KafkaUnavailableError(Exception):
-    """Kafka does not answer now; asking again later may help."""
+    """Kafka does not answer at present; a later attempt may succeed."""
 
 
 class KafkaOffsets:
-    """Questions to a Kafka cluster about its topics. Each waits for seconds at most.
+    """Client for questions to a Kafka cluster about its topics.
 
-    Every method raises `KafkaUnavailableError` without an answer, and `HardFailureError` if Kafka says no.
+    Each request waits for `_SECONDS` at most. Every method raises `KafkaUnavailableError` if Kafka does not answer, and
+    `HardFailureError` if it refuses access.
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        """`settings` are librdkafka's, of an admin client."""
-        # What it would log is in the errors it raises.
+        """Makes the client; `settings` are librdkafka's settings of an admin client."""
+        # QUIET: the errors that it raises hold all that it would log.
         self._admin = AdminClient({**settings, **QUIET})
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
-        """The number of partitions of those topics that exist."""
+        """Number of partitions by topic; missing topics are left out."""
         return {topic: len(found.partitions) for topic, found in self._describe(topics).items()}
 
     def identity(self, topic: str) -> str:
-        """Kafka's id of the topic: another one if it was deleted and created again. Empty from brokers without ids."""
+        """Kafka's id of the topic, which changes if it is deleted and created again; empty from brokers without ids."""
         found = self._describe([topic]).get(topic)
         return "" if found is None or found.topic_id is None else str(found.topic_id)
 
     def starts(self, topics: Iterable[str]) -> Topics:
-        """The first offset that is still there, of each partition of those topics that exist."""
+        """First offset still present in each partition; missing topics are left out."""
         return self._offsets(topics, _SPEC.earliest())
 
     def ends(self, topics: Iterable[str], *, committed: bool = False) -> Topics:
-        """The offset that the next record gets; `committed`: that follows the last record of no open transaction."""
+        """Offset of the next record in each partition; `committed`: the end for readers of committed records.
+
+        The latter is at the first open transaction, if there is one. Missing topics are left out.
+        """
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         return self._offsets(topics, _SPEC.latest(), level)
 
     def since(self, topics: Iterable[str], time_ms: int) -> Topics:
-        """The first offset with a record of that time or later; the end where there is none."""
+        """First offset of a record with timestamp `time_ms` or later, in each partition; its end if there is none."""
         topics = list(topics)
         found = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))
         ends = self.ends(topics)
@@ -130,14 +134,15 @@ def spark_offsets(topics: Mapping[str, Mapping[int, int]]) -> str:
 
 
 def with_positions(frame: DataFrame, journal: str, bridge_id: str) -> DataFrame:
-    """The journal positions in a frame of output records: columns `partition` and `offset`.
+    """Journal positions in a frame of output records, as columns `partition` and `offset`.
 
-    Only records that this bridge made from this journal count. The last position of a record is the one its last
-    bridge wrote.
+    Records that this bridge did not make from this journal are left out. A record that passed several bridges has
+    several positions, of which the last bridge wrote the last.
     """
     own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(bridge_id).cast("binary").alias("value"))
     parts = F.split(_last_header("headers", POSITION), ":")
-    # A topic's name has no colon. `get` gives NULL for what is not there, wherever Spark moves these conditions.
+    # The name of a topic has no colon. `get` gives NULL for a missing part: Spark may move these conditions before the
+    # check of the size.
     topic, partition, offset = (F.get("parts", index) for index in range(3))
     return (
         frame.where(F.array_contains("headers", own))
@@ -150,7 +155,7 @@ def with_positions(frame: DataFrame, journal: str, bridge_id: str) -> DataFrame:
 
 def _last_header(headers: str, name: str) -> Column:
     last = F.try_element_at(headers, F.lit(-1))
-    # Routed records have it at the end, where it costs nothing to find.
+    # Routed records have the header at the end, where no search is needed.
     named = F.filter(headers, lambda item: item["key"] == name)
     found = F.when(last["key"] == name, last["value"]).otherwise(F.try_element_at(named, F.lit(-1))["value"])
     return found.cast("string")

@@ -1,6 +1,7 @@
-"""The journal positions that outputs hold, as bitmaps: millions of them in a few hundred kilobytes.
+"""Journal positions found in the outputs, as bitmaps: millions of positions in a few hundred kilobytes.
 
-Outputs are read in slices, one after the other, so that neither memory nor silence grows with what there is to read.
+Outputs are read in slices, one after the other, so that memory and the time between two reports of progress stay
+bounded.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ if TYPE_CHECKING:
 __all__ = ["Bucket", "Published", "find", "records", "slices"]
 
 _BITS = 32768
-"""Positions in one of Spark's bitmaps."""
+"""Number of positions in one of Spark's bitmaps."""
 _SCHEMA = "known_partition int, bucket bigint, bitmap binary, highest bigint"
 
 
 class Bucket(NamedTuple):
-    """The positions of a journal partition from `bucket * 32768` on, before those of the next one."""
+    """Bitmap of the found positions of a journal partition from `bucket * 32768` up to `(bucket + 1) * 32768 - 1`."""
 
     known_partition: int
     bucket: int
     bitmap: bytes
     highest: int
-    """The highest position in it."""
+    """The highest position in the bitmap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was found in the outputs, from some position of each journal partition on."""
+    """Journal positions found in the outputs."""
 
     rows: tuple[Bucket, ...] = ()
 
     def __or__(self, other: Published) -> Published:
-        """What is in either."""
+        """The positions found in either or both."""
         found = {(row.known_partition, row.bucket): row for row in self.rows}
         for row in other.rows:
             at = row.known_partition, row.bucket
@@ -52,19 +53,19 @@ class Published:
 
     @property
     def count(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return sum(int.from_bytes(row.bitmap).bit_count() for row in self.rows)
 
     @property
     def highest(self) -> Offsets:
-        """The highest position by journal partition; partitions without one are missing."""
+        """The highest position by journal partition; partitions without a position are left out."""
         found: Offsets = {}
         for row in self.rows:
             found[row.known_partition] = max(row.highest, found.get(row.known_partition, -1))
         return found
 
     def missing_in(self, frame: DataFrame) -> DataFrame:
-        """The rows of a journal frame whose position is not among these, in unchanged order in each partition."""
+        """Rows of a journal frame whose positions were not found, in unchanged order within each partition."""
         known = F.broadcast(frame.sparkSession.createDataFrame(list(self.rows), _SCHEMA))
         same = (F.col("partition") == F.col("known_partition")) & (F.expr(f"offset div {_BITS}") == F.col("bucket"))
         byte = F.conv(F.hex(F.substring("bitmap", _byte() + 1, F.lit(1))), 16, 10).cast("int")
@@ -74,7 +75,7 @@ class Published:
 
 
 def find(outputs: DataFrame, journal: str, bridge_id: str, since: Offsets) -> Published:
-    """The positions that a frame of output records names, at or behind `since`. Reads the frame once."""
+    """Positions in a frame of output records, from those in `since` on, by journal partition; reads the frame once."""
     found = with_positions(outputs, journal, bridge_id)
     first = F.create_map(*(F.lit(value) for pair in since.items() for value in pair))
     rows = (
@@ -87,12 +88,15 @@ def find(outputs: DataFrame, journal: str, bridge_id: str, since: Offsets) -> Pu
 
 
 def records(starts: Topics, ends: Topics) -> int:
-    """How many offsets there are between the two."""
+    """Number of offsets from `starts` up to `ends`, over all topics and partitions."""
     return sum(ends[topic][each] - at for topic, offsets in starts.items() for each, at in offsets.items())
 
 
 def slices(starts: Topics, ends: Topics, most: int) -> Iterator[tuple[Topics, Topics]]:
-    """What is between the two in parts of about so many records, each with a share of every partition."""
+    """Cuts the range from `starts` to `ends` into slices of about `most` records, each with a part of every partition.
+
+    Yields the starts and ends of each slice.
+    """
     count = -(-records(starts, ends) // most)
     for number in range(count):
         yield _cut(starts, ends, number, count), _cut(starts, ends, number + 1, count)

@@ -1,4 +1,4 @@
-"""When a query routes what comes: its tasks read the journal, with the code compiled that they run."""
+"""Readiness of a query: its tasks read the journal, and Spark has compiled the code that they run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _log = structlog.get_logger(__name__)
 
 
 def process_age() -> float:
-    """Seconds since this process was started."""
+    """Age of this process in seconds."""
     return max(time.time() - psutil.Process().create_time(), 0.0)
 
 
 class Readiness:
-    """The start of one query, up to the first message that it has routed."""
+    """Observer of a query's start, up to the first message that it has routed; reports its duration."""
 
     def __init__(
         self,
@@ -34,17 +34,17 @@ class Readiness:
         began: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`partitions` are those of the journal; `began` is the moment of `clock` from which the start is timed."""
+        """Starts the observation; `partitions` are the journal's, `began` is the time of `clock` at which it began."""
         self._metrics = metrics
         self._partitions = frozenset(partitions)
         self._began = began
         self._clock = clock
         self.ready = False
-        """Whether a message that comes into the journal now is routed at once."""
+        """True if the query would route a new message in the journal at once."""
         self._routed = False
 
     def update(self, reading: Reading) -> None:
-        """Takes the figures of this moment."""
+        """Updates the readiness from the latest reading."""
         seconds = self._clock() - self._began
         if not self.ready and (reading.looked or self._partitions <= reading.reading):
             self.ready = True

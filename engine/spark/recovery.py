@@ -1,9 +1,9 @@
-"""From what the last run left to where the next one starts: nothing is lost, nothing is published twice.
+"""Recovery: makes the next generation from the last one, so that no message is lost and none is published twice.
 
-After a clean stop the last generation says how far it was. After a crash the outputs say it: each record in them names
-the journal position it was made from. Of the journal records since Spark's last commit, up to the highest position
-found in an output, those that are in no output are routed once, as the routes were then; the new generation starts
-behind them. A run that dies in here is repeated by the next one with the same result.
+After a clean stop the last generation holds its last positions. After a crash the outputs tell them: each output record
+holds the journal position from which it was made. Recovery takes the journal records since Spark's last commit, up to
+the highest position found in an output, and routes those that are in no output once, by the routes of the last run. The
+new generation starts behind them. If the process dies during recovery, the next run repeats it with the same result.
 
     committed          highest published           end of the journal
         |  . # # . # # . #  |                           |
@@ -53,18 +53,19 @@ __all__ = ["Recovery", "outputs", "routes_text", "written_since"]
 _ROUTING = re.compile(r"(?:bridge|routing|routes|replies)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _SLICE_RECORDS = 1_000_000
 _MARGIN_MS = 60_000
-"""How far the clocks of this machine and of Kafka may be apart."""
+"""Milliseconds by which the clocks of this machine and of Kafka may differ."""
 _STILL_SECONDS, _STILL_TIMES = 0.25, 3
 _STILL_AT_MOST_SECONDS = 5.0
 _LONGER_SECONDS = 120.0
-"""Than Kafka may be away: producers try for less, see `pipes`."""
+"""Seconds beyond `router.outage-timeout` for which recovery waits for earlier records; producers try for less, see
+`pipes`."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Makes the next generation. Runs before the query, while no other router uses the checkpoint."""
+    """Maker of the next generation; runs before the query, while this router holds the checkpoint's lock."""
 
     config: Config
     pipes: Pipes
@@ -74,13 +75,13 @@ class Recovery:
     meter: Meter
     metrics: SparkMetrics
     tell: Callable[[str], None]
-    """Is told how far it is, in one line for users."""
+    """Called with a line for users about the progress of the recovery."""
 
     def run(self, last: Place | None) -> Generation:
-        """The new generation, from where the last one was.
+        """Makes the next generation; `last` is the progress of the last one, None before the first start.
 
         Raises:
-            HardFailureError: the journal is not the one that the last one belongs to.
+            HardFailureError: the last generation belongs to another journal.
             KafkaUnavailableError: Kafka does not answer.
         """
         journal = self.config.journal.topic
@@ -114,7 +115,7 @@ class Recovery:
         return positions
 
     def _kept(self, positions: Offsets, starts: Offsets) -> Offsets:
-        """The positions, moved to where the journal begins now."""
+        """The positions, moved forward to the journal's first offsets; logs and counts the records that are gone."""
         lost = {p: starts[p] - at for p, at in positions.items() if starts.get(p, 0) > at}
         if lost:
             _log.error(
@@ -126,7 +127,7 @@ class Recovery:
         return {partition: max(at, starts.get(partition, 0)) for partition, at in positions.items()}
 
     def _repair(self, start: Start, positions: Offsets, since_ms: int | None) -> Offsets:
-        """Publishes what the last run left out in between; gives the positions behind what it published."""
+        """Publishes the records that the last run left out; returns the positions behind its published ones."""
         routes = self._routes(start)
         before, after = self._written(routes, start, since_ms)
         if before == after:
@@ -140,7 +141,7 @@ class Recovery:
         return behind
 
     def _published(self, start: Start, positions: Offsets, before: Topics, after: Topics) -> Published:
-        """The positions in those parts of the outputs."""
+        """The journal positions in the outputs from `before` up to `after`, from `positions` on."""
         found, read, total = Published(), 0, records(before, after)
         for starts, ends in slices(before, after, _SLICE_RECORDS):
             self.tell(f"recovering: {read:,} of {total:,} records read")
@@ -152,7 +153,7 @@ class Recovery:
         return found
 
     def _routes(self, start: Start) -> Config:
-        """The configuration as it is, with the routes of the last run."""
+        """The present configuration with the routes and sinks of the last run."""
         try:
             then = loads(start.routes, self.config.path.absolute().parent)
         except ConfigurationError as error:
@@ -163,7 +164,7 @@ class Recovery:
         )
 
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
-        """The parts of the outputs that the last run may have written, its topics as far as they still exist."""
+        """Starts and ends of the parts of existing outputs that the last run may have written."""
         topics = outputs(routes)
         after = self._standing_still(topics)
         if vanished := sorted(set(topics) - set(after)):
@@ -173,17 +174,18 @@ class Recovery:
             for topic, offsets in before.items():
                 for partition in offsets:
                     at = since.get(topic, {}).get(partition, 0)
-                    # An offset behind the end is that of a topic of the same name, deleted since.
+                    # An offset behind the end is from an earlier topic of that name, which was deleted since.
                     if at <= after[topic][partition]:
                         offsets[partition] = max(offsets[partition], at)
         return before, after
 
     def _standing_still(self, topics: list[str]) -> Topics:
-        """The ends of the topics, once nothing of the last run is on its way any more."""
+        """The ends of the topics, once all records of the last run have arrived."""
         self._nothing_under_way()
         deadline = time.monotonic() + _STILL_AT_MOST_SECONDS
         ends, same = self.kafka.ends(topics), 0
-        # What a killed process had handed to its sockets still arrives. Others may write to the topics for ever.
+        # Records that a killed process gave to its sockets still arrive. The deadline is for topics that others write
+        # to all the time.
         while same < _STILL_TIMES and time.monotonic() < deadline:
             time.sleep(_STILL_SECONDS)
             before, ends = ends, self.kafka.ends(topics)
@@ -191,7 +193,7 @@ class Recovery:
         return ends
 
     def _nothing_under_way(self) -> None:
-        """Waits until what this process sent before has arrived or failed; the producers give up by themselves."""
+        """Waits until all records that this process sent before have arrived or failed; producers give up in time."""
         deadline = time.monotonic() + self.config.router.outage_timeout_seconds + _LONGER_SECONDS
         while self.tally.under_way() or running_tasks(self.pipes.spark):
             if time.monotonic() > deadline:
@@ -212,15 +214,15 @@ class Recovery:
 
 
 def written_since(committed: Committed | None, now_ms: float) -> int | None:
-    """A time before that of every record written after a commit, in milliseconds since 1970; None if none is sure.
+    """A time that is before every record written after the commit, in milliseconds since 1970; None if there is none.
 
-    Where the clock was set back meanwhile, records may look older than the commit before them.
+    None also if the clock was set back since the commit: later records may then look older than the commit.
     """
     return None if committed is None or committed.time_ms > now_ms else committed.time_ms - _MARGIN_MS
 
 
 def outputs(config: Config) -> list[str]:
-    """The topics that a configuration publishes to."""
+    """The topics to which the router of a configuration publishes, dead letters included."""
     topics = {topic for route in config.routes for topic in route.target.topics}
     if config.router_dead_letters:
         topics.add(config.letter_topic)
@@ -228,6 +230,6 @@ def outputs(config: Config) -> list[str]:
 
 
 def routes_text(config: Config) -> str:
-    """The lines of the properties file that decide what is routed where; those with passwords are not among them."""
+    """The lines of the properties file that determine the routing; lines with passwords are not among them."""
     entries = (entry for entry in read_text(config.text).entries if _ROUTING.fullmatch(entry.key))
     return "".join("\n".join(entry.source).rstrip("\n") + "\n" for entry in entries)

@@ -1,4 +1,4 @@
-"""One generation while its query runs: figures, a look at its health, and the end in good order."""
+"""Run of one generation: its figures, checks of its query, its notes in Kafka, and its clean stop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Run:
-    """One generation while its query runs."""
+    """Generation whose query is running."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Run:
         self._acknowledged_at = time.monotonic()
 
     def measure(self) -> Reading:
-        """Publishes the figures of this moment."""
+        """Reads the present figures, publishes them as metrics, and returns them."""
         reading = self._tally.read()
         self._meter.update(reading)
         self._meter.lag(self._sampler.lag(self._next(reading), reading.times_ms))
@@ -68,22 +68,22 @@ class Run:
 
     @property
     def unanswered_seconds(self) -> float:
-        """For how long Kafka has confirmed nothing of what was sent, as of the last `measure`."""
+        """Seconds for which Kafka has confirmed no record although some are under way, as of the last `measure`."""
         return time.monotonic() - self._acknowledged_at
 
     def check(self, reading: Reading) -> None:
-        """Raises why the query cannot go on, if so."""
+        """Raises the error for which the query cannot continue, if there is one."""
         if failure := query_failure(self._query):
             raise failure
         if not self._query.isActive:
             msg = "Spark's query ended by itself"
             raise RuntimeError(msg)
         if reading.failure:
-            # Spark itself would notice at the next record of the same partition, or at the end of the interval.
+            # Spark itself notices only at the next record of the same partition or at the end of the interval.
             raise send_failure(reading.failure)
 
     def note(self) -> None:
-        """Notes in Kafka what Spark has committed, a few seconds later; what does not get through waits."""
+        """Notes in Kafka what Spark has committed, every few seconds; a note that fails is sent at a later call."""
         now, commits = time.monotonic(), self._generation.commits()
         if commits != self._noted and now - self._noted_at > _NOTE_SECONDS:
             self._noted, self._noted_at = commits, now
@@ -91,7 +91,10 @@ class Run:
         self._write_note()
 
     def stop(self, *, drain: bool) -> None:
-        """Stops the query and writes down how far it is, if everything it decided has arrived in Kafka."""
+        """Stops the query, and records its positions if Kafka has everything that it decided.
+
+        `drain` first waits, for a few seconds at most, until the query has routed all of the journal.
+        """
         if drain:
             _wait(self._drained, _DRAIN_SECONDS)
         _wait(lambda: self._tally.read().settled, _DRAIN_SECONDS)
@@ -109,7 +112,7 @@ class Run:
             _log.warning("router stopped with records under way; the next start finds out what has arrived")
 
     def _write_note(self) -> bool:
-        """Whether Kafka has all notes."""
+        """Sends pending notes; returns True if Kafka has all notes."""
         try:
             self._notebook.write()
         except KafkaUnavailableError as error:
@@ -123,13 +126,13 @@ class Run:
         return self._sampler.lag(self._next(reading), reading.times_ms).total == 0
 
     def _next(self, reading: Reading) -> Offsets:
-        """The offset after the last one routed, by journal partition."""
+        """The offset after the last routed one, by journal partition."""
         seen = {partition: at + 1 for partition, at in reading.processed.items()}
         return {**self._generation.start.positions, **seen}
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:
-    """Waits until a condition holds, or that long."""
+    """Waits until a condition holds, for `seconds` at most."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

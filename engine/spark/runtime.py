@@ -1,8 +1,8 @@
-"""Runs the router until it is told to stop: recovery, the query, figures every second, and what to do when it fails.
+"""Main loop of the router: recovery, the query, figures every second, and the handling of failures.
 
-Failures are of three kinds. What only a person can put right ends the router with an error that says so. What may pass
-(Kafka gone, a partition without a leader) starts the query again through recovery, until it has lasted for
-`router.outage-timeout`. Anything else ends the process as unforeseen; its supervisor starts it again.
+There are three kinds of failure. One that only the operator can repair ends the router with an error that tells how.
+One that may pass (Kafka gone, a partition without a leader) starts the query again through recovery, until it has
+lasted for `router.outage-timeout`. Any other failure ends the process; the supervisor starts it again.
 """
 
 from __future__ import annotations
@@ -56,26 +56,26 @@ __all__ = ["Revisions", "run_router"]
 
 _READ_SECONDS = 1.0
 _READY_SECONDS = 0.25
-"""Until the query is ready, its state is looked at more often."""
+"""Shorter interval between two readings, used until the query is ready."""
 _SILENCE_SECONDS = 8.0
-"""Without an answer from Kafka for so long, the router says that it is degraded."""
+"""Time without an answer from Kafka after which the router reports that it is degraded."""
 _UNANSWERED_SECONDS = 10.0
-"""The same for a confirmation of what it has sent."""
+"""Time without a confirmation of sent records after which the router reports that it is degraded."""
 _HEALTHY_SECONDS = 15.0
-"""A query that has run for so long has put an outage behind it."""
+"""Running time of a query after which an outage counts as over."""
 _LEASE_SECONDS = 30.0
 
 _log = structlog.get_logger(__name__)
 
 
 class Revisions(Protocol):
-    """Where a router that runs is given newer configurations."""
+    """Source of newer configurations for a running router."""
 
     def newer(self) -> Config | None:
-        """One that is newer than what this returned before; None if there is none."""
+        """A configuration that is newer than the one returned before; None if there is none."""
 
     def in_force(self) -> None:
-        """What `newer` returned last is what messages are routed by now."""
+        """Called by the router when it routes by the configuration that `newer` returned last."""
 
 
 class _NoRevisions:
@@ -93,15 +93,15 @@ def run_router(
     may_publish_until: Callable[[], float | None] = lambda: None,
     revisions: Revisions | None = None,
 ) -> None:
-    """Routes the journal until `stop` is set, then ends in good order.
+    """Routes the journal until `stop` is set, then stops the query in good order.
 
-    `revisions` is asked every second. A newer configuration begins where the one before it has ended: between two
-    generations. `may_publish_until` is what `engine.spark.limit` passes on.
+    The router asks `revisions` every second. A newer configuration takes effect with a new generation, which starts
+    where the one before it ended. `may_publish_until` is described at `engine.spark.limit.limited`.
 
     Raises:
-        BridgeError: what has to be put right before the router can run again; see `engine.errors`.
-        ServerEndedError: Spark's JVM is gone.
-        RuntimeError: it ended for another reason that a new process may not meet.
+        BridgeError: the operator has to repair something before the router can run again; see `engine.errors`.
+        ServerEndedError: Spark's JVM has ended.
+        RuntimeError: the query ended for another reason, which a new process may not meet.
     """
     ensure_state_topic(config)
     spark = session.start(config, ensure_journal(config))
@@ -118,7 +118,7 @@ def run_router(
 
 
 class _Router:
-    """One run of the router, over any number of queries."""
+    """Run of the router in this process, over any number of queries."""
 
     def __init__(self, config: Config, status: Reporter, pipes: Pipes, revisions: Revisions) -> None:
         self._config = config
@@ -150,7 +150,7 @@ class _Router:
             self._began = time.monotonic()
 
     def _renew(self) -> bool:
-        """Takes a newer configuration, if there is one; whether there is one that is not in force yet."""
+        """Takes a newer configuration, if there is one; returns True if the present one is not in force yet."""
         if (config := self._revisions.newer()) is not None:
             self._config, self._is_new = config, True
             self._metrics.prepare(config)
@@ -180,7 +180,7 @@ class _Router:
         self._status.state(State.STARTING, what)
 
     def _retry(self, error: Exception, stop: Event) -> None:
-        """Waits before the next attempt, if another one may help."""
+        """Waits before the next attempt if that may succeed; otherwise raises the error."""
         if isinstance(error, StoppedByPolicyError):
             self._meter.stopped(error)
         if not isinstance(error, KafkaUnavailableError):
@@ -224,7 +224,7 @@ class _Router:
                 self._check(sampler)
                 self._tell(sampler, run, ready=readiness.ready, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
                 if self._renew():
-                    # Messages go on coming in: what is in the journal is routed by the new routes.
+                    # No drain: messages keep coming, and those still in the journal are routed by the new routes.
                     run.stop(drain=False)
                     return
             self._status.state(State.STOPPING)
@@ -235,7 +235,7 @@ class _Router:
             run.measure()
 
     def _check(self, sampler: LagSampler) -> None:
-        """Raises what the query itself would notice late or never."""
+        """Raises errors that the query itself would notice late or never."""
         journal = self._config.journal.topic
         if isinstance(sampler.complaint, HardFailureError):
             raise sampler.complaint
@@ -249,7 +249,7 @@ class _Router:
             raise RuntimeError(msg)
 
     def _tell(self, sampler: LagSampler, run: Run, *, ready: bool, settled: bool) -> None:
-        """Reports how the router is, from what Kafka answered last; `settled`: the query has run for a while."""
+        """Reports the router's state, from Kafka's last answers; `settled`: the query has run for _HEALTHY_SECONDS."""
         up = time.monotonic() - sampler.contact < _SILENCE_SECONDS
         self._metrics.connection(up)
         if not up:

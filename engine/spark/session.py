@@ -1,7 +1,7 @@
-"""The Spark session of the router: one JVM in local mode on loopback, with its settings and its log file.
+"""Spark session of the router: one JVM in local mode on loopback, with its settings and its log file.
 
-Settings go through a configuration folder of our own rather than the command line: passwords in `spark.*` stay out of
-the process list, and a Spark installed elsewhere on the machine has no say. What Spark and its JVM print goes to the
+Settings go through a configuration folder of the bridge, not the command line: passwords in `spark.*` stay out of the
+process list, and another Spark installation on the machine has no effect. The output of Spark and its JVM goes to the
 log file, never to the user's terminal.
 """
 
@@ -40,40 +40,41 @@ __all__ = ["close", "log_file", "open_session", "own_folder", "running_tasks", "
 _OURS = HALLMARKS["spark"]
 _STOP_SECONDS = 20
 _HELD: list[IO[str] | None] = []
-"""The locks of this process, which go with it."""
+"""Locks of this process's temporary folders; the operating system frees them when the process ends."""
 _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _JAVA_OPTIONS = (
-    # Routing makes garbage and keeps nothing: with room for it (see `_java_options`), a sixth less CPU than with G1.
+    # Routing makes much garbage and keeps no objects. With enough room for it (see `_java_options`), this collector
+    # takes a sixth less CPU than G1.
     "-XX:+UseParallelGC",
-    # Garbage is spread over all of the young generation: fewer pages to look up, where the system has larger ones.
+    # Routing writes all over the young generation: larger pages, where the system has them, save look-ups of pages.
     "-XX:+UseTransparentHugePages",
-    # What Spark's classes take; below it, the JVM collects the whole heap at the start to make room for them.
+    # The space that Spark's classes take. With less, the JVM collects the whole heap during the start to make room.
     "-XX:MetaspaceSize=192m",
     "-XX:+ExitOnOutOfMemoryError",
-    # Routes whose addresses depend on the message make long methods, which the JVM would else not compile.
+    # Routes whose addresses depend on the message make long methods, which the JVM would otherwise not compile.
     "-XX:-DontCompileHugeMethods",
 )
 
 _SETTINGS = "spark-defaults.conf"
 _LOG_SETTINGS = "log4j2.properties"
 _SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
-"""As `routes.config.secrets` knows secrets by their names; Spark's own leaves out half of them."""
+"""Matches names of secret settings as `routes.config.secrets` does; Spark's default leaves out half of them."""
 
 _DEFAULTS = {
     "spark.app.name": "jms-bridge",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    # Its ports refuse requests without a secret, which Spark makes at each start and keeps inside this JVM.
+    # Spark's ports refuse requests without a secret, which it makes at each start and keeps inside this JVM.
     "spark.authenticate": "true",
     "spark.ui.enabled": "false",
     "spark.redaction.regex": _SENSITIVE,
     "spark.ui.showConsoleProgress": "false",
-    # What Spark remembers of finished jobs for its page; a query that runs for weeks has many.
+    # Limits for the finished jobs that Spark keeps for its page; a query that runs for weeks has many.
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
@@ -87,7 +88,7 @@ _DEFAULTS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Each consumer that Spark keeps may hold a fetch of several MiB; recovery reads every partition of every output.
     "spark.kafka.consumer.cache.capacity": "16",
-    # Both shorten the pause between two intervals of real-time mode; the checkpoint is on a local disk.
+    # Both settings shorten the pause between two intervals of real-time mode. They suit a checkpoint on a local disk.
     "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
@@ -110,13 +111,13 @@ appender.file.strategy.max = 3
 
 
 def start(config: Config, partitions: int | None = None) -> SparkSession:
-    """The session that a configuration asks for, with a task slot for each of the journal's `partitions`.
+    """Starts a Spark session as configured, with a task slot for each of the journal's `partitions`.
 
-    Called a second time, it gives the session that runs, or a new one if that has too few slots. Without `partitions`
-    there are as many as configured: the journal may not exist yet.
+    If a session is running, returns it, or a new one if it has too few slots. Without `partitions` the configured
+    number counts, since the journal may not exist yet.
 
     Raises:
-        ConfigurationError: `spark.master` is not local, or has too few slots: the query would hang without a word.
+        ConfigurationError: `spark.master` is not local, or has too few slots, with which the query would hang silently.
         SetupError: the JVM does not start, or the jars are missing.
     """
     partitions = partitions or config.journal.partitions
@@ -134,14 +135,20 @@ def start(config: Config, partitions: int | None = None) -> SparkSession:
 
 
 def log_file(config: Config) -> Path:
-    """What takes everything that Spark and its JVM have to say."""
+    """Path of the log file of Spark and its JVM."""
     return config.embedded.data / "log" / "spark.log"
 
 
 def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkSession:
-    """Starts a JVM and a session in it; `settings` win over this module's own.
+    """Starts a JVM and a Spark session in it.
 
-    `folder` is for Spark's temporary files and configuration, `log` takes everything it has to say.
+    Args:
+        folder: folder for Spark's temporary files and configuration.
+        log: log file of Spark and its JVM.
+        settings: Spark settings; they override this module's defaults.
+
+    Raises:
+        SetupError: the JVM does not start, or the jars are missing.
     """
     extras = jars() / "spark"
     if not (extras / _OURS).exists():
@@ -152,7 +159,7 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
     places = {"spark.local.dir": str(temporary), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
     merged = {**_DEFAULTS, **places, **settings}
     _write_settings(folder, log, merged)
-    # They come before those of spark.driver.extraJavaOptions, which a user may set.
+    # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
     options = [
         f"-Djava.io.tmpdir={temporary}",
         f"-Dlog4j2.configurationFile={folder.absolute() / _LOG_SETTINGS}",
@@ -165,17 +172,17 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
             msg = f"Spark's Java process does not start: {_last_line(log)} (all of it: {log})"
             raise SetupError(msg) from error
         finally:
-            # It has been read, and may have passwords in it.
+            # The JVM has read the file, which may contain passwords.
             (folder / _SETTINGS).unlink()
         conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
         return SparkSession(SparkContext(gateway=gateway, conf=conf))
 
 
 def own_folder(tmp: Path) -> Path:
-    """A new folder for what this process and its JVM need only while they run.
+    """Makes a new folder in `tmp` for temporary files of this process and its JVM.
 
-    What those have left that were killed goes. Other routers may stand by in the same place: each holds a lock for as
-    long as it lives.
+    Deletes the folders of processes that were killed. Folders of living processes, such as other routers that stand by,
+    stay: each process holds a lock on its folder.
     """
     make_folder(tmp)
     with (tmp / "lock").open("w") as everybody:
@@ -190,7 +197,7 @@ def own_folder(tmp: Path) -> Path:
 
 
 def _locked(folder: Path) -> IO[str] | None:
-    """The lock of a folder, if nobody holds it."""
+    """Takes the lock of a folder; None if another process holds it."""
     lock = (folder / "lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,18 +208,18 @@ def _locked(folder: Path) -> IO[str] | None:
 
 
 def close(session: SparkSession) -> None:
-    """Stops the session and its JVM; returns when the process is gone."""
+    """Stops the session and its JVM; returns when the JVM's process has ended."""
     gateway = SparkContext._gateway
     assert gateway is not None, "a session has a gateway"
     process: subprocess.Popen[bytes] = gateway.proc
     if process.poll() is None:
-        # One that is ending just now does not answer any more, and has nothing left to stop.
+        # A JVM that is just ending does not answer any more, and has nothing left to stop.
         with suppress(Py4JNetworkError, ConnectionError):
             session.stop()
             gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     if process.stdin is not None:
-        # The end of its input is what tells the JVM to exit.
+        # The JVM exits at the end of its standard input.
         process.stdin.close()
     try:
         process.wait(_STOP_SECONDS)
@@ -222,7 +229,7 @@ def close(session: SparkSession) -> None:
 
 
 def running_tasks(session: SparkSession) -> int:
-    """Tasks at work in the JVM, those that were told to stop and have not yet included."""
+    """Number of tasks that run in the JVM, including those that were told to stop and have not yet."""
     tracker: Any = session._jsc.sc().statusTracker()
     return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
 
@@ -230,7 +237,7 @@ def running_tasks(session: SparkSession) -> int:
 def _write_settings(folder: Path, log: Path, settings: Mapping[str, str]) -> None:
     lines = "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
     for name, text in ((_SETTINGS, lines), (_LOG_SETTINGS, _LOG4J.format(log=log.absolute()))):
-        # At once: another bridge, which stands by in the same folder, may be reading it.
+        # Replaced atomically: another bridge, which stands by with the same folder, may be reading the file.
         draft = folder / f"{name}.{os.getpid()}"
         draft.unlink(missing_ok=True)
         draft.touch(mode=0o600)
@@ -239,9 +246,9 @@ def _write_settings(folder: Path, log: Path, settings: Mapping[str, str]) -> Non
 
 
 def _java_options(memory: str) -> Iterator[str]:
-    """The JVM's own options for a heap of that size, as Spark writes sizes; a bare number counts MiB.
+    """Options of the JVM for a heap of size `memory` in Spark's notation, in which a bare number means MiB.
 
-    A young generation of less than a third takes more CPU (a fifth more with 96 MB), one of more a slower start.
+    The young generation gets a third of the heap: less takes more CPU (a fifth more with 96 MB), more slows the start.
     """
     yield from _JAVA_OPTIONS
     if size := _SIZE.fullmatch(memory.strip().lower()):
@@ -249,19 +256,19 @@ def _java_options(memory: str) -> Iterator[str]:
 
 
 def _escaped(value: str) -> str:
-    """A value as a Java properties file has it."""
+    """The value with the escapes of a Java properties file."""
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Environment of the JVM: that of this process, with the settings of this module in place of any other Spark's."""
+    """Environment of the JVM: that of this process, with the bridge's Spark variables in place of any others."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {**kept, "SPARK_CONF_DIR": str(folder.absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keeps the handler of Ctrl-C that is installed; Spark would put its own in its place."""
+    """Restores the installed handler of Ctrl-C at the end; Spark replaces it with its own."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,7 @@
-"""Checks of a router's start that need only its checkpoint and Kafka. They come before Spark, which takes seconds.
+"""Checks of a router's start that need only its checkpoint and Kafka.
 
-The router looks at the same again when it holds the checkpoint (`engine.spark.recovery`).
+They run before Spark, whose start takes seconds. The router repeats them when it holds the checkpoint's lock
+(`engine.spark.recovery`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ __all__ = ["check_place", "is_kafka_first"]
 
 
 def check_place(config: Config, *, leads: bool) -> None:
-    """Checks that the router can go on from where the last run was.
+    """Checks that the router can continue from the progress of the last run.
 
-    A bridge that `leads` ends the writing of routers before it first, so that no note of theirs is still under way.
+    If the bridge `leads`, this first ends the writing of earlier routers to the notebook, so that none of their notes
+    is still under way.
 
     Raises:
-        HardFailureError: the checkpoint is damaged or gone, or the journal is not the one that it belongs to.
+        HardFailureError: the checkpoint is damaged or missing, or belongs to another journal.
         UnreachableError: Kafka does not answer.
     """
     kafka, notebook, journal = KafkaOffsets(librdkafka(config, "admin")), Notebook(config), config.journal.topic
@@ -43,17 +45,17 @@ def check_place(config: Config, *, leads: bool) -> None:
 
 
 def is_kafka_first(config: Config) -> bool:
-    """Whether an embedded Kafka is waited for before Spark starts, since the start is likely to be refused.
+    """True if Spark is to start only after the embedded Kafka, because a check is likely to refuse the start.
 
     Otherwise both start at the same time.
     """
     if "spark.master" in config.spark:
-        # Its task slots are compared with the journal's partitions.
+        # The start is refused if it has fewer task slots than the journal has partitions.
         return True
     try:
         newest = Generations(config.router.checkpoint).newest()
         if newest is None:
-            # A journal of an earlier start, and no checkpoint any more.
+            # If the journal of an earlier start exists, the checkpoint has been lost.
             return (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").exists()
         newest.place()
     except DamagedError:

@@ -1,8 +1,8 @@
-"""What the router's JVM counts, row by row, as Python values.
+"""Counts of routed rows, which the router's JVM makes row by row, as Python values.
 
-Spark's own progress comes once per interval, which in real-time mode is far too late for a metric. `jmsbridge.Tally`
-counts inside the JVM instead (`jvm/spark`); `counted` puts it behind the routing, `read` fetches its figures in one
-call. It lives in the JVM of a local session: one tally for each process.
+Spark reports its progress once per interval, which in real-time mode is far too late for a metric. Therefore the class
+`jmsbridge.Tally` counts inside the JVM (`jvm/spark`); `counted` puts it behind the routing, `read` fetches its figures
+in one call. Its state is static in the JVM of a local session: one for each process.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["BUCKETS", "INTERCEPTOR", "Example", "Note", "Reading", "SendFailure", "Tally"]
 
 INTERCEPTOR = "jmsbridge.Sends"
-"""To be among the sink's `interceptor.classes`: what `sent`, `acknowledged` and `failed` of a reading rest on."""
+"""Class for the `interceptor.classes` of the sink's producers; it counts `sent`, `acknowledged` and `failed`."""
 
 BUCKETS = 17
-"""Latency buckets of a reading: those of `engine.telemetry.metrics.LATENCY_BUCKETS_SECONDS`, and one for what is
-slower."""
+"""Number of latency buckets in a reading: those of `engine.telemetry.metrics.LATENCY_BUCKETS_SECONDS`, and one for
+longer times."""
 
 _COUNT, _CLOCK = "jmsbridge_tally", "jmsbridge_now"
 _SINK_COLUMNS = ("key", "value", "headers", "topic")
@@ -40,79 +40,82 @@ _KINDS = {"routed": _EMITS | _TIMED, Policy.SKIP.value: _NOTED, Policy.DEAD_LETT
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A message that failed softly."""
+    """Note about a message that failed softly."""
 
     outcome: int
     """Index into the outcomes that `begin` was called with."""
     route: int | None
+    """Index of the route in the configuration; None if no route took the message."""
     partition: int
+    """Journal partition of the message, with `offset` its position."""
     offset: int
     time_ms: int
-    """When the journal got it, milliseconds since 1970."""
+    """Journal timestamp in milliseconds since 1970."""
     message: str
-    """The first 200 characters of its JMSMessageID; empty if it has none."""
+    """First 200 characters of the message's JMSMessageID; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A message that took about so long."""
+    """Example of a message in a latency bucket, by its journal position."""
 
     partition: int
     offset: int
     latency_ms: int
     time_ms: int
-    """When it was routed, milliseconds since 1970."""
+    """Time of its routing in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendFailure:
-    """The first record that Kafka did not take."""
+    """Failure of the first record that Kafka did not take."""
 
     topic: str
     kind: str
     """Java class of the error."""
     detail: str
+    """Message of the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Figures since `begin`."""
+    """Reading of the JVM's figures since `begin`."""
 
     counts: tuple[tuple[int, ...], ...]
-    """By outcome, then: rows without a route, rows of each route."""
+    """Rows by outcome; for each outcome, rows without a route, then rows of each route."""
     emitted: int
-    """Rows that are on their way to a producer, rows counted before included."""
+    """Rows that become a record, including rows that are routed again and not counted again."""
     sent: int
-    """Records that producers were given; until it equals `emitted`, rows are between the two."""
+    """Records given to producers; while it is less than `emitted`, rows are on their way to a producer."""
     acknowledged: int
     failed: int
     failure: SendFailure | None
     buckets: tuple[int, ...]
     latency_seconds: float
-    """Sum over all routed rows."""
+    """Sum of the latencies of all routed rows."""
     examples: tuple[Example | None, ...]
-    """A recent message for each bucket that has any."""
+    """A recent message for each latency bucket; None for a bucket without messages."""
     processed: Mapping[int, int]
-    """Highest offset by journal partition; partitions without a row are missing."""
+    """Offset of the last routed row by journal partition; partitions without a row are left out."""
     times_ms: Mapping[int, int]
-    """When the journal got that record."""
+    """Journal timestamp of that row by journal partition, in milliseconds since 1970."""
     notes: tuple[Note, ...]
-    """Failures since the last reading, as far as there was room for them."""
+    """Notes about failures since the last reading, as far as the JVM had room for them."""
     unnoted: int
-    """How many there was no room for, since `begin`."""
+    """Number of failures since `begin` for which the JVM had no room."""
     reading: frozenset[int] = frozenset()
     """Journal partitions that tasks of real-time mode wait on or read."""
     looked: bool = False
-    """Whether a task of batch mode has read all of its first batch, or there was nothing to read."""
+    """True once a task of batch mode has read all of its first batch, or there was nothing to read."""
 
     @property
     def settled(self) -> bool:
-        """Whether everything that was decided is acknowledged: nothing failed, nothing is under way."""
+        """True if Kafka has acknowledged all decided records: none failed, none is under way."""
         return self.emitted == self.sent == self.acknowledged
 
 
 class Tally:
-    """The JVM's counts. `begin` comes before the query that is counted."""
+    """Counters in the JVM; `begin` has to be called before the query whose rows are counted."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
@@ -123,40 +126,40 @@ class Tally:
         _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
 
     def now(self) -> Column:
-        """Milliseconds since 1970 at each row; `current_timestamp` stands still within an interval."""
+        """The time at each row in milliseconds since 1970; `current_timestamp` stands still within an interval."""
         return F.call_function(_CLOCK)
 
     def begin(self, outcomes: tuple[Outcome, ...], routes: int) -> None:
-        """Starts new figures; rows that were counted before and are routed again do not count again.
+        """Starts new figures; a row that was counted before is not counted again if it is routed again.
 
-        No query may run, and nothing may be under way.
+        To be called while no query runs and no record is under way.
         """
         self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), routes)
 
     def counted(self, routed: Routed) -> DataFrame:
-        """The rows to publish, with the columns of Spark's Kafka sink; every row of `routed` is counted."""
+        """The rows to publish, with the columns of Spark's Kafka sink; the query counts every row of `routed`."""
         columns = "outcome", "route", "journal_partition", "journal_offset"
         row = F.call_function(_COUNT, *columns, F.unix_micros("journal_timestamp"), "failed_message")
-        # A column first and a filter on it: a filter on the call itself would be moved below the projections, and
-        # with it a second computation of the outcome.
+        # A column, and a filter on the column: Spark would move a filter on the call itself below the projections, and
+        # compute the outcome a second time for it.
         return routed.frame.withColumn("counted", row).where("counted AND topic IS NOT NULL").select(*_SINK_COLUMNS)
 
     def read(self) -> Reading:
-        """The figures of this moment. Takes about a millisecond."""
+        """Reads the present figures; takes about a millisecond."""
         figures: dict[str, Any] = json.loads(self._java.read())
         return _reading(figures)
 
     def under_way(self) -> int:
-        """Records handed to producers whose fate is not known yet, those of earlier queries included."""
+        """Number of records, of earlier queries too, that producers have neither confirmed nor given up."""
         return int(self._sends.underWay())
 
     def reset(self) -> None:
-        """Forgets everything, also what was counted before. For a journal that is not the one before."""
+        """Forgets all figures, and which rows were counted before; for another journal in the same JVM."""
         self._java.reset()
 
 
 def _register(spark: SparkSession, name: str, function: Any, interface: str, result: Any) -> None:
-    # By reflection: py4j takes either `udf(UDF6, DataType)` or `udf(Object, DataType)`, as chance has it.
+    # By reflection, since py4j would choose between `udf(UDF6, DataType)` and `udf(Object, DataType)` at random.
     jvm: Any = spark._jvm
     methods = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethods()
     wanted = f"functions.udf(org.apache.spark.sql.api.java.{interface},"
@@ -164,7 +167,7 @@ def _register(spark: SparkSession, name: str, function: Any, interface: str, res
     gateway: Any = spark.sparkContext._gateway
     arguments = gateway.new_array(jvm.java.lang.Object, 2)
     arguments[0], arguments[1] = function, result
-    # Not deterministic, or Spark would call it for fewer rows, more often, or before the routing.
+    # Marked as not deterministic; otherwise Spark might call it for fewer rows, more often, or before the routing.
     functions: Any = spark._jsparkSession.udf()
     functions.register(name, make.invoke(None, arguments).asNondeterministic())
 

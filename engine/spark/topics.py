@@ -1,4 +1,7 @@
-"""What `engine.topics` knows, asked while the router runs: silence is then a reason to try again."""
+"""Functions of `engine.topics` for the running router, which tries again if Kafka does not answer.
+
+They raise KafkaUnavailableError where `engine.topics` raises UnreachableError.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,12 @@ _SECONDS = 10.0
 
 
 def check_topics(config: Config) -> None:
-    """HardFailureError if a topic to be written is missing or refused, KafkaUnavailableError without an answer."""
+    """Checks that all topics which the router writes exist and are writable.
+
+    Raises:
+        HardFailureError: a topic is missing, or Kafka refuses access.
+        KafkaUnavailableError: Kafka does not answer.
+    """
     try:
         topics.check_topics(config, _SECONDS)
     except UnreachableError as error:
@@ -25,7 +33,7 @@ def check_topics(config: Config) -> None:
 
 
 def limits(config: Config) -> dict[str, int]:
-    """`max.message.bytes` by topic; KafkaUnavailableError without an answer."""
+    """The `max.message.bytes` by topic; KafkaUnavailableError if Kafka does not answer."""
     try:
         return topics.limits(config, _SECONDS)
     except UnreachableError as error:
@@ -33,7 +41,7 @@ def limits(config: Config) -> dict[str, int]:
 
 
 def resolved(config: Config) -> Config:
-    """The configuration with the topics that its templates can make; KafkaUnavailableError without an answer."""
+    """The configuration with its templates resolved to topics; KafkaUnavailableError if Kafka does not answer."""
     try:
         return topics.resolved(config, _SECONDS)
     except UnreachableError as error:

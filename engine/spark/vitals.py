@@ -1,4 +1,4 @@
-"""Figures of Spark itself: batches as it completes them, the age of its checkpoint, and the memory of its JVM."""
+"""Figures of Spark itself: its completed batches, the age of its last commit, and the memory of its JVM."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MILLISECONDS = 1000.0
 
 
 class Vitals:
-    """Of one query, from its start to its end. `measure` is to be called about every second.
+    """Figures of one query, from its start to its end; `measure` is to be called about every second.
 
-    Spark tells of batches in the form that its guide describes as StreamingQueryProgress.
+    Spark reports batches in the form that its guide describes as StreamingQueryProgress.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Vitals:
         self._committed_at = clock()
 
     def measure(self, commits: int) -> None:
-        """`commits` is the number of the last batch that is committed, as the checkpoint has it."""
+        """Publishes the present figures; `commits` is the number of the last committed batch in the checkpoint."""
         self._measure_batches()
         if commits != self._commits:
             self._commits, self._committed_at = commits, self._clock()
@@ -53,7 +53,7 @@ class Vitals:
         last = self._query.lastProgress()
         if last is None or int(last.batchId()) <= self._batch:
             return
-        # Spark keeps the last hundred, for when several were completed since the last call.
+        # Several batches may have been completed since the last call: Spark keeps the last ten (see `session`).
         recent = [last] if int(last.batchId()) == self._batch + 1 else self._query.recentProgress()
         for each in recent:
             progress = json.loads(each.json())

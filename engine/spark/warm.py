@@ -1,8 +1,8 @@
-"""Does once, for nothing, what a router does first: Spark is slow at first. Nothing is written.
+"""Warm-up of Spark: runs a router's first steps once and discards the results, because Spark is slow at first.
 
-A standby has the time for recovery and routing of a few records, which are thrown away: that loads the classes and
-compiles what will be needed, on two cores ten seconds and more of a takeover. A router of batch mode compiles its
-routing before it says that it is ready; Spark would do so when the first record comes.
+A standby runs recovery and routing on a few records. That loads the classes and compiles the code that a takeover
+needs, which shortens the takeover by ten seconds and more on two cores. A router in batch mode compiles its routing
+before it reports that it is ready; Spark would otherwise do so at the first record. No record is written.
 """
 
 from __future__ import annotations
@@ -38,14 +38,17 @@ if TYPE_CHECKING:
 __all__ = ["compile_routing", "warming"]
 
 _RECORDS = 10
-"""Of each partition."""
+"""Number of records that the warm-up reads from each partition."""
 _NO_HEADERS = "CAST(NULL AS array<struct<key: string, value: binary>>)"
 _log = structlog.get_logger(__name__)
 
 
 @contextmanager
 def warming(spark: SparkSession, config: Config, tell: Callable[[str], None]) -> Iterator[None]:
-    """Warms while in here, in a thread; at the end it is cut short. `tell` is told what goes on, in one line."""
+    """Warms Spark up in a thread until the context ends, which cancels the warm-up.
+
+    `tell` is called in that thread with lines for users about its progress.
+    """
     ended = Event()
 
     def run() -> None:
@@ -64,17 +67,20 @@ def warming(spark: SparkSession, config: Config, tell: Callable[[str], None]) ->
 
 
 def compile_routing(pipes: Pipes, tally: Tally, routed_by: Callable[[DataFrame], Routed], positions: Offsets) -> None:
-    """Has Spark compile the code of a query that begins at these positions of the journal, for no records."""
+    """Compiles the code of a query that begins at `positions` of the journal, by running it on no records."""
     journal = {pipes.config.journal.topic: positions}
     published = tally.counted(routed_by(pipes.range(journal, journal, committed=True)))
     published.write.format("noop").mode("overwrite").save()
-    # The sink's own code is compiled where a task writes: one without rows.
+    # Spark compiles the sink's own code when a task writes, here a task without rows.
     nothing = ("CAST(NULL AS binary) AS key", "CAST(NULL AS binary) AS value", "'' AS topic")
     pipes.write(pipes.spark.range(0, 1, 1, 1).where("id < 0").selectExpr(*nothing, f"{_NO_HEADERS} AS headers"))
 
 
 def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
-    """Takes some seconds. What goes wrong here does so again where it matters, and is told there."""
+    """Runs recovery's search and the routing on a few records, which takes some seconds.
+
+    Failures are only logged: they recur in the real run, which reports them.
+    """
     try:
         config, pipes, kafka = resolved(config), Pipes(spark, config), KafkaOffsets(librdkafka(config, "admin"))
         journal = config.journal.topic
@@ -90,7 +96,7 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
 
 
 def _last(kafka: KafkaOffsets, topics: list[str]) -> tuple[Topics, Topics]:
-    """The last records of each partition, of no open transaction: where they start and end."""
+    """Starts and ends of the last records in each partition, before any open transaction."""
     starts, ends = kafka.starts(topics), kafka.ends(topics, committed=True)
     return {
         topic: {each: max(starts[topic][each], end - _RECORDS) for each, end in offsets.items()}

@@ -1,7 +1,8 @@
-"""The topics a configuration needs: journal, destinations, those of sinks, the dead-letter topic, and the bridge's own.
+"""Creation and checks of the topics that a configuration needs.
 
-What can be wrong with them is found out here, before anything runs, and told in one error that names topic, users and
-remedy. What goes wrong later is the journal's and the router's to tell.
+These are the journal, destinations, topics of sinks, the dead-letter topic, and the bridge's own topics. The checks run
+before the bridge starts and raise one error that names each unusable topic, its users and the remedy. Errors during the
+run are reported by the journal and the router.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An admin client whose errors are this project's, and whose waiting has an end."""
+"""Kafka admin client that raises the errors of `engine.errors` and has a deadline for all its calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["PROPAGATION_SECONDS", "Cluster"]
 
 PROPAGATION_SECONDS = 2.0
-"""How long a new topic may stay unknown to a broker."""
+"""Seconds for which a new topic may stay unknown to a broker."""
 
 _SLICE_SECONDS = 0.5
 _FIT = "does kafka.security.protocol fit?"
@@ -35,21 +35,21 @@ _NOT_AUTHORISED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUT
 
 
 class Cluster:
-    """A Kafka cluster that answered at least once."""
+    """Admin client of a Kafka cluster that has answered at least once."""
 
     def __init__(self, config: Config, timeout_seconds: float) -> None:
-        """Connects, and lets all calls together take `timeout_seconds`.
+        """Connects; `timeout_seconds` limits all calls of this object together.
 
         Raises:
             UnreachableError: no broker answers in time.
-            HardFailureError: one refuses the login or the certificate.
-            ConfigurationError: a `kafka.*` value is none that the client knows.
+            HardFailureError: a broker refuses the login or the certificate.
+            ConfigurationError: the client does not know the value of a `kafka.*` setting.
         """
         self._config = config
         self._timeout_seconds = timeout_seconds
         self._deadline = time.monotonic() + timeout_seconds
         self._errors: list[KafkaError] = []
-        # What it would log is in the errors.
+        # QUIET: the errors hold all that the client would log.
         settings: dict[str, Any] = {**librdkafka(config, "admin"), "error_cb": self._errors.append, **QUIET}
         try:
             self._client = AdminClient(settings)
@@ -61,9 +61,9 @@ class Cluster:
     def describe(
         self, topics: Iterable[str], patience_seconds: float = 0.0
     ) -> dict[str, TopicDescription | KafkaError]:
-        """What is known of each topic, with what this client may do to it; or why nothing is.
+        """Description of each topic with the operations that this client may do to it, or the broker's error.
 
-        `patience_seconds`: how long a missing topic is looked for, since brokers take a moment to learn of a new one.
+        A missing topic is looked for again for `patience_seconds`, since brokers take a moment to learn of a new one.
         """
         names, until = list(topics), time.monotonic() + patience_seconds
         found = self._describe(names)
@@ -73,14 +73,14 @@ class Cluster:
         return found
 
     def names(self) -> list[str]:
-        """All topics that this client may see; UnreachableError without an answer."""
+        """Names of all topics that this client may see; UnreachableError if no broker answers."""
         try:
             return list(self._client.list_topics(timeout=self._seconds_left()).topics)
         except KafkaException as error:
             raise self._unreachable() from error
 
     def settings(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
-        """The settings of each topic; one whose settings may not be read, or that is missing, is left out."""
+        """Settings of each topic; a topic that is missing, or whose settings the client may not read, is left out."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         if not resources:
             return {}
@@ -94,7 +94,7 @@ class Cluster:
         return found
 
     def brokers(self) -> tuple[int, str]:
-        """How many brokers there are, and the id of their cluster; UnreachableError without an answer."""
+        """Number of brokers, and the id of their cluster; UnreachableError if no broker answers."""
         try:
             found = self._client.list_topics(timeout=self._seconds_left())
         except KafkaException as error:
@@ -102,7 +102,7 @@ class Cluster:
         return len(found.brokers), found.cluster_id or ""
 
     def offsets_kept_ms(self) -> int | None:
-        """For how long Kafka knows the offsets of groups without members; None where the bridge may not ask."""
+        """Milliseconds for which Kafka keeps the offsets of groups without members; None if it refuses to tell."""
         broker = next(iter(self._client.list_topics(timeout=self._seconds_left()).brokers))
         resource = ConfigResource(ResourceType.BROKER, str(broker))
         (future,) = self._client.describe_configs([resource], request_timeout=self._seconds_left()).values()
@@ -113,7 +113,14 @@ class Cluster:
             return None
 
     def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> None:
-        """Make topics; one that has come into being meanwhile is as good. HardFailureError names all refused ones."""
+        """Creates topics; a topic that exists already is no error.
+
+        `users` tells for each topic which parts of the bridge need it, for the text of errors.
+
+        Raises:
+            HardFailureError: Kafka refuses some; the text names them all.
+            UnreachableError: no broker answers in time.
+        """
         if not topics:
             return
         if problems := self._create(topics, users, only_validate=False):
@@ -121,7 +128,7 @@ class Cluster:
         self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
 
     def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
-        """Why Kafka would refuse to make topics; none is made."""
+        """Reasons for which Kafka would refuse to create the topics; creates none."""
         return self._create(topics, users, only_validate=True) if topics else []
 
     def _create(self, topics: Sequence[NewTopic], users: Mapping[str, str], *, only_validate: bool) -> list[Problem]:
@@ -154,7 +161,7 @@ class Cluster:
         return found
 
     def _connect(self) -> None:
-        """Waits for a broker. A refused login or certificate ends the wait: it will not get better."""
+        """Waits for a broker. A refused login or certificate ends the wait, since a retry cannot help."""
         while True:
             try:
                 self._client.list_topics(timeout=min(_SLICE_SECONDS, self._timeout_seconds))
@@ -172,13 +179,14 @@ class Cluster:
             if error.code() == KafkaError._AUTHENTICATION:
                 msg = f"{where} refuses the login: {error.str()}; check kafka.sasl.* and kafka.security.protocol"
                 raise HardFailureError(msg)
-            # In TLS 1.3 a broker refuses a client's certificate only after the handshake, as if it had hung up.
+            # In TLS 1.3 a broker refuses a client's certificate only after the handshake. The error then has not the
+            # code _SSL but that of a closed connection.
             if error.code() == KafkaError._SSL or "SSL alert" in error.str():
                 msg = f"{where}: no TLS: {error.str()}; check kafka.ssl.* and kafka.security.protocol"
                 raise HardFailureError(msg)
 
     def _answer(self, error: KafkaException) -> KafkaError:
-        """What the broker said; UnreachableError if it said nothing."""
+        """The broker's error; UnreachableError if there was no answer."""
         cause: KafkaError = error.args[0]
         if cause.code() in _NO_ANSWER:
             raise self._unreachable() from error
@@ -189,7 +197,7 @@ class Cluster:
         if self._errors and not reasons:
             reasons = [f"connections are accepted and closed: {_FIT}"]
         elif handshakes := [reason for reason in reasons if "SSL_HANDSHAKE" in reason]:
-            # Also when a later attempt did not come so far: it is the one that says most.
+            # Preferred to later errors of attempts that failed before the handshake: it says most about the cause.
             reasons = [f"{handshakes[-1]}: {_FIT}"]
         last = f" ({reasons[-1]})" if reasons else ""
         where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"

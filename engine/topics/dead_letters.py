@@ -1,4 +1,4 @@
-"""The topics beside the dead letters: their audit, and the quarantine of what was replayed too often."""
+"""Topics that accompany a dead-letter topic: the audit, and the quarantine of messages that were replayed too often."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["ensure_audit_topic", "ensure_quarantine_topic", "exists", "identity"
 _AUDIT_USERS = "the audit of dead letters"
 _QUARANTINE_USERS = "the quarantine of dead letters"
 _KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
-"""Settings that the quarantine takes over: what the dead-letter topic holds, it can hold as long."""
+"""Settings copied from the dead-letter topic, so that the quarantine can hold its messages, and for as long."""
 
 
 def exists(config: Config, topic: str, timeout_seconds: float = 30.0) -> bool:
-    """Whether there is such a topic; UnreachableError if no broker answers in time."""
+    """True if the topic exists; UnreachableError if no broker answers in time."""
     return not is_missing(Cluster(config, timeout_seconds).describe([topic])[topic])
 
 
 def identity(config: Config, topic: str, timeout_seconds: float = 30.0) -> str:
-    """Kafka's id of a topic: another one if it was deleted and created again; empty from brokers without ids.
+    """Kafka's id of a topic, which changes if the topic is deleted and created again; empty from brokers without ids.
 
     Raises:
-        HardFailureError: Kafka does not let this user see it, or it does not exist.
+        HardFailureError: the topic does not exist, or Kafka does not let this user see it.
         UnreachableError: no broker answers in time.
     """
     found = Cluster(config, timeout_seconds).describe([topic])[topic]
@@ -41,7 +41,7 @@ def identity(config: Config, topic: str, timeout_seconds: float = 30.0) -> str:
 
 
 def ensure_audit_topic(config: Config, dead_letters: str, timeout_seconds: float = 30.0) -> None:
-    """Create the audit of a dead-letter topic if it is missing.
+    """Creates the audit topic of a dead-letter topic if it is missing.
 
     Raises:
         HardFailureError: Kafka refuses to create it.
@@ -54,7 +54,7 @@ def ensure_audit_topic(config: Config, dead_letters: str, timeout_seconds: float
 
 
 def ensure_quarantine_topic(config: Config, dead_letters: str, timeout_seconds: float = 30.0) -> None:
-    """Create the quarantine of a dead-letter topic if it is missing. Raises as `ensure_audit_topic`."""
+    """Creates the quarantine topic of a dead-letter topic if it is missing. Raises as `ensure_audit_topic`."""
     cluster, topic = Cluster(config, timeout_seconds), quarantine_topic(dead_letters)
     if is_missing(cluster.describe([topic])[topic]):
         like = cluster.settings([dead_letters]).get(dead_letters, {})

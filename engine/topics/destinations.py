@@ -1,4 +1,4 @@
-"""The topics the router writes: there, writable, and how large a record each takes."""
+"""Checks of the topics that the router writes, their size limits, and the creation of missing ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __all__ = ["check_topics", "create_missing", "limits", "new_topics", "read", "wr
 
 
 def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
-    """Create what is missing of destinations, dead-letter topic and topics of sources, if that is wanted; those made.
+    """Creates the missing topics of `new_topics`, and returns their names.
 
-    Of the regular expressions of a source those count that are a topic's name.
+    These are destinations, the dead-letter topic, and topics that Kafka sources read. Of a source's regular expressions
+    only those count that are the name of one topic.
 
     Raises:
         HardFailureError: Kafka refuses to create some.
@@ -36,10 +37,10 @@ def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
 
 
 def new_topics(config: Config) -> dict[str, NewTopic]:
-    """What is created where it is missing, by name; nothing if that is not wanted.
+    """Topics that the bridge creates if they are missing, by name; empty unless the configuration asks for it.
 
-    Wanted: `routing.create-topics=true`, or `auto` on the embedded Kafka. They get the journal's partitions and
-    replication, and its message size, so that all that is taken in can go out.
+    It asks with `routing.create-topics=true`, or with `auto` on the embedded Kafka. The topics get the journal's
+    partitions and replication, and room for each message that the journal takes.
     """
     wanted = config.routing.create_topics
     if not (config.embedded_kafka if wanted is None else wanted):
@@ -51,10 +52,10 @@ def new_topics(config: Config) -> dict[str, NewTopic]:
 
 
 def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
-    """Check that every destination and the dead-letter topic exist and may be written.
+    """Checks that every destination and the dead-letter topic exist, and that the bridge may write them.
 
     Raises:
-        HardFailureError: some do not; the text has a line for each.
+        HardFailureError: a check failed; the text has a line for each topic.
         UnreachableError: no broker answers in time.
     """
     users = written(config)
@@ -71,22 +72,22 @@ def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
 def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
     """The `max.message.bytes` of each destination and the dead-letter topic.
 
-    A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: there only the broker knows.
+    A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: only the broker knows its limit.
     """
     cluster, users = Cluster(config, timeout_seconds), written(config)
-    cluster.describe(users, PROPAGATION_SECONDS)  # A topic just made has its settings only when it is known.
+    cluster.describe(users, PROPAGATION_SECONDS)  # A new topic has no settings until brokers know it.
     settings = cluster.settings(users)
     return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 
 
 def read(config: Config) -> dict[str, str]:
-    """Every topic that a source names in full, with that source."""
+    """Every topic that a Kafka source names in full, with that source."""
     sources = (source for source in config.sources if source.type is System.KAFKA)
     return {t: f"source '{source.name}'" for source in sources for t in source.destinations if TOPIC.fullmatch(t)}
 
 
 def written(config: Config) -> dict[str, str]:
-    """Every topic the router writes, with who wants it."""
+    """Every topic that the router writes, those of sinks and dead letters included, with the routes that need it."""
     routes: dict[str, list[str]] = {}
     for route in config.routes:
         for topic in route.target.topics:

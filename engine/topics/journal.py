@@ -1,6 +1,6 @@
-"""The journal, made as configured when missing and checked when there; and the other topics that are made like it.
+"""Creation and checks of the journal topic, and creation of the topics that have its settings.
 
-These are the topics of sinks, and the topic of dead letters where the configuration names none.
+These are the topics of sinks, and the dead-letter topic if the configuration names none.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ __all__ = [
 ]
 
 GROWTH_BYTES = 64 * 1024
-"""What a record may be larger by than in the journal: a dead letter says what happened."""
+"""Bytes by which a published record may exceed the journal record; a dead letter has headers about its failure."""
 
 JOURNAL_USERS = "the journal"
-"""Who needs it, for people."""
+"""User of the journal topic, for the text of errors."""
 LETTER_USERS = "dead letters"
-"""Users of the topic of dead letters, for people."""
+"""User of the dead-letter topic, for the text of errors."""
 _log = structlog.get_logger(__name__)
 
 
 def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
-    """Create the journal topic as configured, or check the existing one; its number of partitions.
+    """Creates the journal topic as configured, or checks the existing one; returns its number of partitions.
 
-    Also creates the topic of dead letters where it is the bridge's own and missing.
+    Also creates the dead-letter topic if it is missing and the configuration names none.
 
-    An existing journal keeps its partitions and retention; a difference is logged.
+    An existing journal keeps its partitions and retention; a difference from the configuration is logged.
 
     Raises:
-        HardFailureError: it cannot be created, read or written, or cannot hold what the bridge writes.
+        HardFailureError: the journal cannot be created, read or written, or cannot hold the bridge's messages.
         UnreachableError: no broker answers in time.
     """
     cluster = Cluster(config, timeout_seconds)
@@ -75,7 +75,7 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
 
 
 def ensure_sink_topics(config: Config, timeout_seconds: float = 30.0) -> None:
-    """Create the topics between the router and its sinks that are missing, as the journal is made.
+    """Creates the missing topics between the router and its sinks, with the journal's settings.
 
     Raises:
         HardFailureError: Kafka refuses to create some.
@@ -89,24 +89,24 @@ def ensure_sink_topics(config: Config, timeout_seconds: float = 30.0) -> None:
 
 
 def new_journal(config: Config) -> NewTopic:
-    """The journal as it is made where it is missing."""
+    """The journal topic as the bridge creates it."""
     return _new(config.journal.topic, config, _largest(config))
 
 
 def new_letter_topic(config: Config) -> dict[str, NewTopic]:
-    """The topic of dead letters by its name where it is the bridge's own; empty where the configuration names one."""
+    """The bridge's own dead-letter topic, by its name; empty if the configuration names one."""
     if config.routing.dead_letter_topic is not None:
         return {}
     return {config.letter_topic: _new(config.letter_topic, config, _largest(config) + GROWTH_BYTES)}
 
 
 def new_sink_topics(config: Config) -> dict[str, NewTopic]:
-    """The same of the topics between the router and its sinks, by name."""
+    """The topics between the router and its sinks as the bridge creates them, by name."""
     return {sink.topic: _new(sink.topic, config, _largest(config) + GROWTH_BYTES) for sink in config.sinks}
 
 
 def journal_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
-    """Why the bridge cannot work with a journal; `actual` are its settings, as far as they may be read."""
+    """Problems with an existing journal; `actual` holds those of its settings that the bridge may read."""
     topic = config.journal.topic
     problems = problems_of_access(topic, JOURNAL_USERS, found, (AclOperation.READ, AclOperation.WRITE))
     return [*problems, *_unfit(config, actual)]
@@ -115,7 +115,7 @@ def journal_problems(config: Config, found: TopicDescription | KafkaError, actua
 def _new(topic: str, config: Config, max_message_bytes: int) -> NewTopic:
     settings = {
         "cleanup.policy": "delete",
-        # The source's time: latency counts from there.
+        # The timestamp that the source gave the record, from which latency is measured.
         "message.timestamp.type": "CreateTime",
         "retention.ms": str(config.journal.retention_ms),
         "max.message.bytes": str(max_message_bytes),
@@ -128,7 +128,7 @@ def _largest(config: Config) -> int:
 
 
 def _unfit(config: Config, actual: Mapping[str, str]) -> Iterator[Problem]:
-    """Settings under which messages would be lost or refused."""
+    """Problems with settings of the journal that would lose or refuse messages."""
     if "compact" in actual.get("cleanup.policy", ""):
         remedy = "set its cleanup.policy to delete, or name another journal.topic"
         yield Problem(config.journal.topic, JOURNAL_USERS, "is compacted, which drops messages", remedy)

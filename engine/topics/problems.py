@@ -1,4 +1,4 @@
-"""What can be wrong with a topic, in words: what it is and what to do about it."""
+"""Problems with topics in words: the problem, the users of the topic, and the remedy."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ _VERBS = {"READ": "read", "WRITE": "write"}
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a topic cannot be used, and by whom it was to be."""
+    """Reason for which a topic cannot be used, with the parts of the bridge that need it and the remedy."""
 
     topic: str
     users: str
+    """Parts of the bridge that need the topic."""
     what: str
+    """The problem, as a predicate with the topic as its subject."""
     remedy: str
+    """Advice for the operator."""
 
     def __str__(self) -> str:
         return f"topic '{self.topic}' ({self.users}): {self.what}; {self.remedy}"
 
 
 def refused(bootstrap_servers: str, problems: Sequence[Problem]) -> HardFailureError:
-    """One error for all problems, a line for each."""
+    """HardFailureError for all problems, with a line for each."""
     where = f"Kafka at {bootstrap_servers}"
     if len(problems) == 1:
         return HardFailureError(f"{where}: {problems[0]}")
@@ -45,17 +48,17 @@ def refused(bootstrap_servers: str, problems: Sequence[Problem]) -> HardFailureE
 
 
 def is_missing(found: TopicDescription | KafkaError) -> bool:
-    """Whether there is no such topic."""
+    """True if the broker answered that the topic does not exist."""
     return isinstance(found, KafkaError) and found.code() in _MISSING
 
 
 def problems_of_access(
     topic: str, users: str, found: TopicDescription | KafkaError, needed: Sequence[AclOperation]
 ) -> list[Problem]:
-    """Why a topic cannot be used for what is needed; nothing if it can."""
+    """Problem of a topic that Kafka does not describe, or that the bridge lacks `needed` operations on; else empty."""
     if isinstance(found, KafkaError):
         return [problem_of_error(topic, users, found)]
-    # A cluster without an authorizer allows all, and some say so by telling nothing.
+    # A cluster without an authorizer allows all operations; some of them send no list.
     allowed = set(found.authorized_operations or needed)
     lacking = [operation.name for operation in needed if operation not in allowed]
     if not lacking:
@@ -66,7 +69,7 @@ def problems_of_access(
 
 
 def problem_of_error(topic: str, users: str, error: KafkaError) -> Problem:
-    """The problem behind a broker's refusal."""
+    """The problem that a broker's error stands for."""
     what, remedy = f"is refused: {error.str()} ({error.name()})", "the broker's log may say more"
     if error.code() in _MISSING:
         what, remedy = "does not exist", "create it (kafka-topics.sh --create), or set routing.create-topics=true"

@@ -1,4 +1,7 @@
-"""The topic of a bridge's own state: one partition for whoever leads, compacted to the latest note of each router."""
+"""The bridge's state topic: compacted to the latest note of each router; the bridge that holds its one partition leads.
+
+The consumer group that assigns the partition is in `engine.supervision.election`.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["STATE_USERS", "ensure_state_topic", "new_state_topic", "state_problems"]
 
 STATE_USERS = "journal.state-topic"
-"""Who needs it, for people."""
+"""User of the state topic, for the text of errors: the key that names it."""
 _ROLL_MS = 600_000
-"""Only what is older is compacted: so much is read at a start, at most."""
+"""Age in milliseconds at which a segment is closed. Only closed segments are compacted, so this bounds what a start
+reads."""
 
 
 def ensure_state_topic(config: Config, timeout_seconds: float = 30.0) -> None:
-    """Create the topic, or check the existing one.
+    """Creates the state topic, or checks the existing one.
 
     Raises:
-        HardFailureError: it cannot be created, read or written, or would not keep what the bridge notes.
+        HardFailureError: the topic cannot be created, read or written, or would lose the bridge's notes.
         UnreachableError: no broker answers in time.
     """
     cluster, topic = Cluster(config, timeout_seconds), config.journal.state_topic
@@ -44,14 +48,14 @@ def ensure_state_topic(config: Config, timeout_seconds: float = 30.0) -> None:
 
 
 def state_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
-    """Why the bridge cannot keep its state there; `actual` are the topic's settings, as far as they may be read."""
+    """Problems with an existing state topic; `actual` holds those of its settings that the bridge may read."""
     topic = config.journal.state_topic
     problems = problems_of_access(topic, STATE_USERS, found, (AclOperation.READ, AclOperation.WRITE))
     return problems if isinstance(found, KafkaError) else [*problems, *_unfit(topic, found, actual)]
 
 
 def new_state_topic(config: Config) -> NewTopic:
-    """The topic as it is made where it is missing."""
+    """The state topic as the bridge creates it."""
     settings = {
         "cleanup.policy": "compact",
         "segment.ms": str(_ROLL_MS),
@@ -62,7 +66,7 @@ def new_state_topic(config: Config) -> NewTopic:
 
 
 def _unfit(topic: str, found: TopicDescription, actual: Mapping[str, str]) -> Iterator[Problem]:
-    """What would let two lead, or lose notes."""
+    """Problems with a topic in which two bridges could lead, or that would lose notes."""
     another = "or name another journal.state-topic"
     if (count := len(found.partitions)) != 1:
         what = f"has {count} partitions, and who has its one partition leads"

@@ -1,4 +1,4 @@
-"""What a start of the bridge would find of its topics, and would make of them. Only looks: no topic is made."""
+"""Preview of the topic checks that a start of the bridge makes; creates no topic."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ __all__ = ["Survey", "survey"]
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Of all topics that a configuration names."""
+    """State of all topics that a configuration names."""
 
     there: tuple[str, ...]
+    """Topics that exist and have no problem."""
     to_make: tuple[str, ...]
-    """Missing, and made by the bridge when it starts."""
+    """Topics that are missing and that the bridge creates when it starts."""
     problems: tuple[Problem, ...]
-    """With which it would not start, or not work."""
+    """Problems with which the bridge would not start, or not work."""
 
 
 def survey(cluster: Cluster, config: Config) -> Survey:
-    """UnreachableError if no broker answers in time."""
+    """Looks up all topics that the configuration names; UnreachableError if no broker answers in time."""
     users, new = _users(config), _new(config)
     described = cluster.describe(users)
     missing = [topic for topic, found in described.items() if is_missing(found) and topic in new]
@@ -66,9 +67,9 @@ def survey(cluster: Cluster, config: Config) -> Survey:
 
 
 def _users(config: Config) -> dict[str, str]:
-    """Every topic, with who needs it.
+    """Every topic to look at, with the parts of the bridge that need it.
 
-    One that a source is to read and nobody makes may be missing: the source waits for it.
+    A topic that a source reads is left out unless the bridge creates it: the source waits for a missing topic.
     """
     own = {config.journal.topic: JOURNAL_USERS, config.journal.state_topic: STATE_USERS}
     sinks = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
@@ -77,7 +78,7 @@ def _users(config: Config) -> dict[str, str]:
 
 
 def _new(config: Config) -> dict[str, NewTopic]:
-    """Those that the bridge makes where they are missing, as it makes them."""
+    """Topics that the bridge creates if they are missing, as it creates them."""
     own = {config.journal.topic: new_journal(config), config.journal.state_topic: new_state_topic(config)}
     return new_topics(config) | new_sink_topics(config) | new_letter_topic(config) | own
 

@@ -1,4 +1,4 @@
-"""Destination topics that headers choose: those that are there."""
+"""Existing Kafka topics for destinations whose names are filled in from headers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["resolved"]
 
 
 def resolved(config: Config, timeout_seconds: float = 30.0) -> Config:
-    """The configuration, its templates of Kafka topics with the existing topics that they can make.
+    """The configuration with each template of a Kafka topic resolved to the existing topics that match it.
 
-    A message for another topic fails softly: a send to a topic that is not there would end the query. The bridge's own
-    topics, and those of Kafka itself, are nobody's destination.
+    A message for any other topic fails softly, because a send to a missing topic would end the query. The bridge's own
+    topics and Kafka's internal ones are never destinations of a template.
 
     Raises:
         UnreachableError: no broker answers in time.

@@ -1,7 +1,7 @@
-"""Topologies: what happens to records, as a value that is built, checked, described, compiled and tried out.
+"""Topologies: the processing of records as a value that can be built, checked, described, compiled and tested.
 
-`dsl` builds one out of `nodes`, `describe` prints it, `compile` makes it a Spark query over a frame, `driver` runs it
-on a few records without a broker; `row` is what a topology's functions see.
+`dsl` builds a topology from `nodes`, `describe` prints it, `compile` makes it a Spark query over a frame, `driver` runs
+it on a few records without a broker; `row` is the argument of a topology's functions.
 """
 
 from engine.topology.compile import Compiled, compile_topology

@@ -1,10 +1,10 @@
-"""A topology as one Spark query: the records of its sources in, what it publishes out.
+"""Compiler from a topology to one Spark query: records of the sources in, published records out.
 
-Every record carries a number, its place. Only splits and filters change it: a branch has a number of its own, so has
-what a filter drops, and all other nodes take the places of their parents. A map gives its stream new columns beside
-the old ones; which of them is published is decided at the end, by place. So a topology becomes a handful of
-projections, whatever the number of its nodes: generated code, no shuffle, no state, allowed in real-time mode. Only a
-stream with several consumers needs copies of a record (explode).
+Every record carries a number, its place, which tells the node that it has reached. Only splits and filters change the
+place: each branch has a place of its own, and so have the records that a filter drops; all other nodes take the places
+of their parents. A map gives its stream new columns beside the old ones; at the end the place decides which of them
+are published. A topology therefore becomes a few projections, whatever the number of its nodes: generated code, no
+shuffle, no state, allowed in real-time mode. Only a stream with several consumers needs copies of a record (explode).
 """
 
 from __future__ import annotations
@@ -44,34 +44,34 @@ _ORIGIN = ("topic", "partition", "offset", "timestamp")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """A compiled topology."""
+    """Frame of a compiled topology, with Columns that tell the way of each of its records."""
 
     frame: DataFrame
     """`key`, `value`, `headers`, `topic` (NULL: not published), and `source_topic`, `source_partition`,
-    `source_offset`, `source_timestamp` of the record that it came from; further columns for the methods."""
+    `source_offset`, `source_timestamp` of the source record; further columns that the methods of this class use."""
     _places: dict[str, tuple[int, ...]]
     _dropped: dict[str, int]
     _taken: dict[str, Taken]
 
     def source_property(self, name: str) -> Column:
-        """The text of a JMS field or property of the record that it came from; NULL if that had none."""
+        """Text of a JMS field or property of the source record; NULL if the record has none."""
         return _source_headers().text(name)
 
     def ended_at(self, name: str) -> Column:
-        """Whether a record of `frame` went no further than this node; false for a node that is not there."""
+        """True if a record of `frame` went no further than the node; false if the topology has no such node."""
         return _one_of(F.col("place"), self._places.get(name, ()))
 
     def dropped_by(self, name: str) -> Column:
-        """Whether a record was dropped by this filter, or found no branch in this split."""
+        """True if the filter of that name dropped the record, or no branch of the split of that name took it."""
         return _one_of(F.col("place"), (self._dropped[name],) if name in self._dropped else ())
 
     def branch(self, split: str) -> Column:
-        """Index of the branch that a split handed a record to; NULL if it did not come there or found none."""
+        """Index of the branch of a split that took a record; NULL if the record did not reach it or no branch did."""
         return self._taken[split].index if split in self._taken else F.lit(None).cast("int")
 
 
 def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
-    """Compiles a topology over a frame with the columns of Spark's Kafka source, headers included. Nothing runs."""
+    """Compiles a topology over a frame with the columns of Spark's Kafka source, headers included; runs no query."""
     compiler = _Compiler(topology, frame)
     for node in topology.nodes:
         compiler.add(node)
@@ -83,11 +83,12 @@ class _Compiler:
         self._topology = topology
         self._next_place = 0
         self._places: dict[str, tuple[int, ...]] = {}
-        """By stream: the places of its records. By (parent, child) joined, where a stream has several consumers."""
+        """Places of a stream's records, by its name. A stream with several consumers has more entries, one for each
+        consumer, with `_edge` as key."""
         self._dropped: dict[str, int] = {}
         self._taken: dict[str, Taken] = {}
         self._content: dict[str, tuple[str, ...]] = {}
-        """By stream: the columns with its key, value and headers."""
+        """Names of the columns with a stream's key, value and headers, by its name."""
         self._frame = frame.select(
             *(F.col(name).alias(f"source_{name}") for name in (*_CONTENT, *_ORIGIN)),
             header_names(F.col("headers")).alias("source_names"),
@@ -95,7 +96,7 @@ class _Compiler:
         )
         self._version = 0
         self._moves: list[tuple[Column, Column]] = []
-        """What changes the place next: the first condition that is true gives the new one."""
+        """Pending changes of the place: pairs of condition and new place, of which the first true condition counts."""
 
     def add(self, node: Node) -> None:
         match node:
@@ -162,7 +163,7 @@ class _Compiler:
         self._content[node.name] = self._content[node.parents[0]]
 
     def _from(self, node: Node) -> tuple[int, ...]:
-        """The places of the records that come to a node."""
+        """The places of the records that reach a node."""
         return tuple(sorted({place for parent in node.parents for place in self._between(parent, node)}))
 
     def _between(self, parent: str, node: Node) -> tuple[int, ...]:
@@ -173,7 +174,7 @@ class _Compiler:
         return _one_of(F.col(self._place), self._from(node))
 
     def _settle(self) -> None:
-        """Makes the pending moves a column, so that what follows can tell where a record is."""
+        """Makes the pending moves a new place column, for the conditions of the nodes that follow."""
         if self._moves:
             place = reduce(lambda rest, move: F.when(*move).otherwise(rest), reversed(self._moves), F.col(self._place))
             self._version += 1
@@ -181,7 +182,7 @@ class _Compiler:
             self._moves = []
 
     def _row(self, node: Node) -> Row:
-        """What a function of the node sees."""
+        """The row that a function of the node gets."""
         self._settle()
         content = self._content[node.parents[0]]
         return Row(
@@ -219,7 +220,7 @@ class _Compiler:
     def _split(self, split: Split) -> None:
         branches = self._topology.branches(split.name)
         asked = [branch for branch in branches if branch.condition is not None]
-        # Places that follow each other, so that index and place are one number but for the first.
+        # Consecutive places: a branch's place is its index plus the first place.
         self._pass(split)
         places = [self._new_place() for _ in branches]
         taken = self._first(asked, split) + places[0]
@@ -235,7 +236,7 @@ class _Compiler:
         self._taken[split.name] = Taken(F.col(self._place), places[0], tuple(branch.name for branch in branches))
 
     def _first(self, branches: Sequence[Branch], split: Split) -> Column:
-        """Index of the first branch that wants the record, NULL for none."""
+        """Index of the first branch whose conditions accept the record; NULL for none."""
         rules = [(b.condition, b.unless) for b in branches if isinstance(b.condition, Predicate)]
         if len(rules) == len(branches):
             return first_match(rules, self._read(split))
@@ -271,7 +272,7 @@ class _Compiler:
         return row.pick(sink.topic) if isinstance(sink.topic, ByBranch) else sink.topic(row)
 
     def _fan_out(self, node: Node) -> None:
-        """Copies the records of a stream that several nodes take, one for each."""
+        """Copies the records of a stream that several nodes consume: one copy for each node."""
         children = self._topology.children(node.name)
         if isinstance(node, Split) or len(children) < 2:
             return

@@ -1,6 +1,6 @@
-"""A topology as text in the form of Kafka Streams' `describe()`, as a Mermaid flowchart, and as JSON.
+"""Descriptions of a topology: as text in the form of Kafka Streams' `describe()`, as a Mermaid flowchart, and as JSON.
 
-All are stable for one topology: tests and people compare them whole. Nothing has to run.
+The output is the same each time for one topology, so that tests can compare it whole. No Spark session is needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["describe", "mermaid", "records"]
 
 
 def describe(nodes: Sequence[Node]) -> str:
-    """The topology as `Topology.describe().toString()` of Kafka Streams writes it."""
+    """The topology in the format of `Topology.describe().toString()` of Kafka Streams."""
     lines = ["Topologies:"]
     for number, part in enumerate(_parts(nodes)):
         lines.append(f"   Sub-topology: {number}")
@@ -28,7 +28,7 @@ def describe(nodes: Sequence[Node]) -> str:
 
 
 def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    """A JSON object for each node: its kind and name, the nodes before and behind it, and the topics that are known."""
+    """A JSON object for each node: kind, name, parents (`after`), children (`before`) and its constant topics."""
     return [
         {
             "kind": _kind(node).lower(),
@@ -72,7 +72,7 @@ def _topics(node: Node) -> list[str]:
 
 
 def _targets(sink: Sink) -> Iterator[tuple[str, str]]:
-    """Each topic that is known, with the arrow that leads to it."""
+    """Each constant topic of a sink, with the Mermaid arrow that leads to it."""
     if isinstance(sink.topic, str):
         yield sink.topic, "-->"
     elif isinstance(sink.topic, ByBranch):
@@ -81,7 +81,7 @@ def _targets(sink: Sink) -> Iterator[tuple[str, str]]:
 
 
 def _parts(nodes: Sequence[Node]) -> Iterator[list[Node]]:
-    """The connected parts, each in the order of flow."""
+    """The connected parts of the topology, each with its nodes in the order of flow."""
     part_of: dict[str, int] = {}
     for index, node in enumerate(nodes):
         joined = {part_of[parent] for parent in node.parents}

@@ -1,10 +1,10 @@
-"""Runs a topology on a few records without a broker, for tests and for trying things out.
+"""Test driver: runs a topology on a few records without a broker.
 
     driver = TopologyTestDriver(topology, spark)
     output = driver.run({"orders": [Record(b"k", b"v", ())]})
     assert output["orders-large"] == [Record(b"k", b"v", ())]
 
-Needs a Spark session, local is enough; what it runs is the very query that runs against Kafka.
+The driver needs a Spark session, which may be local. It runs the query that the bridge runs against Kafka.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ RECORD_SCHEMA = (
     "key binary, value binary, headers array<struct<key: string, value: binary>>, "
     "topic string, partition int, offset bigint, timestamp timestamp"
 )
-"""The columns of Spark's Kafka source, with headers."""
+"""Schema of Spark's Kafka source with headers."""
 
 
 def records_frame(spark: SparkSession, topics: Mapping[str, Iterable[Record]]) -> DataFrame:
-    """Records as Spark's Kafka source would give them: partition 0, offsets from 0, timestamp now."""
+    """Records as a frame of Spark's Kafka source: partition 0, offsets from 0, the current time as timestamp."""
     rows = [
         (record.key, record.value, _headers(record), topic, 0, offset)
         for topic, records in topics.items()
@@ -40,18 +40,18 @@ def records_frame(spark: SparkSession, topics: Mapping[str, Iterable[Record]]) -
 
 
 class TopologyTestDriver:
-    """Holds a compiled topology's session; each `run` is a batch of its own."""
+    """Runner of a topology in a Spark session; each `run` is an independent batch."""
 
     def __init__(self, topology: Topology, spark: SparkSession) -> None:
         self._topology = topology
         self._spark = spark
 
     def run(self, topics: Mapping[str, Iterable[Record]]) -> dict[str, list[Record]]:
-        """What the topology publishes for these records: by topic, in the order of the input.
+        """Records that the topology publishes for the given ones: by topic, in the order of the input.
 
         Raises:
-            ValueError: for a topic that the topology does not read.
-            pyspark.errors.PySparkException: when the topology fails, with `fail` or by its own functions.
+            ValueError: the topology does not read one of the topics.
+            pyspark.errors.PySparkException: a `fail` node or a function of the topology failed.
         """
         unknown = topics.keys() - {source.topic for source in self._topology.sources}
         if unknown:

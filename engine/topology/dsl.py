@@ -1,9 +1,9 @@
-"""Topologies as values: what happens to the records of a topic, built and checked with nothing running.
+"""DSL in the manner of Kafka Streams that builds and checks topologies; it needs no Spark session and no broker.
 
-A small Kafka-Streams-style DSL. A builder makes streams, a stream makes further streams, `build` gives a frozen
-`Topology`: a list of named nodes in the order of flow. `describe` prints one, `spark.compile` makes it a Spark query,
-`testing` runs it on a few records. Functions in a node see a `Row` of Spark Columns, and are called when the topology
-is compiled, never for each record. Windows, joins and state are not here.
+A builder makes streams, a stream makes further streams, `build` gives a frozen `Topology`: a list of named nodes in the
+order of flow. `describe` prints a topology, `compile` makes it a Spark query, `driver` runs it on a few records.
+Functions in a node get a `Row` of Spark Columns and are called once, when the topology is compiled, never for each
+record. The DSL has no windows, joins or state.
 
     builder = TopologyBuilder()
     orders = builder.stream("orders", name="orders")
@@ -12,8 +12,8 @@ is compiled, never for each record. Windows, joins and state are not here.
     small.select_key("region", name="by-region").to("orders-small", name="to-small")
     topology = builder.build()
 
-Delivery is that of the query that runs it; a record goes to every stream that consumes the one it is in, and inside a
-split to the first branch that wants it.
+Delivery guarantees are those of the query that runs the topology. A record goes to every consumer of its stream, and at
+a split to the first branch whose conditions accept it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class TopologyError(BridgeError, ValueError):
-    """A topology cannot be built; `faults` holds every reason, in the order of the nodes."""
+    """A topology cannot be built; `faults` holds all reasons."""
 
     exit_code = 2
 
@@ -65,13 +65,13 @@ class TopologyError(BridgeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A checked topology. Nodes stand in the order of flow: parents before children."""
+    """A checked topology: its nodes in the order of flow, parents before children."""
 
     nodes: tuple[Node, ...]
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Where records come from."""
+        """The nodes that read topics."""
         return tuple(node for node in self.nodes if isinstance(node, Source))
 
     def node(self, name: str) -> Node:
@@ -82,15 +82,15 @@ class Topology:
         raise KeyError(name)
 
     def children(self, name: str) -> tuple[Node, ...]:
-        """The nodes that take the records of this one."""
+        """The nodes that consume the records of the node of that name."""
         return children(self.nodes, name)
 
     def branches(self, split: str) -> tuple[Branch, ...]:
-        """The branches of a split, in the order they are asked; a default branch is the last."""
+        """The branches of a split in the order in which they are tried; a default branch is the last."""
         return tuple(node for node in self.children(split) if isinstance(node, Branch))
 
     def describe(self) -> str:
-        """The topology as `Topology.describe().toString()` of Kafka Streams writes it."""
+        """The topology in the format of `Topology.describe().toString()` of Kafka Streams."""
         return describe(self.nodes)
 
     def mermaid(self) -> str:
@@ -99,22 +99,22 @@ class Topology:
 
 
 class TopologyBuilder:
-    """Collects nodes; `build` checks them all at once."""
+    """Builder of a topology: collects nodes, and checks them all in `build`."""
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
         self._faults: list[str] = []
 
     def stream(self, topic: str, *, name: str) -> Stream:
-        """The records of a topic."""
+        """A stream of the records of a topic."""
         return self._add(Source(name, topic=topic))
 
     def build(self) -> Topology:
         """The finished topology.
 
         Raises:
-            TopologyError: with every fault: names used twice, topics that Kafka would refuse or that would feed
-                themselves, predicates that do not parse, splits without branches, nothing to read or to write.
+            TopologyError: with every fault: names used twice, topic names that Kafka would refuse, topics that are both
+                read and written, predicates that do not parse, splits without branches, no source or no sink.
         """
         faults = [*self._faults, *_faults(self._nodes)]
         if faults:
@@ -136,48 +136,48 @@ class TopologyBuilder:
 
 
 class Stream:
-    """Records at one point of a topology that is being built."""
+    """Stream: the records at one point of a topology that is being built."""
 
     def __init__(self, builder: TopologyBuilder, name: str) -> None:
         self._builder = builder
         self.name = name
 
     def filter(self, condition: str | Condition, *, name: str) -> Stream:
-        """The records that the condition is true for (not false, not unknown)."""
+        """The records for which the condition is true (neither false nor unknown)."""
         condition = self._builder._condition(condition, name)
         return self._builder._add(Filter(name, (self.name,), condition=condition))
 
     def map(self, change: Callable[[Row], Row], *, name: str) -> Stream:
-        """Each record changed: `lambda row: row.replace(value=…)`."""
+        """The records as changed by a function, such as `lambda row: row.replace(value=…)`."""
         return self._builder._add(Map(name, (self.name,), change=change))
 
     def select_key(self, key: Callable[[Row], Column] | str, *, name: str) -> Stream:
-        """Each record with another key: the name of a JMS field or property, or a function to a Column."""
+        """The records with another key: that of a JMS field or property by its name, or a function to a Column."""
         return self._builder._add(SelectKey(name, (self.name,), key=key))
 
     def split(self, name: str) -> Branches:
-        """A choice of streams; go on with `branch`, end with `default_branch` or `no_default_branch`."""
+        """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
         self._builder._add(Split(name, (self.name,)))
         return Branches(self._builder, name)
 
     def merge(self, *others: Stream, name: str) -> Stream:
-        """The records of this stream and of others as one."""
+        """A stream with the records of this stream and of the others."""
         streams = (self, *others)
         if any(stream._builder is not self._builder for stream in streams):
             self._builder._faults.append(f"'{name}': merges streams of different builders")
         return self._builder._add(Merge(name, tuple(stream.name for stream in streams)))
 
     def to(self, topic: str | ByBranch | Callable[[Row], Column], *, name: str) -> None:
-        """Publishes each record to a topic, constant or taken from the record; a NULL topic publishes nothing."""
+        """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing."""
         self._builder._add(Sink(name, (self.name,), topic=topic))
 
     def fail(self, message: Callable[[Row], Column], *, name: str) -> None:
-        """Stops the query at the first record that comes here."""
+        """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
         self._builder._add(Fail(name, (self.name,), message=message))
 
 
 class Branches:
-    """A split that is being built. Iterating over the end result gives the streams in order."""
+    """A split that is being built; `default_branch` and `no_default_branch` return its streams in order."""
 
     def __init__(self, builder: TopologyBuilder, split: str) -> None:
         self._builder = builder
@@ -185,18 +185,18 @@ class Branches:
         self._streams: list[Stream] = []
 
     def branch(self, condition: str | Condition, *, name: str, unless: str | Predicate | None = None) -> Branches:
-        """A branch for the records that no earlier branch took and that the condition is true for, unless … is."""
+        """Adds a branch for records that no earlier branch took, if `condition` is true and `unless` is not."""
         condition = self._builder._condition(condition, name)
         excluded = None if unless is None else self._builder._condition(unless, name)
         assert excluded is None or isinstance(excluded, Predicate)
         return self._branch(Branch(name, (self._split,), condition=condition, unless=excluded))
 
     def default_branch(self, name: str) -> tuple[Stream, ...]:
-        """All streams of the split, the last for the records that no branch took."""
+        """Ends the split; returns its streams, the last of them with the records that no branch took."""
         return tuple(self._branch(Branch(name, (self._split,), condition=None))._streams)
 
     def no_default_branch(self) -> tuple[Stream, ...]:
-        """All streams of the split; records that no branch took end at the split."""
+        """Ends the split; returns its streams. Records that no branch took end at the split."""
         return tuple(self._streams)
 
     def _branch(self, branch: Branch) -> Branches:

@@ -1,4 +1,4 @@
-"""The nodes a topology is made of: frozen values that say what happens to records, and from where they come.
+"""Nodes of a topology: frozen values, each with one step of processing and the names of its parents.
 
 `dsl` makes them, `describe` prints them, `compile` turns them into a query.
 """
@@ -37,20 +37,20 @@ Condition = Union["Predicate", Callable[["Row"], "Column"]]
 
 @dataclass(frozen=True, slots=True)
 class ByBranch:
-    """A constant for each branch of a split that the record passed: a topic, a key, a setting.
+    """A constant for each branch of a split that the record has passed: a topic, a key, a setting.
 
-    Compiles to one array look-up, so that it costs the same for five branches and for five hundred.
+    Compiles to one array look-up, which costs as much for five hundred branches as for five.
     """
 
     split: str
     """Name of the split."""
     values: Mapping[str, str]
-    """Value by branch name; a branch that is missing has none (NULL)."""
+    """Value by branch name; NULL for a branch that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A step in a topology. `parents` are the names of the nodes whose records it takes."""
+    """A step in a topology; `parents` are the names of the nodes whose records it consumes."""
 
     name: str
     parents: tuple[str, ...] = ()
@@ -58,21 +58,21 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Source(Node):
-    """Records of one topic."""
+    """Reads the records of one topic."""
 
     topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter(Node):
-    """Passes the records that the condition is true for; the others end here."""
+    """Passes the records for which the condition is true; the others end here."""
 
     condition: Condition = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Map(Node):
-    """Passes each record changed."""
+    """Passes each record as changed by a function."""
 
     change: Callable[[Row], Row] = field(kw_only=True)
 
@@ -86,38 +86,38 @@ class SelectKey(Node):
 
 @dataclass(frozen=True, slots=True)
 class Split(Node):
-    """Hands each record to the first of its branches that wants it; others end here."""
+    """Passes each record to the first of its branches whose conditions accept it; other records end here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch(Node):
-    """One way out of a split."""
+    """Branch of a split."""
 
     condition: Condition | None = field(kw_only=True)
-    """None: the default branch."""
+    """Condition of the records that the branch takes; None for the default branch, which takes all others."""
     unless: Predicate | None = field(kw_only=True, default=None)
-    """Records that this is true for are not wanted."""
+    """Predicate of records that the branch does not take although `condition` is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge(Node):
-    """The records of several streams as one."""
+    """Passes the records of several streams as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sink(Node):
-    """Publishes each record."""
+    """Publishes each record to its topic; a record whose topic is NULL is not published."""
 
     topic: str | ByBranch | Callable[[Row], Column] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Fail(Node):
-    """Stops the query at the first record, with a text made from it."""
+    """Stops the query at the first record, with an error whose text is made from the record."""
 
     message: Callable[[Row], Column] = field(kw_only=True)
 
 
 def children(nodes: Iterable[Node], name: str) -> tuple[Node, ...]:
-    """The nodes that take the records of the one so named."""
+    """The nodes that consume the records of the node of that name."""
     return tuple(node for node in nodes if name in node.parents)

@@ -11,17 +11,18 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.errors.RetriableException;
 
 /**
- * Knows what the Kafka sink has handed to its producers and what became of it.
+ * Interceptor of the Kafka sink's producers: counts the records given to them, and those confirmed or failed.
  *
- * <p>Spark looks at the result of a send when the same task writes again or its interval ends, which on a quiet route
- * is minutes late, and gives no way to wait for what is under way. As an interceptor of the sink's producers this class
- * sees both at once. State is static for the reason given at {@link Tally}.
+ * <p>Spark checks the result of a send only when the same task writes again or its interval ends, which on a quiet
+ * route is minutes late, and offers no way to wait for records that are under way. An interceptor sees sends and
+ * results at once. State is static for the reason given at {@link Tally}.
  *
- * <p>It is also the last one to look at the clock. A process that stood still and goes on, when another router does its
- * work by then, hands nothing more to a producer. One whose producer gives a record up ends at once.
+ * <p>The class also checks the time limit of the router before each send. A process that was paused, and continues when
+ * another router has taken over, gives no more records to a producer. A process whose producer gives up a record ends
+ * at once.
  */
 public final class Sends implements ProducerInterceptor<byte[], byte[]> {
-  /** As {@code KafkaProducer.NETWORK_THREAD_PREFIX}, which needs more to compile against than this constant. */
+  /** Copy of {@code KafkaProducer.NETWORK_THREAD_PREFIX}, whose use would need more jars to compile against. */
   private static final String PRODUCERS_OWN_THREAD = "kafka-producer-network-thread";
 
   private static final LongAdder SENT = new LongAdder();
@@ -32,7 +33,7 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
   private static volatile long[] base = new long[3];
   private static volatile Long end = null;
 
-  /** Thrown where a record comes too late. Producers swallow exceptions of an interceptor, but no errors. */
+  /** Thrown for a record after the time limit. An error, since producers swallow exceptions of an interceptor. */
   public static final class TooLateError extends Error {
     private static final long serialVersionUID = 1L;
 
@@ -41,12 +42,12 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
     }
   }
 
-  /** From the first call on, nothing is sent after that moment of {@link System#nanoTime}. */
+  /** Sets the time limit: no record is sent after that moment of {@link System#nanoTime}. */
   public static void until(long nanoTime) {
     end = nanoTime;
   }
 
-  /** As it is in the beginning. For tests, whose routers share one JVM. */
+  /** Removes the time limit; initially there is none. For tests, whose routers share one JVM. */
   public static void always() {
     end = null;
   }
@@ -75,14 +76,14 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
     }
   }
 
-  /** Whether a record was in a producer's keeping; one that a producer never took fails in its sender's thread. */
+  /** True in the network thread of a producer. A record that a producer never accepted fails in its sender's thread. */
   private static boolean isProducersOwnThread() {
     return Thread.currentThread().getName().startsWith(PRODUCERS_OWN_THREAD);
   }
 
   /**
-   * Ends the process. The producer has given up a record, and sends those behind it as soon as Kafka takes them again:
-   * messages of one key would change places. Who starts the router again finds out what has arrived.
+   * Ends the process. The producer has given up a record and would send the records after it as soon as Kafka accepts
+   * them again, so that messages of one key would change their order. The next start finds out which have arrived.
    */
   private static void giveUp(String topic, Exception failure) {
     System.err.println("Kafka has not taken a record for topic " + topic + ": " + failure.getMessage()
@@ -96,19 +97,19 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
   @Override
   public void close() {}
 
-  /** Starts new figures; what is still under way from before must have been waited for ({@link #underWay}). */
+  /** Starts new figures. The caller must have waited until no record is under way ({@link #underWay}). */
   static void begin() {
     base = new long[] {SENT.sum(), ACKNOWLEDGED.sum(), FAILED.sum()};
     FAILURE.set(null);
   }
 
-  /** Records handed to producers in this JVM whose fate is not known yet. */
+  /** Number of records that producers of this JVM have neither confirmed nor given up. */
   public static long underWay() {
     long finished = ACKNOWLEDGED.sum() + FAILED.sum();
     return SENT.sum() - finished;
   }
 
-  /** The figures since {@link #begin} as JSON members; `failure` is the first one: topic, class, message. */
+  /** The figures since {@link #begin} as JSON members; `failure` is the first failure: topic, class, message. */
   static String read() {
     long[] from = base;
     String failure = FAILURE.get();

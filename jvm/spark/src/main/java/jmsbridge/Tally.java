@@ -15,27 +15,27 @@ import jmsbridge.kafka.Readiness;
 import org.apache.spark.sql.api.java.UDF6;
 
 /**
- * Counts every row the router decides on, inside the JVM, so that figures are seconds old in both modes.
+ * Column function that counts every routed row inside the JVM, so that figures are at most seconds old in both modes.
  *
- * <p>Spark reports progress once per interval; this is a column function instead, called for each row after routing
- * with (outcome, route, journal partition, journal offset, journal time in microseconds, message id where it is to be
- * noted) and always answering true.
- * Python calls {@link #begin}, and reads {@link #read} about every second. All state is static: it belongs to the one
- * JVM of a local session, and survives the restart of a query in it. Rows of one journal partition come in the order
- * of their offsets and from one thread at a time; on that rests that a row routed again after a failure is not
- * counted again.
+ * <p>Spark itself reports progress only once per interval. Spark calls this function for each row after routing, with
+ * (outcome, route, journal partition, journal offset, journal time in microseconds, id of a message to be noted); the
+ * result is always true.
+ * Python calls {@link #begin}, and {@link #read} about every second. All state is static: it belongs to the one JVM of
+ * a local session, and survives the restart of a query in it. Rows of one journal partition come in the order of their
+ * offsets and from one thread at a time; therefore a row that is routed again after a failure can be recognised, and is
+ * not counted again.
  */
 public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, String, Boolean> {
-  /** Outcomes of this kind leave a record in Kafka. */
+  /** Kind of outcomes that publish a record. */
   public static final int EMITS = 1;
 
-  /** Outcomes of this kind enter the latency histogram. */
+  /** Kind of outcomes that count in the latency histogram. */
   public static final int TIMED = 2;
 
-  /** Outcomes of this kind are remembered one by one, for the log. */
+  /** Kind of outcomes that get a note each, for the log. */
   public static final int NOTED = 4;
 
-  /** Upper bounds of the latency histogram; one more bucket holds what is slower. */
+  /** Upper bounds of the latency histogram's buckets; one more bucket is for longer times. */
   private static final long[] BOUNDS_MS = {
     1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000
   };
@@ -47,7 +47,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
   private static volatile Counts counts = new Counts(new byte[0], 0);
   private static volatile Mark[] marks = new Mark[0];
 
-  /** What a generation of the router counted, by outcome and route; routes have other numbers in the next one. */
+  /** Counts of one query, by outcome and route; the numbers of routes may differ in the next query. */
   private static final class Counts {
     final byte[] kinds;
     final int width;
@@ -89,7 +89,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
     }
   }
 
-  /** An outcome that is remembered; no route is -1. */
+  /** Note about a failed message; the route is -1 if there is none. */
   private record Note(int outcome, int route, int partition, long offset, long time, String message) {
     @Override
     public String toString() {
@@ -100,7 +100,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
     }
   }
 
-  /** How far one journal partition is. One thread writes, the reader may be a moment behind. */
+  /** Progress of one journal partition. One thread writes it; the reading thread may be a moment behind. */
   private static final class Mark {
     final AtomicLong counted = new AtomicLong(-1);
     final AtomicLong processed = new AtomicLong(-1);
@@ -108,8 +108,8 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
   }
 
   /**
-   * Starts the counts of a query: kinds of its outcomes by index, and the number of its routes. What was counted
-   * before stays counted, so a journal record that is routed a second time in this JVM does not count twice.
+   * Starts the counts of a query, with the kinds of its outcomes by index, and the number of its routes. The highest
+   * counted offsets stay, so that a journal record that is routed a second time in this JVM is not counted twice.
    */
   public static synchronized void begin(byte[] kinds, int routes) {
     for (Mark mark : marks) {
@@ -121,7 +121,7 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
     Readiness.begin();
   }
 
-  /** Forgets everything, also which rows were counted. For tests, whose journals share one JVM. */
+  /** Forgets all figures, and which rows were counted. For tests, whose journals share one JVM. */
   public static synchronized void reset() {
     marks = new Mark[0];
     begin(new byte[0], 0);
@@ -145,12 +145,14 @@ public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, 
   }
 
   /**
-   * Everything since {@link #begin}, as JSON. `counts` is by outcome, then by no route and each route; `processed` and
-   * `times` (epoch milliseconds) are by journal partition, -1 for none; `notes` are handed out once. `examples` has a
-   * recent message for each bucket, or null: journal partition and offset, latency and time in milliseconds.
+   * The figures since {@link #begin} as JSON. `counts` is by outcome, then for no route and for each route; `processed`
+   * and `times` (epoch milliseconds) are by journal partition, -1 for none; each of the `notes` is returned once.
+   * `examples` has a recent message for each bucket, or null: journal partition and offset, latency and time in
+   * milliseconds.
    */
   public static String read() {
-    // Acknowledged is read first and emitted last, against the flow: a difference is never hidden, at worst shown late.
+    // Against the flow, `acknowledged` is read before `emitted`: a record under way is never missed, though one that
+    // has arrived meanwhile may count as under way until the next reading.
     String sends = Sends.read();
     Counts now = counts;
     Mark[] at = marks;

@@ -4,11 +4,11 @@ import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryUsage;
 
-/** How this JVM is, in a form that Python gets in one call: it may not look into the JVM's own classes. */
+/** Memory figures of this JVM, for Python in one call; Python may not call the methods of Java's internal classes. */
 public final class Vitals {
   private Vitals() {}
 
-  /** Bytes of the heap in use, bytes it may have, milliseconds spent on collecting garbage; with spaces between. */
+  /** Used bytes of the heap, its maximum in bytes, and milliseconds of garbage collection, separated by spaces. */
   public static String read() {
     MemoryUsage heap = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage();
     long collecting = 0;

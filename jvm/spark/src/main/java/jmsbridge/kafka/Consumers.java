@@ -11,12 +11,12 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteBufferDeserializer;
 
 /**
- * The consumers that streams have no use for at the moment, one for each partition: between two batches they keep
- * their connection and what they have fetched in advance.
+ * Pool of idle consumers of streams, one for each partition: between two batches a consumer keeps its connection and
+ * the records that it has fetched in advance.
  */
 final class Consumers {
   private static final Map<UUID, Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>>> IDLE = new HashMap<>();
-  /** For telling the broker good-bye, which may have gone. */
+  /** Time limit for closing a consumer, since the broker may be gone. */
   private static final Duration FAREWELL = Duration.ofSeconds(1);
 
   private Consumers() {}
@@ -25,7 +25,7 @@ final class Consumers {
     IDLE.put(stream, new HashMap<>());
   }
 
-  /** Closes what is idle, and from now on what is given back. */
+  /** Closes the idle consumers of the stream, and from now on those that are given back. */
   static synchronized void close(UUID stream) {
     Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = IDLE.remove(stream);
     if (idle != null) {
@@ -33,12 +33,12 @@ final class Consumers {
     }
   }
 
-  /** A consumer of that partition alone, which reads from that offset on. */
+  /** Takes or makes a consumer of the partition alone, positioned at the offset. */
   static KafkaConsumer<ByteBuffer, ByteBuffer> take(
       UUID stream, TopicPartition partition, Map<String, Object> settings, long offset) {
     KafkaConsumer<ByteBuffer, ByteBuffer> idle = idle(stream, partition);
     KafkaConsumer<ByteBuffer, ByteBuffer> consumer = idle == null ? create(partition, settings) : idle;
-    // To seek is to forget what was fetched in advance.
+    // Only if necessary: a seek discards the records that were fetched in advance.
     if (idle == null || idle.position(partition) != offset) {
       consumer.seek(partition, offset);
     }
@@ -54,7 +54,7 @@ final class Consumers {
     }
   }
 
-  /** Also on a thread that was interrupted, as Spark does to stop a query: Kafka would refuse. */
+  /** Closes a consumer. Clears an interrupt meanwhile, with which Spark stops a query: Kafka would refuse to close. */
   static void close(KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
     boolean interrupted = Thread.interrupted();
     try {

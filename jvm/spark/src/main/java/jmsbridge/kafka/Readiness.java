@@ -4,8 +4,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
 
 /**
- * Whether a record that comes into the journal now is routed at once: Spark has compiled the query's code, and its tasks
- * read. State is static for the reason given at {@link jmsbridge.Tally}.
+ * Readiness of the query to route a new journal record at once: Spark has compiled the query's code, and its tasks read
+ * the journal. State is static for the reason given at {@link jmsbridge.Tally}.
  */
 public final class Readiness {
   private static final Set<Integer> READING = new ConcurrentSkipListSet<>();
@@ -13,18 +13,18 @@ public final class Readiness {
 
   private Readiness() {}
 
-  /** Forgets what the query before has told. */
+  /** Forgets the state of the query before. */
   public static void begin() {
     READING.clear();
     looked = false;
   }
 
-  /** A task of real-time mode asks for records of that partition. */
+  /** Called when a task of real-time mode asks for records of the partition. */
   static void reads(int partition) {
     READING.add(partition);
   }
 
-  /** A task of batch mode has read all of its batch, or there was nothing to read. */
+  /** Called when a task of batch mode has read all of its batch, or there was nothing to read. */
   static void looked() {
     looked = true;
   }

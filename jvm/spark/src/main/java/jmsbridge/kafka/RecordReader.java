@@ -22,10 +22,10 @@ import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
 import org.apache.spark.sql.kafka010.KafkaSourcePartitionOffset;
 
 /**
- * Reads a partition: in batches up to an offset, in real-time mode until the time is up.
+ * Reader of a partition: in batches up to an offset, in real-time mode until a time limit.
  *
- * <p>The consumer goes from record to record on its own and leaves none out: should records be removed before it gets
- * to them, the broker says that its offset is out of range.
+ * <p>The consumer proceeds from record to record by itself and leaves none out. If retention removes records before the
+ * consumer reaches them, the broker answers that its offset is out of range.
  */
 final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   private static final RecordStatus RECORD = RecordStatus.newStatusWithoutArrivalTime(true);
@@ -38,14 +38,14 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   private final KafkaConsumer<ByteBuffer, ByteBuffer> consumer;
   private final RecordRow row;
   private Iterator<ConsumerRecord<ByteBuffer, ByteBuffer>> polled = Collections.emptyIterator();
-  /** Everything before it was read, or cannot be seen. */
+  /** Offset below which every record was read or is invisible to readers of committed records. */
   private long offset;
-  /** Whether a task of real-time mode reads. */
+  /** True if a task of real-time mode reads. */
   private boolean isRealTime;
-  /** Whether another reader may go on with the consumer. */
+  /** True if another reader may continue with the consumer. */
   private boolean sound = true;
 
-  /** Makes readers for one stream, or for a range that is read once if that is null. */
+  /** Maker of readers for one stream; if `stream` is null, for a range that is read once. */
   record Factory(UUID stream) implements PartitionReaderFactory {
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition range) {
@@ -64,9 +64,9 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   }
 
   /**
-   * Goes to the next record before the end of the range.
+   * Proceeds to the next record before the end of the range; returns false if there is none.
    *
-   * @throws TimeoutException Kafka gave nothing for as long as the source's option {@code kafkaConsumer.pollTimeoutMs}
+   * @throws TimeoutException Kafka gave no record within the source's option {@code kafkaConsumer.pollTimeoutMs}
    */
   @Override
   public boolean next() {
@@ -127,16 +127,16 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
     }
   }
 
-  /** Makes the next record the row; gives its offset. */
+  /** Writes the next record into the row; returns its offset. */
   private long take() {
     ConsumerRecord<ByteBuffer, ByteBuffer> record = polled.next();
     row.set(record);
-    // Behind the last one may be what cannot be seen: markers of transactions, and records of aborted ones.
+    // Offsets behind the last record may be invisible: markers of transactions, and records of aborted transactions.
     offset = polled.hasNext() ? record.offset() + 1 : consumer.position(partition);
     return record.offset();
   }
 
-  /** Returns with records, further on because of what cannot be seen, or when the time is up. */
+  /** Polls until there are records, or `offset` has advanced over invisible ones, or the time is up. */
   private void poll(long timeoutMs) {
     sound = false;
     try {
@@ -155,7 +155,7 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
 
   private void skipRemoved() {
     long first = consumer.beginningOffsets(Set.of(partition)).get(partition);
-    // An offset that is not too low is too high: of what is asked for there is nothing any more.
+    // An out-of-range offset that is not too low is too high: no record of the range exists any more.
     offset = first > offset ? Math.min(first, until) : until;
     consumer.seek(partition, offset);
   }

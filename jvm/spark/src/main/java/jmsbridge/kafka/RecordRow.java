@@ -11,9 +11,9 @@ import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A record of a partition as Spark's row of the same shape as its Kafka source gives: key, value, topic, partition,
- * offset, timestamp, timestampType and, where they are asked for, headers (null for none). Written in place, without
- * an object for anything but header keys.
+ * Row of a record with the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
+ * timestampType and, if requested, headers (null for none). Each record is written into the same buffer; only header
+ * keys need an object.
  */
 final class RecordRow {
   private static final int KEY = 0;

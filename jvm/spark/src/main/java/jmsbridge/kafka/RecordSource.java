@@ -22,11 +22,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Spark's Kafka source, with its options, schema and offsets, but a leaner way of reading.
+ * Spark's Kafka source, with its options, schema and offsets, but a faster reader.
  *
- * <p>What to read is Spark's to say, here as there. How it is read is {@link RecordReader}'s: Spark's own reader builds
- * a row of objects for each record and converts that, and in batches it asks the broker for the ends of the partition
- * at every poll and throws away what was fetched in advance.
+ * <p>Spark's source still determines the ranges of offsets to read; {@link RecordReader} reads them. Spark's own reader
+ * builds a row of objects for each record and then converts the row. In batches it also asks the broker for the ends of
+ * the partition at every poll, and discards the records that were fetched in advance.
  */
 public final class RecordSource implements TableProvider {
   private final KafkaSourceProvider kafka = new KafkaSourceProvider();

@@ -14,12 +14,12 @@ import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 import org.apache.spark.sql.kafka010.KafkaMicroBatchStream;
 
-/** Spark's stream of a Kafka source: everything is passed on to it, but the making of readers. */
+/** Stream of the source: delegates to Spark's Kafka stream, but makes readers of its own and a short first batch. */
 final class RecordStream
     implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl, ReportsSourceMetrics {
   /**
-   * A long backlog begins with a short batch: there is a commit soon, and Java sees the end of a batch before it compiles
-   * for ever more records, which it would else do again in the middle of the work.
+   * Limit of the first batch of a long backlog. A short batch gives a commit soon. It also lets Java see the end of a
+   * batch before it compiles the loop for many records; otherwise it would compile again in the middle of the backlog.
    */
   private static final ReadLimit FIRST_BATCH = ReadLimit.maxRows(200_000);
 

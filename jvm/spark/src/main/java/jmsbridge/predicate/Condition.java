@@ -9,18 +9,18 @@ import java.util.stream.StreamSupport;
 import jmsbridge.predicate.Value.Sign;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A predicate, or a part of one that is true, false or unknown. Made of what {@code routes/predicate/table.py} writes. */
+/** Predicate or part of one, true, false or unknown; made from the JSON of {@code routes/predicate/columns.py}. */
 @FunctionalInterface
 interface Condition {
   Truth of(Fields fields);
 
-  /** A part that has a value. */
+  /** Part of a predicate that has a value. */
   @FunctionalInterface
   interface Operand {
     Value of(Fields fields);
   }
 
-  /** A list whose first item says what the others are. */
+  /** Reads a condition from a JSON list, whose first item is an operator and determines the meaning of the others. */
   static Condition read(JsonNode node) {
     String name = node.get(0).asText();
     switch (name) {
@@ -50,7 +50,7 @@ interface Condition {
     return StreamSupport.stream(node.spliterator(), false).skip(1).map(Condition::read).toArray(Condition[]::new);
   }
 
-  /** AND or OR of some conditions: `strong` if one of them is, else unknown if one of them is, else the opposite. */
+  /** AND or OR of conditions: `strong` if any part is, otherwise unknown if any part is, otherwise the opposite. */
   private static Condition join(Condition[] parts, Truth strong) {
     return fields -> {
       Truth joined = strong.not();
@@ -78,7 +78,7 @@ interface Condition {
     };
   }
 
-  /** A pattern as a regular expression, and what each text begins with that matches: far cheaper to look for. */
+  /** Test of a LIKE pattern as a regular expression. Every match begins with `prefix`, which is far cheaper to test. */
   private static Predicate<UTF8String> like(String regex, String prefix) {
     UTF8String start = UTF8String.fromString(prefix);
     Pattern pattern = Pattern.compile(regex);

@@ -6,15 +6,15 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Types of JMS properties: {@code JmsType} in {@code routes/properties.py}. */
+/** Declared types of JMS properties, as {@code JmsType} in {@code routes/properties.py}. */
 enum Declared {
   BOOLEAN, BYTE(8), SHORT(16), INT(32), LONG(64), FLOAT, DOUBLE, STRING, BYTES;
 
-  /** By their names in the header {@code jmsbridge.types}. */
+  /** Types by their names in the header {@code jmsbridge.types}. */
   static final Map<String, Declared> BY_NAME =
       Stream.of(values()).collect(Collectors.toMap(type -> type.name().toLowerCase(Locale.ROOT), Function.identity()));
 
-  /** Size of an integer type; 0 of others. */
+  /** Bits of an integer type; 0 for all other types. */
   final int bits;
 
   Declared() {

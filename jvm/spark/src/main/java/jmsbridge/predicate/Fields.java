@@ -10,22 +10,22 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The values of one record that predicates read: found in its headers at once, read when they are asked for. */
+/** Values of one record for predicates: the headers are searched once, values are parsed when they are first used. */
 final class Fields {
   private static final UTF8String TYPES = UTF8String.fromString("jmsbridge.types");
   private static final List<UTF8String> PREFIXES =
       List.of(UTF8String.fromString("queue:"), UTF8String.fromString("topic:"));
 
-  /** Which fields and properties are read, by index. */
+  /** Fields and properties that the predicates of a table read, by index. */
   static final class Names {
     private final Map<UTF8String, Integer> headers = new HashMap<>(Map.of(TYPES, 0));
     private final List<Field> fields = new ArrayList<>();
     private volatile Types last = new Types(null, new Declared[0]);
 
-    /** A field's header by index; its type if that is fixed, else its name in the header of types. */
+    /** Field: index of its header; its type if that is fixed, otherwise its name in the header of types. */
     private record Field(int header, Declared type, String name, boolean isAddress) {}
 
-    /** What a text of types says of each field: mostly it is the one of the record before. */
+    /** Types of all fields for a text of the header of types; cached, since the next record mostly has the same. */
     private record Types(UTF8String text, Declared[] types) {}
 
     Names(JsonNode names) {
@@ -66,7 +66,7 @@ final class Fields {
   private final boolean[] isRead;
   private Declared[] types;
 
-  /** The first header of each name counts; `headers` may be null. */
+  /** Searches the headers, which may be null; of several headers with one name the first counts. */
   Fields(Names names, ArrayData headers) {
     this.names = names;
     texts = new UTF8String[names.headers.size()];
@@ -83,7 +83,7 @@ final class Fields {
     }
   }
 
-  /** A field's value; null if the record has none. */
+  /** The value of a field; null if the record has none. */
   Value value(int index) {
     if (!isRead[index]) {
       values[index] = read(index);
@@ -101,13 +101,13 @@ final class Fields {
     if (types == null) {
       types = names.types(texts[0]);
     }
-    // What is no UTF-8 reads as in Python.
+    // Invalid UTF-8 is replaced as in Python.
     UTF8String valid = text.isValid() ? text : text.makeValid();
     return Value.read(field.isAddress ? address(valid) : valid, types[index]);
   }
 
   private static UTF8String text(InternalRow header) {
-    // The first costs no copy.
+    // The first case copies no bytes.
     return header instanceof UnsafeRow ? header.getUTF8String(1) : UTF8String.fromBytes(header.getBinary(1));
   }
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Route tables as functions under their names: Spark calls such functions with its own rows, without conversion. */
+/** Catalog of route tables as Spark functions; Spark calls functions of a catalog with its own rows, unconverted. */
 public final class Functions implements FunctionCatalog {
   private String name;
 

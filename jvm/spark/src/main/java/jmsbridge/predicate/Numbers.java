@@ -2,7 +2,7 @@ package jmsbridge.predicate;
 
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Which texts of a message are numbers: ASCII, without blanks, as {@code routes/predicate/numbers.py} says. */
+/** Syntax of numbers in the texts of a message: ASCII, without blanks, as in {@code routes/predicate/numbers.py}. */
 final class Numbers {
   private static final UTF8String NAN = UTF8String.fromString("NaN");
   private static final UTF8String INFINITY = UTF8String.fromString("Infinity");
@@ -10,14 +10,14 @@ final class Numbers {
 
   private Numbers() {}
 
-  /** {@code [+-]?[0-9]+}. */
+  /** True if the text matches {@code [+-]?[0-9]+}. */
   static boolean isInteger(UTF8String text) {
     int start = afterSign(text, 0);
     int end = afterDigits(text, start);
     return end > start && end == text.numBytes();
   }
 
-  /** {@code [+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?}. */
+  /** True if the text matches {@code [+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?}. */
   static boolean isNumber(UTF8String text) {
     int start = afterSign(text, 0);
     int at = afterDigits(text, start);
@@ -40,12 +40,12 @@ final class Numbers {
     return at == text.numBytes();
   }
 
-  /** What a property declared as float or double may hold. */
+  /** True if a property declared as float or double may have the text as its value. */
   static boolean isApproximate(UTF8String text) {
     return isNumber(text) || text.equals(NAN) || text.equals(INFINITY) || text.equals(MINUS_INFINITY);
   }
 
-  /** Whether the text is this word of lower-case ASCII letters, in any case. */
+  /** True if the text equals the word, which consists of lower-case ASCII letters; the text may have any case. */
   static boolean isWord(UTF8String text, String word) {
     if (text.numBytes() != word.length()) {
       return false;

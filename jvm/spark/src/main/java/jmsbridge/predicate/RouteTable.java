@@ -16,15 +16,16 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Rules in an order, and which is the first that wants a record: a function of the record's headers.
+ * Ordered table of rules, as a function from a record's headers to the first rule that accepts the record.
  *
- * <p>Rules that ask for certain texts are found by these, by hash, however many there are; the others, and what a rule
- * asks for beside texts, are tried one by one. Nothing is generated, so a thousand rules start as quickly as one.
+ * <p>Rules that require certain texts are looked up by the hash of these texts, however many rules there are. All other
+ * rules, and the remaining conditions of rules, are tried one by one. No code is generated, so a thousand rules start
+ * as quickly as one.
  */
 public final class RouteTable implements ScalarFunction<Integer> {
   private static final long serialVersionUID = 1L;
   private static final int KEPT = 256;
-  /** By name, those that were used last: each task that Spark starts asks for its table again. */
+  /** Recently used tables by name: each task that Spark starts looks its table up again. */
   private static final Map<String, RouteTable> TABLES = new LinkedHashMap<>(16, 0.75f, true) {
     private static final long serialVersionUID = 1L;
 
@@ -39,10 +40,10 @@ public final class RouteTable implements ScalarFunction<Integer> {
   private final transient Fields.Names names;
   private final transient List<Rule> rules = new ArrayList<>();
   private final transient List<Keyed> keyed = new ArrayList<>();
-  /** The rules that ask for no texts, in order. */
+  /** Numbers of the rules that require no texts, in order. */
   private final transient int[] others;
 
-  /** A rule's conditions; no include: its texts are all it asks for. No exclude: nothing is left out. */
+  /** Conditions of a rule. Include is null if its texts are its only requirement; exclude if it excludes nothing. */
   private record Rule(Condition include, Condition exclude) {
     boolean wants(Fields fields) {
       return (include == null || include.of(fields) == Truth.TRUE)
@@ -50,7 +51,7 @@ public final class RouteTable implements ScalarFunction<Integer> {
     }
   }
 
-  /** The rules that ask for texts of the same fields: by these texts, in order. */
+  /** Rules that require texts of the same fields: their numbers in order, by these texts. */
   private record Keyed(int[] fields, Map<List<UTF8String>, int[]> rules) {
     int[] find(Fields values) {
       UTF8String[] texts = new UTF8String[fields.length];
@@ -65,7 +66,7 @@ public final class RouteTable implements ScalarFunction<Integer> {
     }
   }
 
-  /** Makes the table that a text of JSON says ({@code routes/predicate/columns.py}), unless there is one of that name. */
+  /** The table of that name, made from the JSON of {@code routes/predicate/columns.py} if it does not exist yet. */
   public static RouteTable put(String name, String json) {
     synchronized (TABLES) {
       return TABLES.computeIfAbsent(name, unused -> new RouteTable(name, json));

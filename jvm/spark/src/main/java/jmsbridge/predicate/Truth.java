@@ -1,6 +1,6 @@
 package jmsbridge.predicate;
 
-/** The three values of a condition. */
+/** Result of a condition in three-valued logic. */
 enum Truth {
   FALSE, TRUE, UNKNOWN;
 

@@ -3,12 +3,12 @@ package jmsbridge.predicate;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A value that is there, as predicates compare and calculate it (Jakarta Messaging 3.1, 3.8.1.1). NULL is null.
+ * Value in a predicate, with comparison and arithmetic (Jakarta Messaging 3.1, 3.8.1.1). SQL's NULL is Java's null.
  *
- * <p>The twin of {@code routes/predicate/values.py}: both say the same for every value.
+ * <p>{@code routes/predicate/values.py} is the same in Python: both give equal results for every value.
  */
 final class Value {
-  /** How a value is compared. UNTYPED is text that reads as the kind it is compared with; BYTES equal nothing. */
+  /** Kind of a value in comparisons. UNTYPED is text parsed as the other operand's kind; BYTES equal nothing. */
   enum Kind { TEXT, BOOLEAN, EXACT, SINGLE, DOUBLE, BYTES, UNTYPED }
 
   /** Operators of comparisons and arithmetic. */
@@ -19,9 +19,9 @@ final class Value {
 
   final Kind kind;
   private final UTF8String characters;
-  /** An exact number; 1 or 0 of a boolean. */
+  /** The number of kind EXACT; for a boolean 1 or 0. */
   private final long exact;
-  /** An approximate number, rounded to a float where that is its kind. */
+  /** The number of kind DOUBLE or SINGLE, for SINGLE rounded to a float. */
   private final double approximate;
   private Value number;
   private boolean numberIsRead;
@@ -49,7 +49,7 @@ final class Value {
     return new Value(Kind.DOUBLE, null, 0, number);
   }
 
-  /** A property's value; null where its text is not of its declared type. A type of null is none at all. */
+  /** Reads a property's value; null if its text does not fit the declared type. UNTYPED if the type is null. */
   static Value read(UTF8String text, Declared type) {
     if (type == null) {
       return new Value(Kind.UNTYPED, text, 0, 0);
@@ -70,12 +70,12 @@ final class Value {
     }
   }
 
-  /** The text this is or reads as; else null. */
+  /** The value as text, if it is TEXT or UNTYPED; otherwise null. */
   UTF8String text() {
     return kind == Kind.TEXT || kind == Kind.UNTYPED ? characters : null;
   }
 
-  /** The boolean this is or reads as; else null. */
+  /** The value as a boolean, if it is one or is UNTYPED text of one; otherwise null. */
   private Value truth() {
     if (kind == Kind.UNTYPED) {
       return readTruth(characters);
@@ -83,7 +83,7 @@ final class Value {
     return kind == Kind.BOOLEAN ? this : null;
   }
 
-  /** The number this is or reads as; else null. */
+  /** The value as a number, if it is one or is UNTYPED text of one; otherwise null. */
   private Value number() {
     switch (kind) {
       case EXACT, SINGLE, DOUBLE:
@@ -99,7 +99,7 @@ final class Value {
     }
   }
 
-  /** Unknown if either is NULL, false if they are unlike, else what the operator says. */
+  /** Compares two values: unknown if either is NULL, false if their kinds cannot be compared, else by the operator. */
   static Truth compare(Sign sign, Value left, Value right) {
     if (left == null || right == null) {
       return Truth.UNKNOWN;
@@ -131,7 +131,7 @@ final class Value {
     }
   }
 
-  /** NULL where an operand is no number, for division by zero, and where 64 bits are too few. */
+  /** Calculates; NULL if an operand is no number, for division by zero, and if an exact result exceeds 64 bits. */
   static Value calculate(Sign sign, Value left, Value right) {
     Value a = left == null ? null : left.number();
     Value b = right == null ? null : right.number();
@@ -142,14 +142,14 @@ final class Value {
       case EXACT:
         return exactly(sign, a.exact, b.exact);
       case SINGLE:
-        // A double has more than twice the digits of a single: rounded once more, its result is the single's.
+        // A double has more than twice the digits of a float: its result, rounded again, is that of float arithmetic.
         return sign == Sign.DIV && b.asSingle() == 0 ? null : single(result(sign, a.asSingle(), b.asSingle()));
       default:
         return sign == Sign.DIV && b.asDouble() == 0 ? null : twice(result(sign, a.asDouble(), b.asDouble()));
     }
   }
 
-  /** Unary minus; NULL where the operand is no number, and for the least number of 64 bits. */
+  /** Unary minus; NULL if the operand is no number, and for the least number of 64 bits. */
   static Value negate(Value value) {
     Value number = value == null ? null : value.number();
     if (number == null) {
@@ -237,7 +237,7 @@ final class Value {
     return exact == null ? twice(Double.parseDouble(text.toString())) : exact;
   }
 
-  /** An integer's text as a number; null if that takes more bits. */
+  /** The number that the text of an integer stands for; null if it needs more than `bits` bits. */
   private static Value readExact(UTF8String digits, int bits) {
     try {
       long value = Long.parseLong(digits.toString());
