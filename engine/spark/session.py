@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, jars
-from engine.private import make_folder
+from engine.private import create_file, make_folder
 from engine.spark.jvm import JvmEndedError, start_jvm
 from routes.config.spark_checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
@@ -158,22 +158,22 @@ def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkS
     make_folder(log.parent)
     places = {"spark.local.dir": str(temporary), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
     merged = {**_DEFAULTS, **places, **settings}
-    _write_settings(folder, log, merged)
+    _write_settings(temporary, log, merged)
     # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
     options = [
         f"-Djava.io.tmpdir={temporary}",
-        f"-Dlog4j2.configurationFile={folder.absolute() / _LOG_SETTINGS}",
+        f"-Dlog4j2.configurationFile={temporary / _LOG_SETTINGS}",
         *_java_options(merged["spark.driver.memory"]),
     ]
     with _own_interrupts(), log.open("ab") as output:
         try:
-            gateway = start_jvm(merged, options, extras, _environment(folder), output)
+            gateway = start_jvm(merged, options, extras, _environment(temporary), output)
         except JvmEndedError as error:
             msg = f"Spark's Java process does not start: {_last_line(log)} (all of it: {log})"
             raise SetupError(msg) from error
         finally:
             # The JVM has read the file, which may contain passwords.
-            (folder / _SETTINGS).unlink()
+            (temporary / _SETTINGS).unlink()
         conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
         return SparkSession(SparkContext(gateway=gateway, conf=conf))
 
@@ -237,12 +237,8 @@ def running_tasks(session: SparkSession) -> int:
 def _write_settings(folder: Path, log: Path, settings: Mapping[str, str]) -> None:
     lines = "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
     for name, text in ((_SETTINGS, lines), (_LOG_SETTINGS, _LOG4J.format(log=log.absolute()))):
-        # Replaced atomically: another bridge, which stands by with the same folder, may be reading the file.
-        draft = folder / f"{name}.{os.getpid()}"
-        draft.unlink(missing_ok=True)
-        draft.touch(mode=0o600)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(folder / name)
+        with create_file(folder / name) as file:
+            file.write(text)
 
 
 def _java_options(memory: str) -> Iterator[str]:
@@ -263,7 +259,7 @@ def _escaped(value: str) -> str:
 def _environment(folder: Path) -> dict[str, str]:
     """Environment of the JVM: that of this process, with the bridge's Spark variables in place of any others."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    return {**kept, "SPARK_CONF_DIR": str(folder.absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**kept, "SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @contextmanager
