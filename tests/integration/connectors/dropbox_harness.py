@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import quote_plus
 
 import pytest
 
-from routes.properties import Property
 from tests.dropboxes import files, headers
 from tests.integration.connectors.sinks import Arrived
 from tests.waiting import until
@@ -108,8 +106,11 @@ class DropboxSinkHarness:
         return f"queue/{name}"
 
     def refused(self, message: Message) -> tuple[str, Message]:
-        # A file name has 255 bytes.
-        return "queue/any", replace(message, properties={"x": Property("y" * 300)})
+        # A link in the place of a folder is never followed.
+        link = self.boxes.root / "linked"
+        if not link.is_symlink():
+            link.symlink_to(self.boxes.root.parent)
+        return "queue/linked", message
 
     def create(self, name: str) -> None:
         self.boxes.queue(name)

@@ -313,7 +313,7 @@ def test_a_header_that_a_frame_cannot_hold_is_refused_without_a_word_to_the_brok
     ("address", "says", "connections"),
     [
         ("queue/none.q", "AMQ339001 Destination does not exist none.q", 3),
-        ("queue/none.topic", "AMQ339041 Not allowed to specify ANYCAST semantics", 3),
+        ("queue/none.topic", "AMQ339001 Destination does not exist none.topic", 3),
         ("queue/closed.q", "User sink does not have permission='CREATE_ADDRESS' on address closed.q", 3),
         ("queue/secret.q", "AMQ339011 Error sending message; may the bridge send to queue/secret.q", 7),
     ],
