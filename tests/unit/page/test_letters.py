@@ -129,7 +129,7 @@ def test_filters_and_page_are_in_the_address(page: Page, kafka: Kafka) -> None:
     assert text.count('type="checkbox" name="position"') == 50
     assert "page=1" in text
     assert "page=3" in text
-    assert "The newest 500 dead letters in the topic were looked at." in text
+    assert "The newest 500 dead letters in the topic were read." in text
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", "99999", "1e9", "٣"])

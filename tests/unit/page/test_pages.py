@@ -83,7 +83,7 @@ def test_a_healthy_standby_has_no_amber_part_and_a_faulty_one_has(tmp_path: Path
     for name in ("router", "source:jms", "sink:nats"):
         page.board.put(Status(name, State.STARTING, "waiting"))
     text = page.text("/")
-    legend = text.count("needs a look")
+    legend = text.count("needs attention")
     assert len(re.findall(r'class="[^"]*\bwarn\b', text)) == legend
     assert text.count("standing by") >= 3
     page.board.put(Status("sink:nats", State.DEGRADED, "gone"))
