@@ -1,4 +1,4 @@
-"""Where `send`, `receive` and `request` go: a Kafka topic, or a queue, topic or subject at a broker or in folders.
+"""Destinations of `send`, `receive` and `request`: Kafka topics, and queues, topics or subjects at a broker.
 
 kafka:TOPIC         a topic of the bridge's Kafka
 queue:NAME          at a JMS broker, topic:NAME as well
@@ -72,11 +72,11 @@ class Place:
 
     @property
     def system(self) -> System:
-        """What the broker is."""
+        """System of the broker."""
         return self.broker.type
 
     def reply_address(self, text: str) -> str:
-        """Where replies go, in the spelling of `address`; UsageError if it is no such place."""
+        """Reply address in the spelling of `address`; raises UsageError if the text is none."""
         scheme, _, rest = text.partition(":")
         return _address(self.system, rest if scheme in (self.system, self.broker.name) else text, text, wildcards=False)
 
@@ -147,7 +147,7 @@ def _system(config: Config, scheme: str, destination: str, url: str | None, to_s
 
 
 def _jms_system(config: Config, destination: str, url: str | None) -> System:
-    """How to reach a queue or topic: as the URL says, as the source does that reads it, as the first JMS broker."""
+    """System of a queue or topic: that of the URL, else of the source that reads from it, else of the first broker."""
     if url is not None:
         return System.AMQP if url.startswith(_AMQP_SCHEME) else System.STOMP
     brokers = [broker for broker in config.brokers if broker.type in JMS]
@@ -178,7 +178,7 @@ def _reads(source: SourceConfig, address: str) -> bool:
 
 
 def _covers(subject: list[str], words: list[str]) -> bool:
-    """Whether a subject with wildcards takes in another one."""
+    """Returns True if a subject with wildcards covers another one."""
     for number, word in enumerate(subject):
         if word == ">":
             return len(words) > number
@@ -223,7 +223,7 @@ def _quoted(url: str) -> str:
 
 
 def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:
-    """How to connect as a source or sink does, under a name of its own."""
+    """Connection settings of a source or sink, with a client id of the command's own."""
     settings = {field.name: getattr(broker, field.name) for field in fields(BrokerConfig)}
     return {**settings, "url": broker.url or broker.listen, "listen": None, "workers": 1, "client_id": who}
 

@@ -75,20 +75,20 @@ def letter_json(letter: DeadLetter) -> dict[str, Any]:
 
 
 def replayed_text(replayed: Replayed) -> str:
-    """What became of a dead letter, in a line."""
+    """Line that says how the replay of a dead letter ended."""
     joint = " to" if replayed.outcome in _WITH_COPY else ":"
     rest = f"{joint} {replayed.detail}" if replayed.detail else ""
     return printable(f"{replayed.position}  {replayed.outcome}{rest}")
 
 
 def replayed_json(replayed: Replayed) -> str:
-    """The same for programs."""
+    """Line of JSON that says how the replay of a dead letter ended."""
     row = {"position": str(replayed.position), "outcome": replayed.outcome, "detail": replayed.detail}
     return json_text(row)
 
 
 def histogram_table(histogram: Histogram) -> Table:
-    """How many of each reason and route, and what would become of them."""
+    """Table of dead letters by reason and route, with the outcome that a replay would have."""
     table = _table("reason", "route")
     table.add_column("count", justify="right")
     for name in ("oldest", "newest", "outcome"):
@@ -102,7 +102,7 @@ def histogram_table(histogram: Histogram) -> Table:
 
 
 def histogram_json(histogram: Histogram) -> Iterator[str]:
-    """The same for programs, a line for each row."""
+    """Lines of JSON, one for each row of the histogram."""
     for group, row in histogram.rows:
         yield json_text(
             {

@@ -103,7 +103,7 @@ def _progress() -> Iterator[Callable[[Sequence[str]], None]]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What connectors log for operators is left out: it is all in the findings."""
+    """Suppresses the log lines of connectors, whose content is in the findings."""
     configured = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:

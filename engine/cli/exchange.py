@@ -113,7 +113,7 @@ def next_delivery(source: Source, seconds: float | None) -> Delivery | None:
 
 
 def item(place: Place, delivery: Delivery) -> Item:
-    """What to show of a delivery; what is wrong with it is remarked at once."""
+    """Item to show for a delivery; prints a note at once if the delivery is faulty."""
     if delivery.fault is not None:
         note(f"the next message cannot be read as its format says: {delivery.fault}")
     if delivery.size is not None:
@@ -155,7 +155,7 @@ class _Giver:
 
     @property
     def _more(self) -> bool:
-        """Whether there is something to send at once."""
+        """Returns True if another message can be sent at once."""
         return self._sent < self._number and self._sent - self._confirmed < self._most
 
     @property
@@ -194,7 +194,7 @@ def _told(place: Place) -> Iterator[None]:
 
 
 def _hint(place: Place, error: NotConnectedError) -> str:
-    """What to do about it."""
+    """Hint for a broker that cannot be reached."""
     if not place.configured:
         missing = f"no source or sink of type {place.system} is configured"
         return f"; {missing}: name a broker with --url, or start a bridge that has one"

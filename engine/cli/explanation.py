@@ -35,7 +35,7 @@ def as_text(explanation: Explanation) -> list[str]:
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
-    """The same for programs."""
+    """An explanation as a JSON object."""
     return {
         "result": explanation.ending,
         "reason": explanation.reason or None,

@@ -21,7 +21,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class FaultFormat(StrEnum):
-    """How faults are printed."""
+    """Formats in which faults are printed."""
 
     TEXT = "text"
     JSON = "json"

@@ -1,4 +1,4 @@
-"""What commands print for people: consoles, text that is safe on a terminal, times, the line of an error."""
+"""Output of commands for a terminal: consoles, printable text, times, the line of an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WIDE = 200
 
 
 class BodyFormat(StrEnum):
-    """How a body that is not text is printed."""
+    """Formats in which a body that is not text is printed."""
 
     HEX = "hex"
     BASE64 = "base64"

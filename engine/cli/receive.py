@@ -26,7 +26,7 @@ __all__ = ["From", "receive", "register", "show"]
 
 
 class From(StrEnum):
-    """Where reading a Kafka topic starts."""
+    """Starting points for reading a Kafka topic."""
 
     BEGINNING = "beginning"
     END = "end"
@@ -156,7 +156,7 @@ def _from_kafka(
 
 
 def _to_the_end(reader: Reader, starts: dict[int, int], seconds: float) -> Iterator[Located]:
-    """What is there; the first message to come if nothing is: the router may be about to publish it."""
+    """Reads the records that the topic has. An empty topic is waited for: the router may be about to publish."""
     empty = True
     for located in reader.read(starts):
         empty = False

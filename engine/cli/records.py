@@ -62,7 +62,7 @@ def record_lines(record: Record, form: BodyFormat = BodyFormat.HEX) -> list[str]
 
 
 def as_json(item: Item) -> str:
-    """One line of JSON; `body_base64` and `value_base64` stand where bytes are not UTF-8."""
+    """A record as a line of JSON, with `body_base64` and `value_base64` for bytes that are not UTF-8."""
     return json_text({**item.place, **record_json(item.record)})
 
 

@@ -30,7 +30,7 @@ def as_text(result: Result, *, explain: bool = False) -> list[str]:
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """The same for programs."""
+    """The result of a route test as a JSON object."""
     return {
         "name": result.case.name,
         "file": result.case.file,
@@ -41,7 +41,7 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def as_junit(results: Sequence[Result]) -> bytes:
-    """One suite for each file, as JUnit's XML reports have it."""
+    """JUnit's XML report, with a suite for each file."""
     root = ET.Element("testsuites")
     for file in dict.fromkeys(result.case.file for result in results):
         of_file = [result for result in results if result.case.file == file]

@@ -1,4 +1,4 @@
-"""What is behind the router, for people: the routes of the file, and where sinks send what they read."""
+"""Text of the part of a topology behind the router: its routes, and where sinks send messages."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def command(
 
 
 def _cases(files: Sequence[Path]) -> list[Case]:
-    """Those of all files; ConfigurationError with the faults of all."""
+    """Cases of all files; raises ConfigurationError with the faults of all files."""
     from engine.route_tests import read_cases
     from routes.errors import ConfigurationError
 
