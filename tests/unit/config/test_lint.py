@@ -271,6 +271,12 @@ def test_what_must_hold_between_keys_is_checked(lines: tuple[str, ...], place: s
     assert message in found.splitlines()[0]
 
 
+@pytest.mark.parametrize("line", ["source.s.url=stomp://u:p@h:1", "sink.n.url=stomp://u:p@h:1"])
+def test_a_login_in_a_url_belongs_into_keys_of_its_own_section(line: str) -> None:
+    (found,) = (each for each in faults("sink.n.type=stomp", line) if "a URL holds no user name" in each)
+    assert "set username and password of the source or sink instead" in found
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "localhost"])  # noqa: S104
 def test_a_port_on_all_addresses_is_taken_on_each_of_them(host: str) -> None:
     found = faults("sink.l.type=amqp", f"sink.l.listen=amqp://{host}:8480")
