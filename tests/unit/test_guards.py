@@ -255,6 +255,7 @@ def test_no_connector_imports_another() -> None:
             "expiry",
             "group",
             "listener",
+            "numbers",
             "products",
             "redelivery",
             "rejected",

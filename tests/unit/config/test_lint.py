@@ -296,9 +296,9 @@ def test_a_port_on_all_addresses_is_taken_on_each_of_them(host: str) -> None:
         ("http.address=127.0.0.1:61613", "embedded=off", "kafka.bootstrap.servers=h:1", "source.s.url=stomp://h:1"),
         (
             "sink.l.type=amqp",
-            "sink.l.listen=amqp://127.0.0.2:5674",
+            "sink.l.listen=amqp://127.0.0.1:5674",
             "sink.k.type=amqp",
-            "sink.k.listen=amqp://127.0.0.3:5674",
+            "sink.k.listen=amqp://[::1]:5674",
         ),
         ("routes.r.in.exclude=x=1", "routes.q.in.include=msg.address==q", "routes.q.out.topic=t"),
         ("kafka.producer.linger.ms=5", "kafka.consumer.fetch.max.wait.ms=50", "kafka.request.timeout.ms=9000"),
