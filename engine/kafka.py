@@ -23,7 +23,7 @@ from routes.config.secrets import Secret
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from confluent_kafka import Producer
+    from confluent_kafka import Consumer, Producer, TopicPartition
 
     from routes.model import Config
 
@@ -31,6 +31,7 @@ __all__ = [
     "QUIET",
     "SILENT",
     "Role",
+    "committed_positions",
     "is_fatal",
     "librdkafka",
     "librdkafka_version",
@@ -66,6 +67,20 @@ def is_fatal(error: KafkaError) -> bool:
     message, a delivery report and a commit carry the code `_FATAL` alone (librdkafka, `rd_kafka_fatal_error`).
     """
     return error.fatal() or error.code() in _FATAL
+
+
+def committed_positions(consumer: Consumer, places: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+    """Returns the positions that the consumer's group has committed; a negative offset means none.
+
+    Raises:
+        KafkaException: no answer in that many seconds, or an error, also if it is of one partition only. The client
+            raises those of the whole request; those of a partition it returns with an offset that looks like none.
+    """
+    found = consumer.committed(places, timeout=seconds)
+    for place in found:
+        if place.error is not None:
+            raise KafkaException(place.error)
+    return found
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from engine.connectors.group import sink_group
 from engine.errors import UnreachableError
-from engine.kafka import QUIET, librdkafka
+from engine.kafka import QUIET, committed_positions, librdkafka
 from engine.telemetry.metrics import LAG_RECORDS, LAG_SECONDS, SINK_LAG
 from engine.telemetry.report import read
 
@@ -99,7 +99,7 @@ def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:
     for sink in config.sinks:
         committed = _committed(config, sink_group(config, sink.name), sink.topic, list(ends.get(sink.topic, {})))
         waiting = (
-            end - max(committed.get(partition, 0), starts[sink.topic][partition])
+            end - max(committed.get(partition, 0), starts.get(sink.topic, {}).get(partition, 0))
             for partition, end in ends.get(sink.topic, {}).items()
         )
         found.append(Waiting(f"sink:{sink.name}", sink.topic, sum(max(records, 0) for records in waiting)))
@@ -109,5 +109,6 @@ def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:
 def _committed(config: Config, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
     settings: dict[str, Any] = {**librdkafka(config, "consumer"), "group.id": group, **QUIET}
     with closing(Consumer(settings)) as consumer:
-        places = consumer.committed([TopicPartition(topic, partition) for partition in partitions], timeout=_SECONDS)
-    return {place.partition: place.offset for place in places if place.offset >= 0}
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        found = committed_positions(consumer, places, _SECONDS)
+    return {place.partition: place.offset for place in found if place.offset >= 0}

@@ -132,5 +132,11 @@ def _plain(value: Property) -> bool | int | float | str:
 
 
 def _readable(value: Property) -> bool:
-    """Returns True if the Java program can read a time: it takes a number that fits 32 bits for an `int`, and fails."""
-    return int(value.text) not in _INTS
+    """Returns True if the Java program can read a time: it takes a number that fits 32 bits for an `int`, and fails.
+
+    It also fails for anything but a number.
+    """
+    try:
+        return PARSERS[_LONG](value.text) not in _INTS
+    except ValueError:
+        return False

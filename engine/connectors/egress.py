@@ -17,7 +17,7 @@ from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member, s
 from engine.connectors.offsets import Position, Positions
 from engine.errors import ClientEndedError, HardFailureError, UnreachableError
 from engine.journal import JournalError
-from engine.kafka import SILENT, is_fatal, librdkafka
+from engine.kafka import SILENT, committed_positions, is_fatal, librdkafka
 from engine.message import Record
 from routes.immutable import immutable
 
@@ -263,10 +263,8 @@ class Egress:
         deadline = time.monotonic() + self._outage_seconds
         while time.monotonic() < deadline:
             try:
-                (found,) = self._consumer.committed([place], timeout=_ASK_SECONDS)
-                if found.error is None:
-                    return Position(max(found.offset, 0), found.metadata or "")
-                self._on_error(found.error)
+                (found,) = committed_positions(self._consumer, [place], _ASK_SECONDS)
+                return Position(max(found.offset, 0), found.metadata or "")
             except KafkaException as error:
                 self._on_error(error.args[0])
             self._check()

@@ -24,10 +24,10 @@ __all__ = [
     "check_folders",
     "check_hard_links",
     "check_privacy",
+    "check_secrets",
     "existing",
     "folders_of",
 ]
-__all__ = ["check_file", "check_files", "check_folder", "check_folders", "check_secrets", "existing", "folders_of"]
 
 _ALL = os.R_OK | os.W_OK | os.X_OK
 _HARD_LINKS = Path("/proc/sys/fs/protected_hardlinks")

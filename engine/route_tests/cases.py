@@ -100,12 +100,12 @@ class _Reader:
                 self._document.fault(root, "there are no tests", "start with 'tests:'")
             return ()
         nodes = self._document.items(members["tests"], "'tests'")
-        cases = [case for number, node in enumerate(nodes, 1) if (case := self._case(node, number))]
+        found = [(case, node) for number, node in enumerate(nodes, 1) if (case := self._case(node, number))]
         names: dict[str, int] = {}
-        for case, node in zip(cases, nodes, strict=False):
+        for case, node in found:
             if (first := names.setdefault(case.name, case.line)) != case.line:
                 self._document.fault(node, f"the test in line {first} is also called '{case.name}'", "rename one")
-        return tuple(cases)
+        return tuple(case for case, _ in found)
 
     def _case(self, node: Node, number: int) -> Case | None:
         before = len(self._document.faults)

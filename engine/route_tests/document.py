@@ -68,15 +68,16 @@ class Document:
         try:
             with path.open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)
-            text = data.decode("utf-8-sig")
         except OSError as error:
             self._fail(f"the file cannot be read: {(error.strerror or str(error)).lower()}", "jms-bridge test --help")
             return
-        except UnicodeDecodeError:
-            self._fail("the file is not UTF-8", "save it as UTF-8")
-            return
         if len(data) > _MAX_BYTES:
             self._fail(f"the file has more than {_MAX_BYTES >> 20} MiB", "spread the tests over several files")
+            return
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self._fail("the file is not UTF-8", "save it as UTF-8")
             return
         self._lines = text.splitlines()
         try:

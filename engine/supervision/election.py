@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.connectors.group import REFUSED, member
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import SILENT, is_fatal, librdkafka
+from engine.kafka import SILENT, committed_positions, is_fatal, librdkafka
 from engine.topics import ensure_state_topic
 from routes.errors import BridgeError
 
@@ -309,7 +309,7 @@ class Election:
             return
         self._looked_at = time.monotonic()
         try:
-            (found,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=_ANSWER_SECONDS)
+            (found,) = committed_positions(consumer, [TopicPartition(self._topic, 0)], _ANSWER_SECONDS)
         except KafkaException as error:
             self._on_error(error.args[0])
             return

@@ -8,6 +8,7 @@ __all__ = ["duration", "number", "rate", "size"]
 
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# The bounds below are those of the rounded amounts, so that none reads `1000 ms` or `1024.0 KiB`.
 _UNKNOWN = "\N{EN DASH}"
 
 
@@ -24,16 +25,16 @@ def rate(value: float | None) -> str:
         return "0/s"
     if value < 0.1:
         return "< 0.1/s"
-    if value < 10:
+    if value < 9.95:
         return f"{value:.1f}/s"
-    return f"{value:,.0f}/s" if value < 100_000 else f"{value / 1000:,.0f}k/s"
+    return f"{value:,.0f}/s" if value < 99_999.5 else f"{value / 1000:,.0f}k/s"
 
 
 def duration(seconds: float | None) -> str:
     """A number of seconds, in its two largest units: `3 min 5 s`."""
     if seconds is None or isnan(seconds):
         return _UNKNOWN
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     left, parts = round(seconds), []
     for unit, length in _UNITS:
@@ -47,7 +48,7 @@ def size(count: float | None) -> str:
     """A number of bytes: `512 B`, `1.5 MiB`."""
     if count is None or isnan(count):
         return _UNKNOWN
-    if count < 1024:
+    if count < 1023.5:
         return f"{count:.0f} B"
-    unit = next((unit for unit in _BINARY if count < 1024 * _BINARY[unit]), "GiB")
+    unit = next((unit for unit in _BINARY if count < 1023.95 * _BINARY[unit]), "GiB")
     return f"{count / _BINARY[unit]:.1f} {unit}"

@@ -61,7 +61,7 @@ def url(*schemes: str) -> Kind:
             )
         offset = len(scheme) + 3
         if "@" in rest:
-            hint = "set source.NAME.username and source.NAME.password instead"
+            hint = "set username and password of the source or sink instead"
             raise BadValueError("a URL holds no user name and no password", hint, secret=True)
         if rest.rstrip("/") != rest.split("/")[0] or "?" in rest or "#" in rest:
             raise BadValueError(f"'{text}' has more than a host and a port", f"expected {listed}", offset)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from routes.config.addresses import KAFKA
 from routes.config.broker_checks import BROKER_CHECKS
@@ -19,6 +21,8 @@ from routes.predicate.nodes import Literal
 from routes.targets import System, audit_topic, quarantine_topic, set_aside_topic, sink_topic, state_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from routes.config.binding import Settings
 
 __all__ = ["check"]
@@ -28,6 +32,10 @@ _EVERYTHING = Literal(True)
 _SHORTEST_REALTIME_INTERVAL = 5.0
 _PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
 """Systems whose brokers have no URL: the word for the place of their messages, and the key that sets it."""
+_ARTEMIS_PORTS = ("embedded.artemis.port", "embedded.stomp.port", "embedded.amqp.port")
+_EMBEDDED = {System.STOMP: _ARTEMIS_PORTS, System.AMQP: _ARTEMIS_PORTS, System.NATS: ("embedded.nats.port",)}
+"""Ports of the embedded broker that a source or sink without a URL uses, by type."""
+_LOOPBACK = "127.0.0.1"
 
 
 def check(settings: Settings) -> None:
@@ -191,18 +199,62 @@ def brokers_named_or_embedded(settings: Settings) -> None:
 
 
 def distinct_ports(settings: Settings) -> None:
-    """Checks that the page and the embedded brokers have different ports."""
-    taken: dict[int, str] = {}
-    address = settings.get("http.address")
-    ports = [("http.address", address[1])] if address else []
-    keys = [f"embedded.{part}.port" for part in ("kafka", "artemis", "stomp", "amqp", "nats")]
-    ports += [(key, settings.get(key)) for key in keys if settings.get(key) is not None]
-    for key, port in ports:
-        if port and port in taken:
-            owner = key if settings.is_set(key) else taken[port]
-            other = taken[port] if owner == key else key
-            settings.fault(owner, "", f"port {port} is also the one of '{other}'", "choose another")
-        taken.setdefault(port, key)
+    """Checks that the pages, the listeners and the embedded brokers have different ports."""
+    taken: list[_Port] = []
+    for port in _ports(settings):
+        if other := next(filter(port.clashes, taken), None):
+            late, early = (port, other) if settings.is_set(port.key, port.name) else (other, port)
+            message = f"port {port.number} is also the one of '{early.setting}'"
+            settings.fault(late.key, late.name, message, "choose another")
+        taken.append(port)
+
+
+class _Port(NamedTuple):
+    """Port that the bridge listens on, with the key that sets it."""
+
+    key: str
+    name: str
+    """NAME in the key; empty if it has none."""
+    host: str
+    number: int
+
+    @property
+    def setting(self) -> str:
+        """The key as the file has it."""
+        return self.key.replace("NAME", self.name)
+
+    def clashes(self, other: _Port) -> bool:
+        """Returns True if no two programs can listen on both; port 0 is any free port."""
+        hosts = {_LOOPBACK if host == "localhost" else host for host in (self.host, other.host)}
+        return 0 != self.number == other.number and (len(hosts) == 1 or any(map(_is_unspecified, hosts)))
+
+
+def _is_unspecified(host: str) -> bool:
+    """Returns True if a host stands for all addresses of the machine."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def _ports(settings: Settings) -> Iterator[_Port]:
+    """Yields the ports of pages, listeners and embedded brokers, except those of brokers that do not start."""
+    for key in ("http.address", "http.metrics-address"):
+        if address := settings.get(key):
+            yield _Port(key, "", *address)
+    embedded = set() if settings.is_set("kafka.bootstrap.servers") else {"embedded.kafka.port"}
+    for section in ("source", "sink"):
+        for name in settings.names(section):
+            if listen := settings.get(f"{section}.NAME.listen", name):
+                url = urlsplit(listen)
+                yield _Port(f"{section}.NAME.listen", name, url.hostname or "", url.port or 0)
+            elif not settings.is_set(f"{section}.NAME.url", name):
+                embedded.update(_EMBEDDED.get(settings.get(f"{section}.NAME.type", name), ()))
+    if settings.get("embedded") is Embedded.OFF:
+        return
+    for key in ("embedded.kafka.port", *_EMBEDDED[System.STOMP], *_EMBEDDED[System.NATS]):
+        if (key in embedded or settings.is_set(key)) and (number := settings.get(key)) is not None:
+            yield _Port(key, "", _LOOPBACK, number)
 
 
 def traces_that_hold_together(settings: Settings) -> None:

@@ -68,8 +68,6 @@ def reach(settings: Settings) -> None:
     if not is_loopback(metrics[0]) and not is_closed:
         message = "other machines can reach this address, which has no login and no TLS"
         settings.fault("http.metrics-address", "", message, f"choose one of this machine; {_CLOSED}")
-    if metrics == address and metrics[1]:
-        settings.fault("http.metrics-address", "", "http.address is the same", "choose another port")
 
 
 HTTP_CHECKS = (login, tls, reach)

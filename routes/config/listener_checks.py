@@ -29,8 +29,7 @@ _ONLY = ("max-clients", "transaction-timeout")
 
 
 def listeners(settings: Settings) -> None:
-    """Checks that a listener is one process, has a port of its own, and with TLS a certificate."""
-    taken: dict[str, str] = {}
+    """Checks that a listener is one process, and with TLS has a certificate."""
     for section in ("source", "sink"):
         for name in settings.names(section):
             own = f"{section}.NAME."
@@ -48,11 +47,6 @@ def listeners(settings: Settings) -> None:
             if where.startswith("amqps:") and not settings.is_set(f"{own}tls.certificate", name):
                 hint = f"set {section}.{name}.tls.certificate and {section}.{name}.tls.key"
                 settings.fault(f"{own}listen", name, "TLS without a certificate to show to clients", hint)
-            port = where.rpartition(":")[2]
-            if port in taken:
-                hint = "give each listener a port of its own"
-                settings.fault(f"{own}listen", name, f"port {port} is that of {taken[port]}", hint)
-            taken[port] = f"{section} '{name}'"
 
 
 def _without_clients(settings: Settings, section: str, name: str) -> None:

@@ -255,6 +255,7 @@ def test_no_connector_imports_another() -> None:
             "expiry",
             "group",
             "listener",
+            "numbers",
             "products",
             "redelivery",
             "rejected",
@@ -306,6 +307,7 @@ def test_a_module_has_a_docstring_and_says_what_is_public(name: str) -> None:
     if not names and not listed:
         return
     assert listed, f"no __all__, but public names: {names}"
+    assert len(listed) == 1, "__all__ is assigned twice"
     if name in OPTIONAL:
         pytest.importorskip(OPTIONAL[name], reason="make setup-dev installs it")
     imported = import_module(name)

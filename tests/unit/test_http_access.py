@@ -225,7 +225,7 @@ def test_metrics_have_an_address_of_their_own_without_a_login_and_pages(serve: S
         ("http.metrics-address=0.0.0.0:8481", ["which has no login and no TLS"]),
         ("http.metrics-address=0.0.0.0:8481\nhttp.token=a", ["which has no login and no TLS"]),
         ("http.metrics-address=0.0.0.0:8481\nhttp.insecure=true", []),
-        ("http.metrics-address=127.0.0.1:8480", ["http.address is the same"]),
+        ("http.metrics-address=127.0.0.1:8480", ["port 8480 is also the one of 'http.address'"]),
         ("http.address=0.0.0.0:8480\nhttp.insecure=false", ["nobody has to log in", "there is no TLS"]),
         ("http.username=a", ["a user name without a password"]),
         ("http.password=s3cret", ["a password without a user name"]),

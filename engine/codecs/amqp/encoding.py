@@ -93,12 +93,20 @@ def _string(value: str) -> bytes:
     return _text(value.encode("utf-8", "replace"))
 
 
-@lru_cache(1000)
 def _symbol(value: str) -> bytes:
+    return (_known_symbol if len(value) <= _LONGEST_KNOWN else _make_symbol)(value)
+
+
+def _make_symbol(value: str) -> bytes:
     try:
         return _name(value.encode("ascii"))
     except UnicodeEncodeError as error:
         raise AmqpError(f"{value!r:.100} is no symbol: symbols are ASCII") from error
+
+
+_LONGEST_KNOWN = 64
+_known_symbol = lru_cache(1000)(_make_symbol)
+"""Cached `_make_symbol` for short symbols: a program uses the same ones again and again."""
 
 
 def _number(code: int, layout: str) -> Callable[[Any], bytes]:

@@ -1,7 +1,7 @@
 """Access control of an AMQP listener: logins, addresses that clients may use, and TLS.
 
 A login is SASL PLAIN with the user name and password of the configuration; without a configured user name, ANONYMOUS or
-no login at all is enough. A client that has shown a trusted certificate may log in with that alone (EXTERNAL).
+no login at all is enough, and a client that has shown a trusted certificate may log in with that (EXTERNAL).
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ class Logins:
 
     def mechanisms(self, *, proven: bool) -> Sequence[str]:
         """SASL mechanisms to offer. `proven`: the client has shown a certificate that `tls.ca` has signed."""
-        return (*(("EXTERNAL",) if proven else ()), "PLAIN" if self.required else "ANONYMOUS")
+        if self.required:
+            # A certificate must not stand in for the password: the configuration asks for both.
+            return ("PLAIN",)
+        return ("EXTERNAL", "ANONYMOUS") if proven else ("ANONYMOUS",)
 
     def admit(self, mechanism: str, response: bytes, *, proven: bool) -> bool:
         """Returns True if a client may log in with this SASL mechanism and initial response.

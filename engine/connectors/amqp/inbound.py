@@ -45,6 +45,8 @@ _MOST_INT = (1 << 31) - 1
 _UINTS = 1 << 32
 _LONGEST_KNOWN = 100
 _MOST_KNOWN = 1000
+_MOST_PAIRS = 16
+_NUMBERS = (int, float)
 _NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), Map()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
@@ -98,11 +100,14 @@ class JmsMappingInbound:
     def _given(self, annotations: Map) -> _Given:
         """Returns the facts from message annotations, from the cache for an annotations object that was seen before."""
         known = self._known.get(id(annotations))
-        if known is None or known.annotations is not annotations:
+        if known is not None and known.annotations is annotations:
+            return known
+        given = self._read(annotations)
+        if _is_short(annotations):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[id(annotations)] = self._read(annotations)
-        return known
+            self._known[id(annotations)] = given
+        return given
 
     def _read(self, annotations: Map) -> _Given:
         marks = {name: value for name, value in annotations if type(name) is Symbol and name in _MARKS}
@@ -269,6 +274,15 @@ class _Draft:
     def fault(self, name: str, what: str) -> None:
         """Adds the property that tells which value could not be held."""
         self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
+
+
+def _is_short(annotations: Map) -> bool:
+    """Returns True if annotations may stay in the cache; arbitrary ones of senders would fill the memory."""
+    return len(annotations) <= _MOST_PAIRS and all(
+        len(each) <= _LONGEST_KNOWN if isinstance(each, str | bytes) else isinstance(each, _NUMBERS)
+        for pair in annotations
+        for each in pair
+    )
 
 
 @lru_cache(256)

@@ -245,8 +245,8 @@ def sasl_init(mechanism: str, response: bytes, host: str) -> bytes:
 
 
 def is_transfer(body: bytes) -> bool:
-    """Returns True if the body of a frame is a transfer."""
-    return body.startswith(_TRANSFER)
+    """Returns True if the body of a frame is a transfer, in any encoding of its descriptor."""
+    return body.startswith(_TRANSFERS)
 
 
 def read(body: bytes) -> tuple[int, list[Any]]:
@@ -267,12 +267,19 @@ def number(fields: Sequence[Any], index: int, otherwise: int = 0) -> int:
     value = field(fields, index)
     if value is None:
         return otherwise
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         raise AmqpError(f"field {index} of a performative is no number")
     return value
 
 
 _TRANSFER = b"\x00\x53\x14"
+_TRANSFERS = (
+    _TRANSFER,
+    b"\x00\x80" + Code.TRANSFER.to_bytes(8),
+    b"\x00\xa3\x12amqp:transfer:list",
+    b"\x00\xb3\x00\x00\x00\x12amqp:transfer:list",
+)
+"""Beginnings of a transfer: its descriptor as a small or large ulong, or as a short or long symbol."""
 _HANDLE, _ID, _FORMAT, _SETTLED, _MORE, _STATE, _ABORTED = 0, 1, 3, 4, 5, 7, 9
 
 
@@ -301,7 +308,7 @@ def read_transfer(body: bytes) -> Transfer:
         handle = fields[_HANDLE]
     except IndexError as error:
         raise AmqpError("a transfer that is cut off") from error
-    if at != end or not isinstance(handle, int):
+    if at != end or not isinstance(handle, int) or isinstance(handle, bool):
         raise AmqpError("a transfer that does not end where it should")
     number(fields, _ID)
     number(fields, _FORMAT)
@@ -323,11 +330,12 @@ _CONSTANTS: dict[int, Any] = {0x40: None, 0x41: True, 0x42: False, 0x43: 0}
 
 def _extent(body: bytes) -> tuple[int, int, int]:
     """Returns the number of fields in a transfer's list, the offset of the first, and the offset behind the last."""
-    code = body[3]
+    at = len(_TRANSFER if body.startswith(_TRANSFER) else next(filter(body.startswith, _TRANSFERS), _TRANSFER))
+    code = body[at]
     if code == 0xC0:
-        return body[5], 6, 5 + body[4]
+        return body[at + 2], at + 3, at + 2 + body[at + 1]
     if code == 0xD0:
-        return int.from_bytes(body[8:12]), 12, 8 + int.from_bytes(body[4:8])
+        return int.from_bytes(body[at + 5 : at + 9]), at + 9, at + 5 + int.from_bytes(body[at + 1 : at + 5])
     raise AmqpError("a transfer without fields")
 
 
@@ -371,6 +379,7 @@ _CODES = {
     "amqp:end:list": Code.END,
     "amqp:close:list": Code.CLOSE,
     "amqp:sasl-mechanisms:list": Code.SASL_MECHANISMS,
+    "amqp:sasl-init:list": Code.SASL_INIT,
     "amqp:sasl-outcome:list": Code.SASL_OUTCOME,
     "amqp:accepted:list": Outcome.ACCEPTED,
     "amqp:rejected:list": Outcome.REJECTED,

@@ -325,6 +325,9 @@ class AmqpSession:
             self._transferred(performatives.read_transfer(body))
             return
         code, fields = performatives.read(body)
+        if code == Code.TRANSFER:
+            # A message must not be dropped: its credit would never be replaced.
+            raise AmqpError("a transfer whose descriptor is neither a ulong nor a symbol")
         if code == Code.DISPOSITION:
             self.on_disposition(fields)
         elif code == Code.FLOW:

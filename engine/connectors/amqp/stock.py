@@ -106,6 +106,8 @@ class Stock:
         held = self._held, self._backlogs, self._waiting, self._readers, self._by_link, self._expiry, self.known
         for each in held:
             each.clear()
+        self._undecided = self._unvisited = 0
+        self._is_postponed = False
 
     def add(self, outgoing: Outgoing, destination: str) -> None:
         """Adds a message to `queue:NAME` or `topic:NAME`; a topic's message without receivers is done at once."""
@@ -355,7 +357,8 @@ class Stock:
         try:
             encoded, form = self._encoded(held)
         except RefusedError as error:
-            self._told(held, str(error))
+            held.refusal = str(error)
+            self._done(held, held.refusal)
             return
         held.size = len(encoded)
         if 0 < reader.link.most < held.size:
@@ -386,12 +389,13 @@ class Stock:
     def _done(self, held: Held, refusal: str | None = None) -> None:
         """Takes note that a receiver is finished with a message.
 
-        Each receiver of a topic speaks for itself alone, so its refusal does not count.
+        Each receiver of a topic speaks for itself alone, so its refusal does not count. A message that could not be
+        encoded for any of them is refused.
         """
         if held.is_topics:
             held.readers -= 1
             if held.readers == 0:
-                self._told(held)
+                self._told(held, None if held.size else held.refusal)
         else:
             self._told(held, refusal)
 

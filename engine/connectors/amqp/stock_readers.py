@@ -26,7 +26,7 @@ _REST = 10
 class Held:
     """Message of a listener sink that has no outcome yet."""
 
-    __slots__ = ("destination", "failed", "outgoing", "readers", "size")
+    __slots__ = ("destination", "failed", "outgoing", "readers", "refusal", "size")
 
     def __init__(self, outgoing: Outgoing, destination: str) -> None:
         self.outgoing = outgoing
@@ -37,6 +37,8 @@ class Held:
         """Number of receivers of a topic that are not finished with the message; 0 for a queue."""
         self.size = 0
         """Encoded size in bytes; 0 until it is encoded."""
+        self.refusal: str | None = None
+        """Reason why the message could not be encoded; None unless that was tried."""
 
     @property
     def is_topics(self) -> bool:

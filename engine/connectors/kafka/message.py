@@ -153,12 +153,20 @@ def _foreign(record: Record) -> dict[str, Property]:
     return found
 
 
-@lru_cache(1000)
 def _identifier(name: str) -> str:
     """Returns a header's name as a property name; characters that a Java identifier cannot contain become `_`."""
+    return (_known_identifier if len(name) <= _LONGEST_KNOWN else _make_identifier)(name)
+
+
+def _make_identifier(name: str) -> str:
     name = _INVALID.sub("_", name) or "_"
     # JMS reserves property names that begin with JMS.
     return f"_{name}" if name.startswith("JMS") else name
+
+
+_LONGEST_KNOWN = 100
+_known_identifier = lru_cache(1000)(_make_identifier)
+"""Cached `_make_identifier` for short names: programs repeat theirs, and long ones would cost memory."""
 
 
 def _property(value: bytes) -> Property:

@@ -43,17 +43,21 @@ _KEPT_SECONDS = 86_400
 _NOT_ENABLED_CODES = (10039, 10076)
 _LIMIT_CODES = (10002, 10027, 10120)
 _LATER = 500
+_NONE = -1
+_MOST = (1 << 64) - 1
 _log = structlog.get_logger(__name__)
 
 
 class ApiError(Exception):
     """Error that JetStream returned for a request, or for a published message."""
 
-    def __init__(self, error: Mapping[str, Any]) -> None:
-        super().__init__(str(error.get("description", "an error without description")))
-        self.code = int(error.get("code", _LATER))
+    def __init__(self, error: Any) -> None:
+        """Takes the value of `error` in the reply; facts that are missing or malformed get a default."""
+        facts = error if isinstance(error, dict) else {}
+        super().__init__(str(facts.get("description", "an error without description")))
+        self.code = _number(facts, "code", _LATER)
         """Status code with the meaning it has in HTTP."""
-        self.err_code = int(error.get("err_code", 0))
+        self.err_code = _number(facts, "err_code")
         """JetStream's own error code; 0 if there is none."""
 
     @property
@@ -101,6 +105,26 @@ def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = N
     return found
 
 
+def _object(connection: Connection, found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Returns a member of a reply; NotConnectedError if it is no object."""
+    member = found.get(name)
+    if not isinstance(member, dict):
+        raise connection.fail(f"JetStream answers without an object '{name}'")
+    return member
+
+
+def _number(found: Mapping[str, Any], name: str, otherwise: int = 0) -> int:
+    """Returns a member of a JSON object; `otherwise` if it is missing, no whole number, or beyond 64 bits."""
+    value = found.get(name)
+    return value if type(value) is int and 0 <= value <= _MOST else otherwise
+
+
+def _texts(found: Mapping[str, Any], name: str) -> list[str]:
+    """Returns the texts in a list of a JSON object; none if it is missing or no list."""
+    value = found.get(name)
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
 def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str) -> Consumer:
     """Finds the durable consumer of `source.stream` that all workers share; creates it if it is missing.
 
@@ -121,15 +145,15 @@ def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str
         raise HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}") from error
     except ApiError as error:
         raise _translated(error, source, where, key) from error
-    config = found["config"]
+    config = _object(connection, found, "config")
     _check_consumer(config, source, name, where)
     return Consumer(
         name,
-        str(found["created"]),
-        config.get("ack_wait", 0) / _NANOSECONDS or _ACK_WAIT_SECONDS,
-        config.get("max_batch") or None,
-        config.get("max_bytes") or None,
-        config.get("max_expires", 0) / _NANOSECONDS or None,
+        str(found.get("created", "")),
+        _number(config, "ack_wait") / _NANOSECONDS or _ACK_WAIT_SECONDS,
+        _number(config, "max_batch") or None,
+        _number(config, "max_bytes") or None,
+        _number(config, "max_expires") / _NANOSECONDS or None,
     )
 
 
@@ -140,9 +164,13 @@ def acknowledged(connection: Connection, stream: str, consumer: str) -> int:
         NotConnectedError: JetStream does not return it.
     """
     try:
-        return int(ask(connection, f"CONSUMER.INFO.{stream}.{consumer}")["ack_floor"]["stream_seq"])
-    except (ApiError, NoRespondersError, KeyError) as error:
+        info = ask(connection, f"CONSUMER.INFO.{stream}.{consumer}")
+    except (ApiError, NoRespondersError) as error:
         raise connection.fail(f"JetStream says of the consumer: {error or 'nothing'}") from error
+    floor = _number(_object(connection, info, "ack_floor"), "stream_seq", _NONE)
+    if floor == _NONE:
+        raise connection.fail("JetStream answers without a number in 'ack_floor'")
+    return floor
 
 
 def ensure_stream(connection: Connection, name: str, subject: str) -> str:
@@ -156,9 +184,9 @@ def ensure_stream(connection: Connection, name: str, subject: str) -> str:
         NotConnectedError: no reply in time, or the connection is lost.
         nats.errors.NoRespondersError: there is no JetStream.
     """
-    found = ask(connection, "STREAM.NAMES", {"subject": subject}).get("streams")
+    found = _texts(ask(connection, "STREAM.NAMES", {"subject": subject}), "streams")
     if found:
-        return str(found[0])
+        return found[0]
     config = {
         "name": name,
         "description": "replies on their way through a JMS bridge",
@@ -168,7 +196,8 @@ def ensure_stream(connection: Connection, name: str, subject: str) -> str:
         "max_age": _KEPT_SECONDS * _NANOSECONDS,
     }
     try:
-        return str(ask(connection, f"STREAM.CREATE.{name}", config)["config"]["name"])
+        made = ask(connection, f"STREAM.CREATE.{name}", config)
+        return str(_object(connection, made, "config").get("name", name))
     except ApiError as error:
         if error.err_code not in (_NAME_IN_USE, _SUBJECTS_OVERLAP):
             raise
@@ -188,8 +217,8 @@ def _translated(error: ApiError, source: SourceConfig, where: str, key: str) -> 
 
 
 def _check_subjects(connection: Connection, source: SourceConfig, where: str) -> None:
-    config = ask(connection, f"STREAM.INFO.{source.stream}")["config"]
-    subjects = config.get("subjects") or ()
+    config = _object(connection, ask(connection, f"STREAM.INFO.{source.stream}"), "config")
+    subjects = _texts(config, "subjects")
     # A mirror or a stream with sources gets messages from other streams, whose subjects those may rename.
     if config.get("mirror") or config.get("sources"):
         return
@@ -250,7 +279,7 @@ def _check_consumer(config: Mapping[str, Any], source: SourceConfig, name: str, 
     if wrong:
         msg = f"{where}: its consumer '{name}' {wrong}; name another one in source.{source.name}.consumer"
         raise HardFailureError(msg)
-    has = config.get("filter_subjects") or [config.get("filter_subject") or ">"]
+    has = _texts(config, "filter_subjects") or [str(config.get("filter_subject") or ">")]
     if sorted(has) != sorted(source.destinations):
         _log.warning(
             "the consumer has other subjects than the source, and stays as it is",

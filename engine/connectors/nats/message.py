@@ -13,6 +13,7 @@ from engine.codecs import frame, json_frame, typed_frame
 from engine.codecs.frame import FrameError
 from engine.connectors.base import RefusedError
 from engine.connectors.nats.headers import Known, pack, parse
+from engine.connectors.numbers import whole
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
 from engine.trace_context import of_properties, with_context
 from routes.model import WireFormat
@@ -58,7 +59,7 @@ class Stored(NamedTuple):
 
     stream: str
     sequence: str
-    """Sequence number in the stream."""
+    """Sequence number in the stream; at most 19 digits."""
     deliveries: int
     """Number of deliveries, including this one."""
     milliseconds: int
@@ -87,10 +88,10 @@ def stored(reply: str) -> Stored | None:
         del tokens[2:4]
         if len(tokens) < _SHORT_ACK_TOKENS:
             return None
-    try:
-        return Stored(tokens[2], tokens[5], int(tokens[4]), int(tokens[7]) // 1_000_000)
-    except ValueError:
+    deliveries, sequence, nanoseconds = whole(tokens[4]), whole(tokens[5]), whole(tokens[7])
+    if deliveries is None or sequence is None or nanoseconds is None:
         return None
+    return Stored(tokens[2], tokens[5], deliveries, nanoseconds // 1_000_000)
 
 
 def to_message(

@@ -17,6 +17,7 @@ from engine.connectors.nats.headers import parse, status
 from engine.connectors.nats.jetstream import API, Consumer, acknowledged, ensure_consumer
 from engine.connectors.nats.message import Incoming, stored
 from engine.connectors.nats.place import Place, furthest
+from engine.connectors.numbers import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -229,8 +230,8 @@ class Stream:
         if code in _ENDED or (code == _ENDED_EARLY and text in _EARLY_ENDS):
             if text == _TOO_MANY_BYTES and not self._came:
                 self._ask_for_more()
-            pending = dict(parse(headers)).get(_PENDING, "")
-            self._asked = max(self._asked - int(pending), 0) if pending.isdecimal() else 0
+            pending = whole(dict(parse(headers)).get(_PENDING, ""))
+            self._asked = 0 if pending is None else max(self._asked - pending, 0)
         elif code == _GONE:
             self._connection.fail("JetStream does not answer any more")
         elif code != _SIGN_OF_LIFE:

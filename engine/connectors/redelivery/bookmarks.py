@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from engine.connectors.redelivery.patience import ANSWER_SECONDS
 from engine.journal import JournalError
-from engine.kafka import SILENT, is_fatal, librdkafka
+from engine.kafka import SILENT, committed_positions, is_fatal, librdkafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -206,7 +206,7 @@ class Bookmarks:
 
     def _positions(self, consumer: Consumer, patience: Patience) -> dict[int, int]:
         places = [TopicPartition(self._topic, partition) for partition in self._partitions]
-        found = patience.result(partial(consumer.committed, places, timeout=_SLICE_SECONDS))
+        found = patience.result(partial(committed_positions, consumer, places, _SLICE_SECONDS))
         self.notes += {place.metadata for place in found if place.metadata}
         return {place.partition: place.offset for place in found if place.offset >= 0}
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.connectors.numbers import whole
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -190,8 +192,8 @@ def _content_length(headers: Mapping[str, str]) -> int | None:
     text = headers.get("content-length")
     if text is None:
         return None
-    digits = text.strip(" \t")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19:
+    length = whole(text.strip(" \t"))
+    if length is None:
         msg = f"a content-length that is no number: {text[:40]!r}"
         raise FrameError(msg)
-    return int(digits)
+    return length

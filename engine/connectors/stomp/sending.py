@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.addresses import kind_and_name
 from engine.connectors.base import RefusedError
+from engine.connectors.numbers import whole
 from engine.connectors.products import ARTEMIS, COMMANDS
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import is_property
@@ -88,11 +89,8 @@ def _fields(fields: Mapping[str, str], *, artemis: bool) -> dict[str, str]:
 
 
 def _number(fields: Mapping[str, str], name: str, most: int) -> int | None:
-    text = fields.get(name)
-    if text is None or not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST_LONG)):
-        return None
-    number = int(text)
-    return number if number <= most else None
+    number = whole(fields.get(name, ""))
+    return number if number is not None and number <= most else None
 
 
 def _goes_as_text(message: Message) -> bool:

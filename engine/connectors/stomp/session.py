@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.numbers import whole
 from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.stomp.frames import FrameError, FrameParser
 from engine.connectors.stomp.wire import StompConnection, endpoint
@@ -38,6 +39,8 @@ _GOOD_BYE_SECONDS = 5.0
 _REFUSED_SECONDS = 30.0
 _KEPT_BYTES = 64 * 1024
 _SILENT_BEATS = 3.0
+_LONGEST_BEAT = 3_600_000
+"""Longest interval between heart-beats, in milliseconds; timers do not take any number that a broker may send."""
 _SAID_BYTES = 4096
 _log = structlog.get_logger(__name__)
 
@@ -106,13 +109,17 @@ class StompSession:
         )
         with greeting(self.endpoint, "stomp+ssl"):
             connected = self.expect("CONNECTED", seconds=_CONNECT_SECONDS, back_off_seconds=_REFUSED_SECONDS)
-        connection.hear(connected)
+        beats = _heart_beats(connected)
+        if beats is None:
+            text = connected.headers["heart-beat"]
+            raise self.lost(f"the broker sent a heart-beat that is no pair of numbers: {text[:40]!r}")
+        connection.hear(connected, beats)
         if (version := connected.headers.get("version")) != "1.2":
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
         self.product = product_of(System.STOMP, self.server)
-        self._silence = _promised_seconds(connected, self._broker.heartbeat_seconds) * _SILENT_BEATS
+        self._silence = max(beats[0] / 1000, self._broker.heartbeat_seconds) * _SILENT_BEATS if beats[0] else 0.0
 
     def send(self, frames: bytes) -> None:
         """Sends complete frames in one write.
@@ -244,8 +251,12 @@ def said(frame: Frame) -> str:
     return message if body in message else body if message in body else one_line(f"{message}: {body}")
 
 
-def _promised_seconds(connected: Frame, wanted_seconds: float) -> float:
-    """Returns the seconds between heart-beats that the broker will send; 0 if it sends none."""
-    beats = connected.headers.get("heart-beat", "0,0").partition(",")[0].strip()
-    offered = int(beats) / 1000 if beats.isdecimal() else 0.0
-    return max(offered, wanted_seconds) if offered else 0.0
+def _heart_beats(connected: Frame) -> tuple[int, int] | None:
+    """Returns the intervals at which the broker can send heart-beats and wants to get them, in milliseconds.
+
+    0 is none, and no interval is longer than `_LONGEST_BEAT`; None if the header is no pair of numbers (STOMP 1.2,
+    Heart-beating).
+    """
+    sends, _, wants = connected.headers.get("heart-beat", "0,0").partition(",")
+    first, second = whole(sends.strip()), whole(wants.strip())
+    return None if first is None or second is None else (min(first, _LONGEST_BEAT), min(second, _LONGEST_BEAT))

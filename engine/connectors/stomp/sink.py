@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.numbers import whole
 from engine.connectors.products import require
 from engine.connectors.stomp.sending import to_frame
 from engine.connectors.stomp.session import StompSession, said
@@ -226,5 +227,5 @@ class _Judge:
 
 def _number(frame: Frame) -> int:
     """Returns the number of the message to which a frame refers; -1 if it refers to none."""
-    text = frame.headers.get("receipt-id", "")
-    return int(text) if text.isascii() and text.isdecimal() else -1
+    number = whole(frame.headers.get("receipt-id", ""))
+    return -1 if number is None else number

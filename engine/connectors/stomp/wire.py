@@ -51,10 +51,14 @@ class StompConnection(Protocol12, BaseConnection):  # type: ignore[misc] # stomp
         milliseconds = int(heartbeat * 1000)
         super().__init__(self.wire, (milliseconds, milliseconds), heart_beat_receive_scale=self._NEVER)
 
-    def hear(self, frame: Frame) -> None:
-        """Passes a received frame to stomp.py, which starts its heart-beats after CONNECTED."""
-        kind = frame.command.lower()
-        self.wire.notify(kind, StompFrame(frame.command, dict(frame.headers), frame.body))
+    def hear(self, connected: Frame, beats: tuple[int, int]) -> None:
+        """Passes CONNECTED to stomp.py, which starts its heart-beats.
+
+        `beats` are the intervals of the broker in milliseconds, which take the place of the header: stomp.py does not
+        check it.
+        """
+        headers = {**connected.headers, "heart-beat": f"{beats[0]},{beats[1]}"}
+        self.wire.notify("connected", StompFrame(connected.command, headers, connected.body))
 
 
 class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.codecs.amqp import encoding
 from engine.codecs.amqp.decoding import MOST_DEPTH, decode
 from engine.codecs.amqp.encoding import encode
 from engine.codecs.amqp.values import (
@@ -295,3 +296,11 @@ def test_damaged_bytes_are_a_value_or_a_named_error(value: Any, data: st.DataObj
     for damaged in (bytes(raw), bytes(raw)[:at]):
         with suppress(AmqpError):
             decode(damaged)
+
+
+def test_a_long_symbol_does_not_stay_in_memory() -> None:
+    encoding._known_symbol.cache_clear()
+    encode(Symbol("x" * 65))
+    assert encoding._known_symbol.cache_info().currsize == 0
+    encode(Symbol("x" * 64))
+    assert encoding._known_symbol.cache_info().currsize == 1

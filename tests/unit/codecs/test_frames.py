@@ -379,3 +379,10 @@ class TestMessages:
         }
         properties = {"JMS_vendor": Property("x"), "BRIDGE_mode": Property("y"), "own": Property("z")}
         assert from_message(Message(b"", BodyType.TEXT, headers, properties)).headers == {"own": Property("z")}
+
+
+@pytest.mark.parametrize("text", ["soon", "", "1.5", "9" * 5000])
+def test_a_time_that_is_no_number_is_left_out_of_a_json_frame(text: str) -> None:
+    name = next(iter(json_frame._TIMES))
+    encoded = json_frame.encode(Frame(b"", {name: Property(text, JmsType.LONG)}))
+    assert json_frame.decode(encoded).headers == {}

@@ -67,7 +67,7 @@ def faults(*lines: str) -> list[str]:
         (
             (*LISTENER, "sink.l.type=amqp", "sink.l.listen=amqp://127.0.0.1:5673"),
             "10:15",
-            "port 5673 is that of source",
+            "port 5673 is also the one of 'source.p.listen'",
         ),
         ((*LISTENER[:2], "source.p.listen=amqps://h:1"), "8:17", "TLS without a certificate to show to clients"),
         ((*LISTENER[:2], "source.p.listen=stomp://h:1"), "8:17", "'stomp://h:1' is not amqp://host:port or amqps://"),

@@ -255,6 +255,14 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         (("sink.n.type=nats", "sink.n.token=token-1", "sink.n.username=u"), "7:14", "sink 'n' has 2 ways to log in"),
         (("sink.n.type=stomp", "sink.n.stream=true"), "7:1", "'sink.n.stream' is for type nats, not stomp"),
         (("embedded.nats.port=8480",), "6:20", "port 8480 is also the one of 'http.address'"),
+        (("http.address=127.0.0.1:9092",), "6:14", "port 9092 is also the one of 'embedded.kafka.port'"),
+        (("http.address=localhost:61613",), "6:14", "port 61613 is also the one of 'embedded.stomp.port'"),
+        (("http.metrics-address=127.0.0.1:8480",), "6:22", "port 8480 is also the one of 'http.address'"),
+        (
+            ("sink.l.type=amqp", "sink.l.listen=amqp://127.0.0.1:8480"),
+            "7:15",
+            "port 8480 is also the one of 'http.address'",
+        ),
     ],
 )
 def test_what_must_hold_between_keys_is_checked(lines: tuple[str, ...], place: str, message: str) -> None:
@@ -263,12 +271,35 @@ def test_what_must_hold_between_keys_is_checked(lines: tuple[str, ...], place: s
     assert message in found.splitlines()[0]
 
 
+@pytest.mark.parametrize("line", ["source.s.url=stomp://u:p@h:1", "sink.n.url=stomp://u:p@h:1"])
+def test_a_login_in_a_url_belongs_into_keys_of_its_own_section(line: str) -> None:
+    (found,) = (each for each in faults("sink.n.type=stomp", line) if "a URL holds no user name" in each)
+    assert "set username and password of the source or sink instead" in found
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "localhost"])  # noqa: S104
+def test_a_port_on_all_addresses_is_taken_on_each_of_them(host: str) -> None:
+    found = faults("sink.l.type=amqp", f"sink.l.listen=amqp://{host}:8480")
+    assert any(each.startswith("7:15: ") and "port 8480 is also the one of 'http.address'" in each for each in found)
+
+
 @pytest.mark.parametrize(
     "lines",
     [
         ("kafka.producer.acks=all", "kafka.enable.idempotence=true", "spark.sql.ansi.enabled=true"),
         ("router.mode=batch", "router.interval=0s"),
         ("http.address=127.0.0.1:0", "embedded.stomp.port=61700"),
+        ("http.address=127.0.0.1:0", "http.metrics-address=127.0.0.1:0"),
+        ("http.address=127.0.0.1:9092", "kafka.bootstrap.servers=h:1"),
+        ("http.address=127.0.0.1:4222",),
+        ("http.address=127.0.0.1:9092", "embedded=off", "kafka.bootstrap.servers=h:1", "source.s.url=stomp://h:1"),
+        ("http.address=127.0.0.1:61613", "embedded=off", "kafka.bootstrap.servers=h:1", "source.s.url=stomp://h:1"),
+        (
+            "sink.l.type=amqp",
+            "sink.l.listen=amqp://127.0.0.1:5674",
+            "sink.k.type=amqp",
+            "sink.k.listen=amqp://[::1]:5674",
+        ),
         ("routes.r.in.exclude=x=1", "routes.q.in.include=msg.address==q", "routes.q.out.topic=t"),
         ("kafka.producer.linger.ms=5", "kafka.consumer.fetch.max.wait.ms=50", "kafka.request.timeout.ms=9000"),
         ("spark.sql.shuffle.partitions=4", "spark.my.conf=${spark.home}"),

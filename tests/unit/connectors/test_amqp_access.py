@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from engine.codecs.amqp.values import Array, Symbol
-from engine.connectors.amqp.access import Addresses, address_of
+from engine.connectors.amqp.access import Addresses, Logins, address_of
+from routes.model import SourceConfig
+from routes.targets import System
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,23 @@ def test_addresses_are_listed_or_begin_like_a_listed_one() -> None:
     ]
     assert "queue:x" in Addresses(("*",))
     assert "queue:x" not in Addresses(())
+
+
+def _logins(username: str | None) -> Logins:
+    config = SourceConfig(name="l", type=System.AMQP, destinations=(), username=username, password="secret")
+    return Logins(config)
+
+
+def test_a_certificate_does_not_replace_the_password() -> None:
+    logins = _logins("app")
+    assert logins.mechanisms(proven=True) == ("PLAIN",)
+    assert not logins.admit("EXTERNAL", b"", proven=True)
+    assert not logins.admit("PLAIN", b"\0app\0wrong", proven=True)
+    assert logins.admit("PLAIN", b"\0app\0secret", proven=True)
+
+
+def test_a_certificate_is_a_login_where_no_user_name_is_set() -> None:
+    logins = _logins(None)
+    assert logins.mechanisms(proven=True) == ("EXTERNAL", "ANONYMOUS")
+    assert logins.admit("EXTERNAL", b"", proven=True)
+    assert not logins.admit("EXTERNAL", b"", proven=False)

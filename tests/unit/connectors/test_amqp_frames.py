@@ -91,6 +91,32 @@ def test_a_transfer_may_be_written_at_length() -> None:
     assert performatives.read_transfer(written) == Transfer(5, None, None, True, False, True, b"", [])
 
 
+@pytest.mark.parametrize(
+    "descriptor",
+    [
+        b"\x53\x14",
+        b"\x80" + bytes(7) + b"\x14",
+        b"\xa3\x12amqp:transfer:list",
+        b"\xb3\0\0\0\x12amqp:transfer:list",
+    ],
+)
+@pytest.mark.parametrize("fields", [b"\xc0\x05\x02\x52\x05\x52\x07", b"\xd0\0\0\0\x08\0\0\0\x02\x52\x05\x52\x07"])
+def test_a_transfer_may_have_any_form_of_its_descriptor(descriptor: bytes, fields: bytes) -> None:
+    written = b"\0" + descriptor + fields + b"payload"
+    assert performatives.is_transfer(written)
+    assert performatives.read(written)[0] == Code.TRANSFER
+    expected = Transfer(5, 7, None, settled=False, more=False, aborted=False, payload=b"payload")
+    assert performatives.read_transfer(written) == expected
+
+
+def test_a_boolean_is_no_number() -> None:
+    with pytest.raises(AmqpError, match="field 0 of a performative is no number"):
+        performatives.number([True], 0)
+    for fields in (b"\xc0\x02\x01\x41", b"\xc0\x04\x02\x52\x05\x41", b"\xc0\x06\x04\x52\x05\x40\x40\x42"):
+        with pytest.raises(AmqpError):
+            performatives.read_transfer(b"\0\x53\x14" + fields)
+
+
 @given(st.binary(max_size=60))
 def test_bytes_that_are_no_performative_are_a_named_error(data: bytes) -> None:
     for body in (data, b"\0\x53\x14" + data, b"\0\x53\x14\xc0" + data):

@@ -30,6 +30,7 @@ from engine.codecs.amqp.values import (
     ULong,
     UShort,
 )
+from engine.connectors.amqp.inbound import JmsMappingInbound
 from engine.connectors.amqp.transformers import TransformError, inbound, inbound_of
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
@@ -385,3 +386,23 @@ def test_transformers_are_chosen_by_destination_and_format() -> None:
     with pytest.raises(TransformError) as raised:
         vendor(ORDERS, 2)
     assert str(raised.value) == "there is no transformer for message format 2 from queue:orders"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "count"),
+    [
+        (Map([CLIENT]), 1),
+        (Map([(Symbol("a"), "x" * 101)]), 0),
+        (Map([(Symbol("a"), b"x" * 101)]), 0),
+        (Map([(Symbol("a" * 101), True)]), 0),
+        (Map([(Symbol("a"), ["x" * 1000])]), 0),
+        (Map([(Symbol("a"), Map([("x", "x" * 1000)]))]), 0),
+        (Map([(Symbol(f"a{number}"), True) for number in range(17)]), 0),
+    ],
+)
+def test_only_short_annotations_are_cached(annotations: Map, count: int) -> None:
+    transformer = JmsMappingInbound(TransformerSettings())
+    encoded = encode_sections(Sections(message_annotations=annotations))
+    first = transformer.to_message(encoded, 0, ORDERS, "plant")
+    assert len(transformer._known) == count
+    assert transformer.to_message(encoded, 0, ORDERS, "plant").properties == first.properties

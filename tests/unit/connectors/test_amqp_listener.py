@@ -49,6 +49,13 @@ def test_without_a_login_a_client_is_told_to_log_in_where_one_is_wanted() -> Non
     assert client.peer.ended
 
 
+def test_a_login_may_have_a_symbol_as_its_descriptor() -> None:
+    client = Client(House())
+    client.say(SASL_HEADER)
+    login = encode(Described(Symbol("amqp:sasl-init:list"), [Symbol("ANONYMOUS"), b"me", "h"]))
+    assert client.say(said(login, kind=SASL)) == [(Code.SASL_OUTCOME, [0])]
+
+
 def test_an_anonymous_client_comes_in_with_sasl_and_without() -> None:
     client = Client(House())
     client.say(SASL_HEADER)
@@ -69,6 +76,16 @@ def test_a_link_gets_credit_and_what_comes_by_it_is_handed_over() -> None:
         (0, b"abcd", False),
         (1, b"x", False),
     ]
+
+
+@pytest.mark.parametrize("descriptor", [b"\x80" + bytes(7) + b"\x14", b"\xa3\x12amqp:transfer:list"])
+def test_a_message_is_taken_in_any_form_of_its_descriptor(descriptor: bytes) -> None:
+    house = House()
+    client = Client(house).opened()
+    client.sending()
+    written = performatives.transfer(0, 0, b"t", 0, more=False).replace(b"\x53\x14", descriptor, 1)
+    assert client.say(said(written + b"ab")) == []
+    assert [each.encoded for each in house.taken] == [b"ab"]
 
 
 def test_credit_comes_back_as_messages_are_taken() -> None:

@@ -17,7 +17,7 @@ from engine.connectors.amqp.frames import PROTOCOL_HEADER, FrameParser, frame
 from engine.connectors.amqp.listener_sink import AmqpListenerSink
 from engine.connectors.amqp.peer import Peer
 from engine.connectors.amqp.performatives import Code, Role, Terminus, condition_of, field
-from engine.connectors.base import Outcome, Outgoing
+from engine.connectors.base import Outcome, Outgoing, RefusedError
 from engine.message import Message
 from routes.config import loads
 from routes.properties import JmsType, Property
@@ -203,6 +203,43 @@ def test_all_receivers_of_a_topic_get_a_message_and_none_refuses_for_others(sink
     assert known(sink) == []
     clients[1].answer(*clients[1].got(), ACCEPTED)
     assert known(sink) == [Outcome(1)]
+
+
+def test_a_topics_message_that_cannot_be_encoded_again_stays_with_who_has_it(
+    sink: AmqpListenerSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Client(sink), Client(sink)
+    for client, credit in ((first, 1), (second, 0)):
+        client.attach("topic:a", credit=credit)
+    give(sink, 1, address="topic/a")
+    (delivery,) = first.got()
+    monkeypatch.setattr(sink._stock, "_encoded", refuse)
+    second.flow(1)
+    assert (second.got(), known(sink)) == ([], [])
+    first.answer(delivery, ACCEPTED)
+    assert known(sink) == [Outcome(1)]
+    assert not sink._stock._held
+
+
+def test_a_topics_message_that_cannot_be_encoded_for_any_receiver_is_refused(
+    sink: AmqpListenerSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink._stock, "_encoded", refuse)
+    for _ in range(2):
+        Client(sink).attach("topic:a", credit=1)
+    give(sink, 1, address="topic/a")
+    assert known(sink) == [Outcome(1, "it cannot be encoded")]
+
+
+def refuse(_: object) -> tuple[bytes, int]:
+    raise RefusedError("it cannot be encoded")
+
+
+def test_a_cleared_stock_has_nothing_left_to_do(sink: AmqpListenerSink) -> None:
+    stock = sink._stock
+    stock._undecided, stock._unvisited, stock._is_postponed = 1, 1, True
+    stock.clear()
+    assert (stock.given, stock.is_unfinished) == (0, False)
 
 
 def test_a_topic_without_receivers_and_one_whose_receivers_leave_keep_nothing(sink: AmqpListenerSink) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.connectors.kafka import message as kafka_message
 from engine.connectors.kafka.message import HOPS, Located, Reader
 from engine.connectors.kafka.styles import as_text
 from engine.explain.header_styles import published_headers
@@ -241,3 +242,12 @@ def test_an_invalid_trace_context_is_a_property_like_any() -> None:
 def test_without_propagation_headers_stand_behind_properties_as_any_other() -> None:
     headers = (("jms.traceparent", OLD.encode()), ("traceparent", NEW.encode()))
     assert contexts(*headers, propagates=False) == {"traceparent": Property(OLD)}
+
+
+def test_a_long_header_name_does_not_stay_in_memory() -> None:
+    known = kafka_message._known_identifier
+    known.cache_clear()
+    assert kafka_message._identifier("a-" * 51) == "a_" * 51
+    assert known.cache_info().currsize == 0
+    assert kafka_message._identifier("a-b") == "a_b"
+    assert known.cache_info().currsize == 1

@@ -2,10 +2,82 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING, Any, cast
+
 import pytest
 
-from engine.connectors.nats.jetstream import _overlap
-from engine.connectors.nats.stream import _lines, _place
+from engine.connectors.base import NotConnectedError
+from engine.connectors.nats.jetstream import ApiError, _overlap, acknowledged, ensure_consumer, ensure_stream
+from engine.connectors.nats.stream import Stream, _lines, _place
+from routes.model import SourceConfig
+from routes.targets import System
+
+if TYPE_CHECKING:
+    from engine.connectors.nats.connection import Connection
+
+SOURCE = SourceConfig(name="s", type=System.NATS, destinations=("a",), stream="S")
+
+
+class Server:
+    """A connection to a JetStream server that gives the same reply to each request."""
+
+    url = "nats://server"
+
+    def __init__(self, reply: Any) -> None:
+        self._reply = json.dumps(reply)
+
+    def request(self, subject: str, body: bytes) -> bytes:
+        return self._reply.encode()
+
+    def fail(self, why: str) -> NotConnectedError:
+        return NotConnectedError(why)
+
+
+def server(reply: Any) -> Connection:
+    return cast("Connection", Server(reply))
+
+
+@pytest.mark.parametrize(
+    "error", ["text", None, [], 5, {"code": "x", "err_code": None}, {"code": [], "err_code": True}, {"code": -1}]
+)
+def test_an_error_of_another_form_gets_default_codes(error: Any) -> None:
+    found = ApiError(error)
+    assert (found.code, found.err_code) == (500, 0)
+
+
+@pytest.mark.parametrize("floor", [None, [], "x", {}, {"stream_seq": "x"}, {"stream_seq": None}, {"stream_seq": True}])
+def test_a_position_that_is_no_number_is_a_lost_connection(floor: Any) -> None:
+    with pytest.raises(NotConnectedError, match="JetStream answers without"):
+        acknowledged(server({"ack_floor": floor}), "S", "C")
+    assert acknowledged(server({"ack_floor": {"stream_seq": 7}}), "S", "C") == 7
+
+
+def test_a_consumer_of_another_form_does_not_end_the_source() -> None:
+    config = {"subjects": [5, "a"], "ack_policy": "explicit", "durable_name": "b-s", "filter_subjects": [None]}
+    numbers = {"ack_wait": "x", "max_batch": [], "max_bytes": -1, "max_expires": None}
+    found = ensure_consumer(server({"config": config | numbers}), SOURCE, "b")
+    assert (found.ack_wait_seconds, found.max_batch, found.max_bytes, found.max_expires_seconds) == (
+        30,
+        None,
+        None,
+        None,
+    )
+    for reply in ({}, {"config": None}, {"config": []}):
+        with pytest.raises(NotConnectedError, match="JetStream answers without an object 'config'"):
+            ensure_consumer(server(reply), SOURCE, "b")
+
+
+def test_a_stream_list_of_another_form_names_no_stream() -> None:
+    assert ensure_stream(server({"streams": {"a": 1}, "config": {"name": "S"}}), "S", "a") == "S"
+
+
+@pytest.mark.parametrize(("pending", "left"), [(b"3", 7), (b"9" * 5000, 0), ("\u0663".encode(), 0), (b"x", 0)])
+def test_a_request_that_ends_says_how_much_of_it_is_left(pending: bytes, left: int) -> None:
+    stream = Stream(server({}), SOURCE, "b")
+    stream._asked = 10
+    stream._hear(b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: " + pending + b"\r\n\r\n")
+    assert stream._asked == left
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,22 @@ def test_over_stomp_the_server_header_tells_what_is_honoured(
     own.close()
 
 
+@pytest.mark.parametrize("beats", ["x,0", "0", "0,x", "-1,0", "9" * 5000 + ",0", "\u0663,0"])
+def test_a_heart_beat_that_is_no_pair_of_numbers_is_a_lost_connection(broker: MakeBroker, beats: str) -> None:
+    script = stomp(OTHER).replace(b"heart-beat:0,0", f"heart-beat:{beats}".encode())
+    own = source("stomp", broker(script).port, "destinations=queue:a")
+    with pytest.raises(NotConnectedError, match="heart-beat that is no pair of numbers"):
+        own.connect()
+    own.close()
+
+
+def test_a_heart_beat_of_any_length_is_taken(broker: MakeBroker) -> None:
+    script = stomp(OTHER).replace(b"heart-beat:0,0", b"heart-beat:" + b"9" * 19 + b",0")
+    own = source("stomp", broker(script).port, "destinations=queue:a")
+    own.connect()
+    own.close()
+
+
 SELECTOR = "b='c'"
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.connectors.stomp.frames import Frame, FrameError, FrameParser, escape
+from engine.connectors.stomp.sink import _number
 
 LIMIT = 1000
 KEPT = 100
@@ -170,3 +171,10 @@ def test_noise_is_refused_or_waited_for_but_never_breaks_the_parser(pieces: list
                 assert frame.command in ("CONNECTED", "MESSAGE", "RECEIPT", "ERROR")
     except FrameError:
         return
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("7", 7), ("", -1), ("x", -1), ("-1", -1), ("\u0663", -1), ("9" * 5000, -1)]
+)
+def test_a_receipt_that_names_no_message_is_for_none(text: str, number: int) -> None:
+    assert _number(Frame("RECEIPT", {"receipt-id": text}, b"", 0)) == number

@@ -138,6 +138,7 @@ def test_a_fault_is_told_with_its_place_and_what_to_do(tmp_path: Path, case: str
         (b"\xff", "the file is not UTF-8"),
         ("[" * 100_000, "this is nested too deeply"),
         ("#" * (1024 * 1024 + 1), "more than 1 MiB"),
+        ("#" * (1024 * 1024) + "é", "more than 1 MiB"),
     ],
 )
 def test_what_is_no_file_of_tests_is_one_fault(tmp_path: Path, text: str | bytes, said: str) -> None:
@@ -150,6 +151,14 @@ def test_all_faults_are_found_at_once_and_a_name_is_given_once(tmp_path: Path) -
     assert [fault.splitlines()[0] for fault in faults(tmp_path, text)] == [
         "t.yaml:4:4: error: unknown key 'x' in a test (known are name, message, expect)",
         "t.yaml:3:3: error: the test in line 2 is also called 'a' (rename one)",
+    ]
+
+
+def test_a_repeated_name_is_told_where_it_stands_although_another_test_is_faulty(tmp_path: Path) -> None:
+    text = "tests:\n- {x: 1}\n- {name: a, message: {}, expect: none}\n- {name: a, message: {}, expect: none}\n"
+    assert [fault.splitlines()[0] for fault in faults(tmp_path, text)] == [
+        "t.yaml:2:4: error: unknown key 'x' in a test (known are name, message, expect)",
+        "t.yaml:4:3: error: the test in line 3 is also called 'a' (rename one)",
     ]
 
 

@@ -1,0 +1,98 @@
+"""Lag as Kafka tells it: partitions that appear meanwhile, and answers with an error."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from engine import lag
+from engine.connectors.redelivery.bookmarks import Bookmarks
+from engine.kafka import committed_positions
+from routes.config import loads
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+    from engine.connectors.redelivery.patience import Patience
+    from engine.spark.positions import KafkaOffsets
+
+CONFIG = loads(
+    """\
+bridge.id=b1
+source.s.type=stomp
+source.s.destinations=queue:a
+sink.n.type=stomp
+routes.r.in.include=TRUE
+routes.r.out.topic=n:queue/a
+kafka.bootstrap.servers=127.0.0.1:1
+"""
+)
+TOPIC = CONFIG.sinks[0].topic
+FAILED = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+class Group:
+    """A consumer whose group has committed offset 7 of partition 0, and whose partition 1 has an error."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def committed(self, places: list[Any], timeout: float) -> list[Any]:
+        errors = {0: (7, None), 1: (-1001, FAILED)}
+        return [
+            SimpleNamespace(partition=place.partition, offset=offset, error=error, metadata=None)
+            for place in places
+            for offset, error in (errors[place.partition],)
+        ]
+
+    def close(self) -> None: ...
+
+
+class Impatience:
+    """Asks Kafka once."""
+
+    def result(self, ask: Any) -> Any:
+        return ask()
+
+
+class Offsets:
+    """Offsets of a topic whose partition 1 was added between two requests."""
+
+    def ends(self, topics: list[str], *, committed: bool) -> dict[str, dict[int, int]]:
+        return {TOPIC: {0: 10, 1: 5}}
+
+    def starts(self, topics: list[str]) -> dict[str, dict[int, int]]:
+        return {TOPIC: {0: 4}}
+
+
+def test_a_partition_without_a_known_start_begins_at_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lag, "_committed", lambda *_: {0: 7})
+    assert lag._sinks(CONFIG, cast("KafkaOffsets", Offsets())) == [lag.Waiting("sink:n", TOPIC, 3 + 5)]
+
+
+def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lag, "Consumer", Group)
+    assert lag._committed(CONFIG, "g", TOPIC, [0]) == {0: 7}
+    with pytest.raises(KafkaException) as raised:
+        lag._committed(CONFIG, "g", TOPIC, [0, 1])
+    assert raised.value.args[0].code() == KafkaError.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:
+    consumer, patience = cast("Consumer", Group()), cast("Patience", Impatience())
+    bookmarks = Bookmarks(CONFIG, "s", 1, 1)
+    try:
+        bookmarks._partitions = (0,)
+        assert bookmarks._positions(consumer, patience) == {0: 7}
+        bookmarks._partitions = (0, 1)
+        with pytest.raises(KafkaException):
+            bookmarks._positions(consumer, patience)
+    finally:
+        bookmarks.close()
+
+
+def test_committed_positions_are_returned_in_order() -> None:
+    (found,) = committed_positions(cast("Consumer", Group()), [cast("Any", SimpleNamespace(partition=0))], 1.0)
+    assert found.offset == 7
