@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AclOperation, NewTopic
 
 from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
-from engine.topics.journal import GROWTH_BYTES, LETTER_USERS
+from engine.topics.journal import GROWTH_BYTES, letter_user
 from engine.topics.problems import is_missing, problems_of_access, refused
 from routes.targets import TOPIC, System
 
@@ -94,5 +94,5 @@ def written(config: Config) -> dict[str, str]:
             routes.setdefault(topic, []).append(f"'{route.name}'")
     users = {topic: f"route{'s' if len(names) > 1 else ''} {', '.join(names)}" for topic, names in routes.items()}
     if config.router_dead_letters:
-        users[config.letter_topic] = LETTER_USERS
+        users[config.letter_topic] = letter_user(config)
     return users

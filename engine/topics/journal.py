@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = [
     "GROWTH_BYTES",
     "JOURNAL_USERS",
-    "LETTER_USERS",
     "ensure_journal",
     "ensure_sink_topics",
     "journal_problems",
+    "letter_user",
     "new_journal",
     "new_letter_topic",
     "new_sink_topics",
@@ -39,9 +39,12 @@ GROWTH_BYTES = 64 * 1024
 
 JOURNAL_USERS = "the journal"
 """User of the journal topic, for the text of errors."""
-LETTER_USERS = "dead letters"
-"""User of the dead-letter topic, for the text of errors."""
 _log = structlog.get_logger(__name__)
+
+
+def letter_user(config: Config) -> str:
+    """User of the dead-letter topic, for the text of errors: the key that names it, where one does."""
+    return "routing.dead-letter-topic" if config.routing.dead_letter_topic else "dead letters"
 
 
 def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
@@ -60,7 +63,9 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
     new = {topic: new_journal(config), **new_letter_topic(config)}
     described = cluster.describe(new)
     if missing := [name for name, each in described.items() if is_missing(each)]:
-        cluster.create([new[name] for name in missing], {topic: JOURNAL_USERS, config.letter_topic: LETTER_USERS})
+        cluster.create(
+            [new[name] for name in missing], {topic: JOURNAL_USERS, config.letter_topic: letter_user(config)}
+        )
     found = described[topic]
     if is_missing(found):
         found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AclOperation
 from engine.topics.destinations import new_topics, read, written
 from engine.topics.journal import (
     JOURNAL_USERS,
-    LETTER_USERS,
     journal_problems,
+    letter_user,
     new_journal,
     new_letter_topic,
     new_sink_topics,
@@ -74,7 +74,7 @@ def _users(config: Config) -> dict[str, str]:
     own = {config.journal.topic: JOURNAL_USERS, config.journal.state_topic: STATE_USERS}
     sinks = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
     made = {topic: users for topic, users in read(config).items() if topic in new_topics(config)}
-    return made | written(config) | sinks | own | {config.letter_topic: LETTER_USERS}
+    return made | written(config) | sinks | own | {config.letter_topic: letter_user(config)}
 
 
 def _new(config: Config) -> dict[str, NewTopic]:

@@ -43,7 +43,7 @@ def wait(watch: Watch, condition: Callable[[Census], bool]) -> Census:
 
 def test_what_may_not_be_read_is_not_counted_until_it_may(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.WRITE)
-    topic, audit, quarantine = config.routing.dead_letter_topics
+    topic, audit, quarantine = config.letter_topics
     with Watch(lambda: config, lambda: True) as watch:
         census = wait(watch, lambda found: bool(found.trouble))
         assert (census.reachable, census.depth) == (True, None), census.trouble
@@ -66,14 +66,14 @@ def test_a_topic_that_may_not_be_written_is_out_of_reach_for_dead_letters(secure
 
 def test_dead_letters_are_read_without_any_right_on_a_group(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.READ)
-    topic = config.routing.dead_letter_topics[0]
+    topic = config.letter_topics[0]
     with Reader(config, topic) as reader:
         assert [located.record.value for located in reader.read()] == [b"body"]
 
 
 def test_who_may_not_create_the_audit_is_told_so_in_a_line(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.READ, AclOperation.WRITE)
-    audit = config.routing.dead_letter_topics[1]
+    audit = config.letter_topics[1]
     secured_kafka.allow(audit, AclOperation.READ)
     with pytest.raises(HardFailureError) as raised:
         list(replay(config, None))

@@ -49,7 +49,11 @@ def test_who_may_not_create_the_journal_is_told_and_nothing_is_made(secured_kafk
 
     assert found.there == (destination,)
     assert found.to_make == ()
-    assert {problem.topic for problem in found.problems} == {config.journal.topic, config.journal.state_topic}
+    assert {problem.topic for problem in found.problems} == {
+        config.journal.topic,
+        config.journal.state_topic,
+        config.letter_topic,
+    }
     assert topics(secured_kafka) == before
 
 
@@ -57,12 +61,13 @@ def test_who_may_create_and_not_write_is_told_what_to_grant(secured_kafka: Secur
     journal = fresh("journal")
     destination = secured_kafka.create(fresh("orders"), AclOperation.READ)
     config = configure(secured_kafka, destination, journal)
-    for topic in (journal, config.journal.state_topic):
+    own = (journal, config.journal.state_topic, config.letter_topic)
+    for topic in own:
         secured_kafka.allow(topic, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE)
 
     found = survey(Cluster(config, 30), config)
 
-    assert set(found.to_make) == {journal, config.journal.state_topic}
+    assert set(found.to_make) == set(own)
     (problem,) = found.problems
     assert (problem.topic, problem.what) == (destination, "not authorised to write it")
     assert journal not in topics(secured_kafka)

@@ -89,7 +89,7 @@ def test_a_compacted_journal_and_one_with_too_small_a_limit_are_refused(
 
 
 def test_more_copies_than_brokers_is_refused_with_the_key_to_change(configure: Configure, kafka: EmbeddedKafka) -> None:
-    config = configure("journal.replication=3")
+    config = configure("journal.replication=3\nrouting.dead-letter-topic=dead")
     with pytest.raises(HardFailureError) as raised:
         ensure_journal(config)
     assert str(raised.value) == (
