@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.connectors.base import Outgoing
+    from engine.message import Message
 
 __all__ = ["ExpiryTimes", "has_expired"]
 
@@ -15,9 +16,9 @@ _SPARE = 1000
 """Number of stale heap entries, beyond as many as there are live ones, at which they are removed."""
 
 
-def has_expired(outgoing: Outgoing) -> bool:
+def has_expired(message: Message) -> bool:
     """Returns True if the message has expired by now."""
-    return 0 < outgoing.message.expiration_ms <= time.time() * 1000
+    return 0 < message.expiration_ms <= time.time() * 1000
 
 
 class ExpiryTimes:

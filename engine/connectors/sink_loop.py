@@ -202,7 +202,7 @@ class SinkLoop:
             self._refuse(taken, "the record says no destination; something else wrote it")
             return None
         message = Message.from_record(taken.record)
-        if 0 < message.expiration_ms <= time.time() * 1000:
+        if has_expired(message):
             self._drop(taken)
             return None
         message, reply_to = self._requests.outgoing(message)
@@ -218,7 +218,7 @@ class SinkLoop:
 
     def _send_again(self) -> None:
         """Sends again the messages that an earlier connection left unconfirmed, except expired ones."""
-        expired = [number for number, each in self._under_way.items() if has_expired(each.outgoing)]
+        expired = [number for number, each in self._under_way.items() if has_expired(each.outgoing.message)]
         self._note([Outcome(number, expired=True) for number in expired])
         self._send([each.outgoing for each in self._under_way.values()])
 

@@ -294,7 +294,7 @@ class Stock:
         elif state == State.REJECTED:
             condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
             self._done(held, f"the client says: {condition}")
-        elif state == State.MODIFIED and field(details, 1) and has_expired(held.outgoing):
+        elif state == State.MODIFIED and field(details, 1) and has_expired(held.outgoing.message):
             self._drop(held)
         elif state == State.MODIFIED and field(details, 1):
             self._done(held, "the client says that it cannot be delivered")
@@ -375,7 +375,7 @@ class Stock:
 
         An expired message is dropped; a topic's message without `reader` is done.
         """
-        if has_expired(held.outgoing):
+        if has_expired(held.outgoing.message):
             self._drop(held)
         elif not held.is_topics:
             insort(self._waiting.setdefault(held.destination, []), held, key=number_of)
