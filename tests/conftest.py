@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import hypothesis
 import pytest
+import structlog
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, find_nats_server, free_ports
@@ -27,6 +29,19 @@ JARS = Path(__file__).parents[1] / ".jars"
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
 hypothesis.settings.load_profile("bridge")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Removes the log handler of a command that a test ran in this process; its stderr was the test's own."""
+    root = logging.getLogger()
+    level, before = root.level, set(root.handlers)
+    yield
+    for handler in set(root.handlers) - before:
+        if type(handler) is logging.StreamHandler:
+            root.removeHandler(handler)
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 class TopicFactory(Protocol):

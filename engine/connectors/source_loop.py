@@ -143,7 +143,7 @@ class SourceLoop:
         try:
             if repeats is not None:
                 repeats.begin()
-                self._ready()
+            self._ready()
             self._flow(flow, journal, stop)
             if repeats is not None and flow.is_settled:
                 repeats.finish()
@@ -198,7 +198,6 @@ class SourceLoop:
         if self._connections > 1:
             self._metrics.reconnected()
         self._back_off.connected()
-        self._ready()
 
     def _ready(self) -> None:
         self._is_stalled = False

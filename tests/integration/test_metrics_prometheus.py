@@ -42,6 +42,7 @@ sink.jms.type=stomp
 routes.copies.in.include=region = 'copy'
 routes.copies.out.topic=stomp:queue/copies
 """
+LABEL = "        labels: {bridge: orders}\n"
 KEEPS_EXEMPLARS = "--enable-feature=exemplar-storage"
 HOW = "switch this test on with `apt-get install prometheus`"
 
@@ -54,7 +55,7 @@ class Prometheus:
         (port,) = free_ports(1)
         shipped = (ROOT / "grafana/prometheus.yml").read_text()
         config = folder / "prometheus.yml"
-        text = shipped.replace("127.0.0.1:8480", target).replace(": 5s", ": 1s")
+        text = shipped.replace("127.0.0.1:8480", target).replace(": 5s", ": 1s") + LABEL
         config.write_text(text.replace("    static_configs:\n", f"{settings}    static_configs:\n"))
         assert target in config.read_text()
         self.address = f"127.0.0.1:{port}"
@@ -138,7 +139,7 @@ def prometheus(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_no_panel_is_empty(prometheus: Prometheus, panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
         expression = re.sub(r"\$__(rate_interval|range)", "10s", target["expr"])
-        expression = re.sub(r"\$(instance|route|source|sink)", ".*", expression)
+        expression = re.sub(r"\$(bridge|instance|route|source|sink)", ".*", expression)
         assert "$" not in expression
         result = prometheus.query(expression)
         assert result, expression
@@ -151,7 +152,7 @@ def test_no_panel_is_empty(prometheus: Prometheus, panel: dict[str, Any]) -> Non
 def test_every_choice_of_the_dashboard_has_values(prometheus: Prometheus, choice: dict[str, Any]) -> None:
     match = re.fullmatch(r"label_values\((.*), (\w+)\)", choice["query"])
     assert match
-    series = match[1].replace("$instance", ".*")
+    series = re.sub(r"\$(bridge|instance)", ".*", match[1])
     assert prometheus.get(f"label/{match[2]}/values", **{"match[]": series})
 
 

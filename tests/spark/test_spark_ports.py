@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from engine.spark import session
-
 REQUEST, RESPONSE, FAILURE = 3, 4, 5
 """Messages of Spark's network layer by their first byte: `org.apache.spark.network.protocol.Message.Type`."""
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    folder = tmp_path_factory.mktemp("spark")
-    opened = session.open_session(folder / "spark", folder / "spark.log", {"spark.master": "local[1]"})
-    yield opened
-    session.close(opened)
 
 
 def listening(pid: int) -> set[int]:
