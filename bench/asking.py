@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from nats.aio.client import Client
 
-from engine.connectors.stomp.frames import FrameParser, escape
+from engine.connectors.stomp.frames import StompFrameParser, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ class Stomp:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
-        self._parser = FrameParser(_MOST_BYTES, _MOST_BYTES)
+        self._parser = StompFrameParser(_MOST_BYTES, _MOST_BYTES)
         self._task: asyncio.Task[None] | None = None
 
     @staticmethod

@@ -14,12 +14,12 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from bench.report import Check, Report, table
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.amqp import sections
-from engine.codecs.amqp.sections import VALUE, Header, Properties, Sections
-from engine.codecs.amqp.values import Byte, Map, Symbol, Timestamp
-from engine.codecs.frame import Frame, from_message, to_message
+from engine.codecs.frame import HeaderFrame, from_message, to_message
+from engine.connectors.amqp.codec import sections
+from engine.connectors.amqp.codec.sections import VALUE, Header, Properties, Sections
+from engine.connectors.amqp.codec.values import Byte, Map, Symbol, Timestamp
 from engine.connectors.amqp.transformers import inbound, outbound
+from engine.connectors.nats import json_frame, typed_frame
 from engine.message import Message
 from routes.properties import JmsType, Property
 from routes.transformers import TransformerSettings
@@ -62,7 +62,7 @@ def measure(options: Options) -> Report:
     return Report("codecs", [table(title, ["", "best", "median"], rows)], checks, rates)
 
 
-def _steps(frames: Sequence[Frame]) -> dict[str, Step]:
+def _steps(frames: Sequence[HeaderFrame]) -> dict[str, Step]:
     steps: dict[str, Step] = {}
     for name, codec in _CODECS.items():
         encoded = [codec.encode(frame) for frame in frames]
@@ -113,7 +113,7 @@ def _sections(number: int) -> Sections:
     )
 
 
-def _frame(number: int) -> Frame:
+def _frame(number: int) -> HeaderFrame:
     """Two JMS fields, a property of each common type, and a short text."""
     headers = {
         "BRIDGE_timestamp": Property(str(1_795_240_301_012 + number), JmsType.LONG),
@@ -122,7 +122,7 @@ def _frame(number: int) -> Frame:
         "amount": Property(str(number + 0.25), JmsType.DOUBLE),
         "urgent": Property("true" if number % 2 else "false", JmsType.BOOLEAN),
     }
-    return Frame(f"order {number} ".encode().ljust(_BODY_BYTES, b"."), headers)
+    return HeaderFrame(f"order {number} ".encode().ljust(_BODY_BYTES, b"."), headers)
 
 
 def _rate(step: Step) -> float:

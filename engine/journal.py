@@ -4,7 +4,7 @@ A source acknowledges a message to its broker only after this module has called 
 producer is idempotent, so its internal retries neither duplicate nor reorder records. Memory is bounded: `append` waits
 while the producer's buffer is full, which stops the calling source from reading on.
 
-Not here: the order of acknowledgements (`engine.connectors.source_flow`) and the creation of the topic
+Not here: the order of acknowledgements (`engine.delivery.ingress_pipeline`) and the creation of the topic
 (`engine.topics`).
 """
 

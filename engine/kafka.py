@@ -146,7 +146,7 @@ def librdkafka(config: Config, role: Role) -> dict[str, str]:
 def spark_options(config: Config, role: Role) -> dict[str, str]:
     """Options of Spark's Kafka source (consumer) or sink (producer), each name with the prefix `kafka.`.
 
-    `engine.spark.pipes` adds the settings that matter only for speed.
+    `engine.spark.kafka_io` adds the settings that matter only for speed.
     """
     given = _given(config, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from engine.spark.positions import KafkaOffsets
     from routes.model import Config
 
-__all__ = ["Waiting", "from_bridge", "from_kafka"]
+__all__ = ["LagReport", "from_bridge", "from_kafka"]
 
 _ROUTER = "router"
 _SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class LagReport:
     """Number of records in one topic or partition that wait for one part of the bridge."""
 
     component: str
@@ -41,7 +41,7 @@ class Waiting:
     """Age in seconds of the oldest waiting record of all partitions; None if it is unknown."""
 
 
-def from_bridge(config: Config) -> Sequence[Waiting]:
+def from_bridge(config: Config) -> Sequence[LagReport]:
     """Reads the lag from the metrics of the running bridge.
 
     Raises:
@@ -52,15 +52,16 @@ def from_bridge(config: Config) -> Sequence[Waiting]:
     oldest = reading.total(LAG_SECONDS)
     journal = sorted(reading.by(LAG_RECORDS, "partition").items())
     found = [
-        Waiting(_ROUTER, f"{config.journal.topic}:{partition}", int(records), oldest) for partition, records in journal
+        LagReport(_ROUTER, f"{config.journal.topic}:{partition}", int(records), oldest)
+        for partition, records in journal
     ]
     topics = {f"sink:{sink.name}": sink.topic for sink in config.sinks}
     for component, records in sorted(reading.by(SINK_LAG, "component").items()):
-        found.append(Waiting(component, topics.get(component.partition("/")[0], ""), int(records)))
+        found.append(LagReport(component, topics.get(component.partition("/")[0], ""), int(records)))
     return found
 
 
-def from_kafka(config: Config) -> Sequence[Waiting]:
+def from_kafka(config: Config) -> Sequence[LagReport]:
     """Computes the lag from Kafka: the router's position in the state topic and the committed offsets of the sinks.
 
     Raises:
@@ -78,21 +79,23 @@ def from_kafka(config: Config) -> Sequence[Waiting]:
         raise UnreachableError(msg) from error
 
 
-def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:
-    from engine.spark.notebook import Notebook
+def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
+    from engine.spark.position_store import PositionStore
 
     topic = config.journal.topic
-    entry = Notebook(config).read()
+    entry = PositionStore(config).read()
     routed = entry.place.positions if entry else {}
     ends = kafka.ends([topic], committed=True).get(topic, {})
     starts = kafka.starts([topic]).get(topic, {})
     return [
-        Waiting(_ROUTER, f"{topic}:{partition}", max(end - max(routed.get(partition, 0), starts.get(partition, 0)), 0))
+        LagReport(
+            _ROUTER, f"{topic}:{partition}", max(end - max(routed.get(partition, 0), starts.get(partition, 0)), 0)
+        )
         for partition, end in sorted(ends.items())
     ]
 
 
-def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:
+def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
     topics = [sink.topic for sink in config.sinks]
     ends, starts = kafka.ends(topics, committed=True), kafka.starts(topics)
     found = []
@@ -102,7 +105,7 @@ def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[Waiting]:
             end - max(committed.get(partition, 0), starts.get(sink.topic, {}).get(partition, 0))
             for partition, end in ends.get(sink.topic, {}).items()
         )
-        found.append(Waiting(f"sink:{sink.name}", sink.topic, sum(max(records, 0) for records in waiting)))
+        found.append(LagReport(f"sink:{sink.name}", sink.topic, sum(max(records, 0) for records in waiting)))
     return found
 
 

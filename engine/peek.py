@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["ANSWER_SECONDS", "Located", "Position", "Reader"]
+__all__ = ["ANSWER_SECONDS", "KafkaTopicReader", "LocatedRecord", "Position"]
 
 ANSWER_SECONDS = 10.0
 """Longest wait for each answer of Kafka, in seconds."""
@@ -72,7 +72,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedRecord:
     """Record with its position and timestamp."""
 
     position: Position
@@ -81,16 +81,16 @@ class Located:
     record: Record
 
     @staticmethod
-    def of(message: KafkaMessage) -> Located:
+    def of(message: KafkaMessage) -> LocatedRecord:
         """Converts a record of the Kafka client."""
         given: list[tuple[str, str | bytes | None]] = message.headers() or []  # type: ignore[assignment] # never a dict
         headers = tuple((name, _bytes(value)) for name, value in given)
         record = Record(_bytes(message.key()), _bytes(message.value()), headers)
         position = Position(str(message.topic()), message.partition() or 0, message.offset() or 0)
-        return Located(position, message.timestamp()[1], record)
+        return LocatedRecord(position, message.timestamp()[1], record)
 
 
-class Reader:
+class KafkaTopicReader:
     """Reader of one topic; a context manager.
 
     Entering it raises:
@@ -149,7 +149,7 @@ class Reader:
         *,
         follow: bool = False,
         idle_seconds: float | None = None,
-    ) -> Iterator[Located]:
+    ) -> Iterator[LocatedRecord]:
         """Yields records from the offsets in `starts`, in order within each partition.
 
         Without `starts` it reads all partitions from their first record. Ends at the end of every partition, or at each
@@ -172,7 +172,7 @@ class Reader:
             for message in self._poll():
                 error = message.error()
                 if error is None:
-                    located = Located.of(message)
+                    located = LocatedRecord.of(message)
                     if ends is None or located.position.offset < ends[located.position.partition]:
                         yield located
                     else:
@@ -188,20 +188,20 @@ class Reader:
             if not follow and quiet >= self._answer_seconds:
                 raise self._unreachable()
 
-    def present(self) -> Iterator[Located]:
+    def present(self) -> Iterator[LocatedRecord]:
         """Yields the records that the topic holds at the time of the call, not those that arrive during the reading."""
         bounds = self.bounds().items()
         return self.read({partition: low for partition, (low, _) in bounds}, {p: high for p, (_, high) in bounds})
 
-    def last(self, count: int) -> list[Located]:
+    def last(self, count: int) -> list[LocatedRecord]:
         """Returns the newest `count` records of all partitions together, oldest first."""
-        newest: list[Located] = []
+        newest: list[LocatedRecord] = []
         for partition, (low, high) in self.bounds().items():
             newest += self._last_of(partition, low, high, count)
         newest.sort(key=lambda located: (located.time_ms, located.position))
         return newest[-count:]
 
-    def at(self, partition: int, offset: int) -> Located:
+    def at(self, partition: int, offset: int) -> LocatedRecord:
         """Returns the record at a partition and offset.
 
         Raises:
@@ -222,7 +222,7 @@ class Reader:
             raise UsageError(msg)
         return found
 
-    def _last_of(self, partition: int, low: int, high: int, count: int) -> deque[Located]:
+    def _last_of(self, partition: int, low: int, high: int, count: int) -> deque[LocatedRecord]:
         # Transaction markers and compaction leave gaps in the offsets, so reading goes back further until there are
         # enough records.
         span = count
@@ -233,7 +233,7 @@ class Reader:
                 return found
             span *= 4
 
-    def _until(self, partition: int, start: int, end: int) -> Iterator[Located]:
+    def _until(self, partition: int, start: int, end: int) -> Iterator[LocatedRecord]:
         if start >= end:
             return
         for located in self.read({partition: start}):

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Acknowledge",
     "BrokerConfig",
+    "FileWatch",
     "MessageType",
     "Processed",
     "SinkConfig",
     "SourceConfig",
-    "Watch",
     "WireFormat",
 ]
 
@@ -55,7 +55,7 @@ class MessageType(StrEnum):
     BYTES = "BYTES"
 
 
-class Watch(StrEnum):
+class FileWatch(StrEnum):
     """Ways in which a dropbox source notices new files: notified by the system, or by looking at intervals."""
 
     INOTIFY = "inotify"
@@ -113,7 +113,7 @@ class SourceConfig(BrokerConfig):
     """JMS selector that the broker applies."""
     subscription: str | None = None
     """Name of the durable subscription on topics; None: not durable."""
-    watch: Watch = Watch.INOTIFY
+    watch: FileWatch = FileWatch.INOTIFY
     scan_interval_seconds: float = 1.0
     processed: Processed = Processed.KEEP
     acknowledge: Acknowledge = Acknowledge.INDIVIDUAL

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from routes.brokers import (
     Acknowledge,
     BrokerConfig,
+    FileWatch,
     MessageType,
     Processed,
     SinkConfig,
     SourceConfig,
-    Watch,
     WireFormat,
 )
 from routes.targets import JMS, System, audit_topic, quarantine_topic, set_aside_topic
@@ -35,6 +35,7 @@ __all__ = [
     "Config",
     "Embedded",
     "EmbeddedConfig",
+    "FileWatch",
     "HeaderStyle",
     "HttpConfig",
     "JournalConfig",
@@ -53,7 +54,6 @@ __all__ = [
     "Target",
     "TracingConfig",
     "Unmatched",
-    "Watch",
     "WireFormat",
 ]
 

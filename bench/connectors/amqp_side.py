@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from engine.connectors.amqp.links import Sender
-from engine.connectors.amqp.performatives import Outcome, Terminus, field, outcome_of
+from engine.connectors.amqp.performatives import DeliveryState, Terminus, field, outcome_of
 from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.transformers import outbound_of
 from routes.model import SinkConfig
@@ -32,7 +32,7 @@ def fill(url: str, queue: str, messages: Iterable[Message]) -> None:
 
     def settled(fields: Sequence[Any]) -> None:
         state, _ = outcome_of(field(fields, 4))
-        assert state == Outcome.ACCEPTED, fields
+        assert state == DeliveryState.ACCEPTED, fields
         for delivery in range(fields[1], (field(fields, 2) or fields[1]) + 1):
             del under_way[delivery]
 

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from engine.connectors.stomp.frames import Frame, FrameParser
+from engine.connectors.stomp.frames import Frame, StompFrameParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Queues:
     def __init__(self, url: str) -> None:
         where = urlsplit(url)
         self._socket = socket.create_connection((where.hostname, where.port), _ANSWER_SECONDS)
-        self._parser = FrameParser(_MOST_BYTES, 1)
+        self._parser = StompFrameParser(_MOST_BYTES, 1)
         self._frames = self._read()
         self._write("CONNECT", {"accept-version": "1.2", "host": "bench"})
         self._write("SUBSCRIBE", {"destination": _REPLIES, "id": "1", "subscription-type": "ANYCAST", "ack": "auto"})

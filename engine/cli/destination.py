@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["Broker", "Place", "Username", "kafka_topic", "place_of"]
+__all__ = ["Broker", "BrokerDestination", "Username", "kafka_topic", "place_of"]
 
 _KAFKA = "kafka"
 _JMS = ("queue", "topic")
@@ -58,7 +58,7 @@ Username = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BrokerDestination:
     """A destination at a broker, and how to get there."""
 
     text: str
@@ -108,7 +108,9 @@ def kafka_topic(destination: str) -> str | None:
     return name if scheme == _KAFKA else None
 
 
-def place_of(config: Config, destination: str, url: str | None, username: str | None, *, to_send: bool) -> Place:
+def place_of(
+    config: Config, destination: str, url: str | None, username: str | None, *, to_send: bool
+) -> BrokerDestination:
     """The place at a broker; UsageError if there is none of that kind.
 
     The broker is that of `url`; else of the source or sink of that name; else of the source that reads this address;
@@ -128,7 +130,7 @@ def place_of(config: Config, destination: str, url: str | None, username: str | 
     broker = found or BrokerConfig(name=system.value, type=system)
     if login:
         broker = replace(broker, **login, token=None, credentials=None)
-    return Place(destination, address, broker, config.url(broker), found is not None)
+    return BrokerDestination(destination, address, broker, config.url(broker), found is not None)
 
 
 def _system(config: Config, scheme: str, destination: str, url: str | None, to_send: bool) -> System:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from engine.dead_letters.histogram import Histogram
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import Options, Replayed
-    from engine.peek import Position, Reader
+    from engine.peek import KafkaTopicReader, Position
     from routes.model import Config
 
     Settle = Callable[..., Iterator[Replayed]]
@@ -102,14 +102,14 @@ def list_letters(
     Filters of different options have all to be fulfilled.
     """
     from engine.dead_letters.replay import source_topic
-    from engine.peek import Reader
+    from engine.peek import KafkaTopicReader
 
     filters = read_filters(reasons, routes, since, until, headers, where)
     topic = source_topic(settings := load(config), quarantine=quarantine)
     if quarantine and not _exists(settings, topic):
         note(f"no dead letters in '{topic}'")
         return
-    with Reader(settings, topic) as reader:
+    with KafkaTopicReader(settings, topic) as reader:
         letters = _newest(reader, filters, count)
     if json_output:
         for letter in letters:
@@ -135,11 +135,11 @@ def show(
     """Show one dead letter: why it is here, its headers, its body."""
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import source_topic
-    from engine.peek import Position, Reader
+    from engine.peek import KafkaTopicReader, Position
 
     settings = load(config)
     at = Position.parse(position, source_topic(settings, quarantine=quarantine))
-    with Reader(settings, at.topic) as reader:
+    with KafkaTopicReader(settings, at.topic) as reader:
         letter = DeadLetter(reader.at(at.partition, at.offset))
     if json_output:
         typer.echo(json_text({**letter_json(letter), **record_json(letter.located.record)}))
@@ -262,7 +262,7 @@ def audit(
         note("no dead letter was replayed or discarded yet")
 
 
-def _newest(reader: Reader, filters: Filters, count: int) -> list[DeadLetter]:
+def _newest(reader: KafkaTopicReader, filters: Filters, count: int) -> list[DeadLetter]:
     from engine.dead_letters.letter import DeadLetter
 
     if not filters:
@@ -346,9 +346,9 @@ def _survey(settle: Settle, config: Config, wanted: Sequence[Position] | None, o
 
 
 def _open(histogram: Histogram) -> int:
-    from engine.dead_letters.replay import Outcome
+    from engine.dead_letters.replay import ReplayOutcome
 
-    return histogram.count(Outcome.WOULD_REPLAY, Outcome.WOULD_QUARANTINE, Outcome.WOULD_DISCARD)
+    return histogram.count(ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_QUARANTINE, ReplayOutcome.WOULD_DISCARD)
 
 
 def _foretell(histogram: Histogram, nothing: str, json_output: bool) -> None:

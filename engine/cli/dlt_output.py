@@ -17,7 +17,7 @@ from engine.printable import json_text, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from engine.dead_letters.audit import Entry
+    from engine.dead_letters.audit import AuditEntry
     from engine.dead_letters.histogram import Histogram
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import Replayed
@@ -116,7 +116,7 @@ def histogram_json(histogram: Histogram) -> Iterator[str]:
         )
 
 
-def audit_table(entries: Sequence[Entry]) -> Table:
+def audit_table(entries: Sequence[AuditEntry]) -> Table:
     """A line for each entry of the audit."""
     table = _table("dead letter", "time", "action", "by", "reason", "route", "to", "command")
     for entry in entries:
@@ -131,7 +131,7 @@ def audit_table(entries: Sequence[Entry]) -> Table:
     return table
 
 
-def entry_json(entry: Entry) -> str:
+def entry_json(entry: AuditEntry) -> str:
     """An entry for programs: as it stands in the topic, with its position."""
     return json_text({"position": str(entry.position), **json.loads(entry.to_json())})
 

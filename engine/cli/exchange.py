@@ -25,7 +25,7 @@ from routes.targets import System
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from engine.cli.destination import Place
+    from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Outcome, Sink, Source
     from engine.message import Message
     from routes.model import Config, SinkConfig, SourceConfig
@@ -54,7 +54,9 @@ def who(command: str) -> str:
     return f"jms-bridge-{command}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
-def give(config: Config, place: Place, own: SinkConfig, message: Message, reply_to: str, number: int = 1) -> None:
+def give(
+    config: Config, place: BrokerDestination, own: SinkConfig, message: Message, reply_to: str, number: int = 1
+) -> None:
     """Send a message so many times and wait until the broker has confirmed all; an empty `reply_to` asks no reply.
 
     Raises:
@@ -70,7 +72,9 @@ def give(config: Config, place: Place, own: SinkConfig, message: Message, reply_
             sink.close()
 
 
-def take(config: Config, place: Place, own: SourceConfig, most: int | None, seconds: float | None) -> Iterator[Item]:
+def take(
+    config: Config, place: BrokerDestination, own: SourceConfig, most: int | None, seconds: float | None
+) -> Iterator[Item]:
     """Messages as they come, until none does; for ever if `seconds` is None.
 
     A message is acknowledged once the caller asks for the next one.
@@ -90,7 +94,7 @@ def take(config: Config, place: Place, own: SourceConfig, most: int | None, seco
 
 
 @contextmanager
-def listening(config: Config, place: Place, own: SourceConfig) -> Iterator[Source]:
+def listening(config: Config, place: BrokerDestination, own: SourceConfig) -> Iterator[Source]:
     """A source that is connected and has subscribed, until the block ends; raises as `give` does."""
     with _told(place):
         source = SOURCES[own.type](config, own, 1)
@@ -112,7 +116,7 @@ def next_delivery(source: Source, seconds: float | None) -> Delivery | None:
             return None
 
 
-def item(place: Place, delivery: Delivery) -> Item:
+def item(place: BrokerDestination, delivery: Delivery) -> Item:
     """Item to show for a delivery; prints a note at once if the delivery is faulty."""
     if delivery.fault is not None:
         note(f"the next message cannot be read as its format says: {delivery.fault}")
@@ -124,7 +128,9 @@ def item(place: Place, delivery: Delivery) -> Item:
 class _Giver:
     """Gives one message to a sink, again and again, with many under way."""
 
-    def __init__(self, sink: Sink, place: Place, message: Message, number: int, reply_to: str | None) -> None:
+    def __init__(
+        self, sink: Sink, place: BrokerDestination, message: Message, number: int, reply_to: str | None
+    ) -> None:
         self._sink = sink
         self._place = place
         self._message = message
@@ -179,7 +185,7 @@ class _Giver:
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
+def _told(place: BrokerDestination) -> Iterator[None]:
     """Errors of the connectors as errors for people; what they log for operators is left out."""
     configured = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -193,7 +199,7 @@ def _told(place: Place) -> Iterator[None]:
         structlog.configure(**configured)
 
 
-def _hint(place: Place, error: NotConnectedError) -> str:
+def _hint(place: BrokerDestination, error: NotConnectedError) -> str:
     """Hint for a broker that cannot be reached."""
     if not place.configured:
         missing = f"no source or sink of type {place.system} is configured"

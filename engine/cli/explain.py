@@ -101,10 +101,10 @@ def command(
 
 
 def _from_journal(config: Config, text: str) -> tuple[Record, str]:
-    from engine.peek import Position, Reader
+    from engine.peek import KafkaTopicReader, Position
 
     at = Position.parse(text, config.journal.topic)
-    with Reader(config, at.topic) as reader:
+    with KafkaTopicReader(config, at.topic) as reader:
         return reader.at(at.partition, at.offset).record, str(at)
 
 

@@ -32,10 +32,10 @@ def tail(
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Show the newest messages of the journal, oldest first."""
-    from engine.peek import Reader
+    from engine.peek import KafkaTopicReader
 
     settings = load(config)
-    with Reader(settings, settings.journal.topic) as reader:
+    with KafkaTopicReader(settings, settings.journal.topic) as reader:
         ends = {partition: high for partition, (_, high) in reader.bounds().items()}
         shown = show(map(Item.of, reader.last(count)) if count else (), json_output, base64)
         if follow:

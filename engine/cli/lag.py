@@ -15,7 +15,7 @@ from engine.printable import json_text, printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.lag import Waiting
+    from engine.lag import LagReport
     from routes.model import Config
 
 __all__ = ["lag", "register"]
@@ -47,7 +47,7 @@ def lag(
         _print(found)
 
 
-def _found(config: Config) -> Sequence[Waiting]:
+def _found(config: Config) -> Sequence[LagReport]:
     from engine.lag import from_bridge
 
     try:
@@ -57,13 +57,13 @@ def _found(config: Config) -> Sequence[Waiting]:
         return _from_kafka(config)
 
 
-def _from_kafka(config: Config) -> Sequence[Waiting]:
+def _from_kafka(config: Config) -> Sequence[LagReport]:
     from engine.lag import from_kafka
 
     return from_kafka(config)
 
 
-def _print(found: Sequence[Waiting]) -> None:
+def _print(found: Sequence[LagReport]) -> None:
     from rich.table import Table
 
     from engine.telemetry.amounts import duration, number

@@ -18,8 +18,8 @@ from routes.targets import System
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from engine.cli.destination import Place
-    from engine.peek import Located, Reader
+    from engine.cli.destination import BrokerDestination
+    from engine.peek import KafkaTopicReader, LocatedRecord
     from routes.model import Config
 
 __all__ = ["From", "receive", "register", "show"]
@@ -116,7 +116,7 @@ def show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
 
 
 def _from_broker(
-    config: Config, place: Place, stream: str | None, count: int | None, seconds: float | None
+    config: Config, place: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
 ) -> Iterator[Item]:
     from engine.cli.exchange import take, who
 
@@ -141,13 +141,13 @@ def _no_stream(destination: str, stream: str | None) -> None:
 def _from_kafka(
     config: Config, topic: str, start: From, count: int | None, follow: bool, seconds: float
 ) -> Iterator[Item]:
-    from engine.peek import Reader
+    from engine.peek import KafkaTopicReader
 
-    with Reader(config, topic) as reader:
+    with KafkaTopicReader(config, topic) as reader:
         bounds = reader.bounds()
         starts = {partition: low if start is From.BEGINNING else high for partition, (low, high) in bounds.items()}
         if follow or count is not None:
-            found: Iterator[Located] = islice(
+            found: Iterator[LocatedRecord] = islice(
                 reader.read(starts, follow=True, idle_seconds=None if follow else seconds), count
             )
         else:
@@ -155,7 +155,7 @@ def _from_kafka(
         yield from map(Item.of, found)
 
 
-def _to_the_end(reader: Reader, starts: dict[int, int], seconds: float) -> Iterator[Located]:
+def _to_the_end(reader: KafkaTopicReader, starts: dict[int, int], seconds: float) -> Iterator[LocatedRecord]:
     """Reads the records that the topic has. An empty topic is waited for: the router may be about to publish."""
     empty = True
     for located in reader.read(starts):

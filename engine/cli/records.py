@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.message import Record
-    from engine.peek import Located
+    from engine.peek import LocatedRecord
 
 __all__ = ["Item", "as_json", "as_text", "record_json", "record_lines"]
 
@@ -32,7 +32,7 @@ class Item:
     record: Record
 
     @staticmethod
-    def of(located: Located) -> Item:
+    def of(located: LocatedRecord) -> Item:
         """A record of a Kafka topic."""
         at, time = located.position, show_time(located.time_ms)
         place = {"topic": at.topic, "partition": at.partition, "offset": at.offset, "time": time}

@@ -43,7 +43,7 @@ from routes.targets import JMS, System
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.cli.destination import Place
+    from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
     from engine.message import Message
     from routes.model import Config
@@ -134,7 +134,7 @@ def request(
         typer.echo(shown)
 
 
-def _asked(config: Config, place: Place, message: Message, form: WireFormat | None, seconds: float) -> Item:
+def _asked(config: Config, place: BrokerDestination, message: Message, form: WireFormat | None, seconds: float) -> Item:
     """The reply. Its place is listened to before the request is sent."""
     from engine.cli.exchange import give, item, listening, who
 

@@ -36,7 +36,7 @@ from routes.targets import System
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.cli.destination import Place
+    from engine.cli.destination import BrokerDestination
     from engine.message import Message
     from routes.model import Config, SinkConfig
 
@@ -142,7 +142,7 @@ def send(
     _tell(f"sent {_count(count)} to {destination} at {place.url}", json_output, destination, count, place.url)
 
 
-def sink_of(place: Place, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
+def sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
     """The sink that sends it; UsageError where an option is for another system."""
     if place.system is not System.NATS:
         _no_format(place.text, form, bool(stream))
@@ -152,7 +152,7 @@ def sink_of(place: Place, who: str, form: WireFormat | None, stream: bool | None
     return place.sink(who, form, stream)
 
 
-def outgoing(place: Place, own: SinkConfig, message: Message) -> tuple[Message, str]:
+def outgoing(place: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
     """The message as it goes out, and where replies to it go; UsageError where it cannot go there so."""
     fields = dict(message.headers)
     reply_to = fields.pop("JMSReplyTo", "")

@@ -34,7 +34,7 @@ def as_mermaid(config: Config, flowchart: str) -> str:
 
 
 def records(config: Config) -> list[dict[str, Any]]:
-    """A JSON object for each sink, in the form of `engine.topology.describe.records`."""
+    """A JSON object for each sink, in the form of `engine.streams.describe.records`."""
     return [
         {
             "kind": "sink connector",

@@ -80,10 +80,10 @@ def _watch(config: Config, interval: float) -> None:
     from rich.text import Text
 
     from engine.telemetry.client import base_url
-    from engine.telemetry.readings import Reading
+    from engine.telemetry.readings import MetricSample
     from engine.telemetry.report import look
 
-    before = Reading(time.monotonic())
+    before = MetricSample(time.monotonic())
     with Live(Text(f"asking {base_url(config.http)} …"), console=console(), auto_refresh=False) as live:
         while True:
             try:

@@ -33,7 +33,7 @@ def topology(
     The text has the form of Kafka Streams' describe(); behind it stands where each sink sends what it reads.
     """
     from engine import router
-    from engine.topology.describe import records
+    from engine.streams.describe import records
 
     if as_mermaid and json_output:
         msg = "--json and --mermaid do not go together"

@@ -27,8 +27,8 @@ __all__ = [
     "FIELDS_1_0",
     "PARSERS",
     "PART",
-    "Frame",
     "FrameError",
+    "HeaderFrame",
     "checksum",
     "from_message",
     "shown",
@@ -41,7 +41,7 @@ class FrameError(ValueError):
 
 
 @immutable
-class Frame:
+class HeaderFrame:
     """A message in the form that the Java bridge sends over NATS."""
 
     body: bytes = b""
@@ -144,7 +144,7 @@ def shown(number: float) -> str:
     return repr(number) if isfinite(number) else Property.of(number).text
 
 
-def to_message(frame: Frame, source: str = "", known: Mapping[str, tuple[str, JmsType]] = FIELDS) -> Message:
+def to_message(frame: HeaderFrame, source: str = "", known: Mapping[str, tuple[str, JmsType]] = FIELDS) -> Message:
     """Makes the canonical message of a frame. Frames do not tell text from bytes: a body that is UTF-8 becomes text.
 
     `known` is `FIELDS` or `FIELDS_1_0`. A header with an empty name is left out: JMS has no such property (Jakarta
@@ -161,7 +161,7 @@ def to_message(frame: Frame, source: str = "", known: Mapping[str, tuple[str, Jm
     return Message(frame.body, BodyType.of(frame.body), fields, properties, source)
 
 
-def from_message(message: Message, known: Mapping[str, tuple[str, JmsType]] = FIELDS) -> Frame:
+def from_message(message: Message, known: Mapping[str, tuple[str, JmsType]] = FIELDS) -> HeaderFrame:
     """Makes the frame of a message from the JMS fields that `known` names, and all properties but those of JMS."""
     headers: dict[str, Property] = {}
     for name, (jms_name, kind) in known.items():
@@ -173,7 +173,7 @@ def from_message(message: Message, known: Mapping[str, tuple[str, JmsType]] = FI
         for name, value in message.properties.items()
         if name and not name.startswith(_RESERVED) and name not in known
     }
-    return Frame(message.body, headers | own)
+    return HeaderFrame(message.body, headers | own)
 
 
 def _field(name: str, kind: JmsType, text: str) -> str | None:

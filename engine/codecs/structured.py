@@ -25,7 +25,7 @@ __all__ = [
     "CHAR",
     "LARGEST_FLOAT",
     "NULL",
-    "Entry",
+    "MapEntry",
     "StructureError",
     "decode_map",
     "decode_object",
@@ -49,7 +49,7 @@ class StructureError(ValueError):
     """A body is not the JSON that its message type requires. The text is one line for users."""
 
 
-class Entry(NamedTuple):
+class MapEntry(NamedTuple):
     """A value of a body, with its type."""
 
     kind: str
@@ -66,23 +66,23 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circul
 _LONGEST_KNOWN = 1000
 
 
-def encode_map(entries: Mapping[str, Entry]) -> tuple[bytes, str]:
+def encode_map(entries: Mapping[str, MapEntry]) -> tuple[bytes, str]:
     """Returns the body and the body types of a map message."""
     body = {name: _plain(entry) for name, entry in entries.items()}
     return _text(body), ",".join([f"{encode_type_name(name)}={entry.kind}" for name, entry in entries.items()])
 
 
-def encode_stream(entries: Sequence[Entry]) -> tuple[bytes, str]:
+def encode_stream(entries: Sequence[MapEntry]) -> tuple[bytes, str]:
     """Returns the body and the body types of a stream message."""
     return _text([_plain(entry) for entry in entries]), ",".join([entry.kind for entry in entries])
 
 
-def encode_object(entry: Entry) -> tuple[bytes, str]:
+def encode_object(entry: MapEntry) -> tuple[bytes, str]:
     """Returns the body and the body type of an object message whose object is a single value."""
     return _text(_plain(entry)), entry.kind
 
 
-def decode_map(body: bytes, types: str) -> dict[str, Entry]:
+def decode_map(body: bytes, types: str) -> dict[str, MapEntry]:
     """Returns the entries of a map message by name.
 
     Raises:
@@ -95,7 +95,7 @@ def decode_map(body: bytes, types: str) -> dict[str, Entry]:
     return {name: _entry(value, declared.get(name, ""), repr(name)[:100]) for name, value in found.items()}
 
 
-def decode_stream(body: bytes, types: str) -> list[Entry]:
+def decode_stream(body: bytes, types: str) -> list[MapEntry]:
     """Returns the entries of a stream message.
 
     Raises:
@@ -109,7 +109,7 @@ def decode_stream(body: bytes, types: str) -> list[Entry]:
     return [_entry(value, kind, str(at)) for at, (value, kind) in enumerate(zip(found, declared, strict=False))]
 
 
-def decode_object(body: bytes, types: str) -> Entry:
+def decode_object(body: bytes, types: str) -> MapEntry:
     """Returns the single value of an object message.
 
     Raises:
@@ -118,7 +118,7 @@ def decode_object(body: bytes, types: str) -> Entry:
     return _entry(_json(body), types, "of the object")
 
 
-def _plain(entry: Entry) -> bool | int | float | str | None:
+def _plain(entry: MapEntry) -> bool | int | float | str | None:
     """Returns the JSON form of a value."""
     kind, value = entry
     if kind == BYTES and isinstance(value, bytes):
@@ -156,59 +156,59 @@ def _json(body: bytes) -> Any:
         raise StructureError(f"the body is no JSON: {str(error)[:200]}") from error
 
 
-def _entry(value: Any, declared: str, name: str) -> Entry:
+def _entry(value: Any, declared: str, name: str) -> MapEntry:
     read = _READERS.get(declared)
     if read is not None and (typed := read(value)) is not None:
         return typed
     if value is None:
         return _NULL
     if isinstance(value, bool):
-        return Entry(BOOLEAN, value)
+        return MapEntry(BOOLEAN, value)
     if isinstance(value, int):
         kind = INT if value in _RANGES[INT] else LONG
         if value in _RANGES[LONG]:
-            return Entry(kind, value)
+            return MapEntry(kind, value)
         raise StructureError(f"value {name} is a number of more than 64 bits")
     if isinstance(value, float):
-        return Entry(DOUBLE, value)
+        return MapEntry(DOUBLE, value)
     if isinstance(value, str):
-        return Entry(STRING, value)
+        return MapEntry(STRING, value)
     raise StructureError(f"value {name} is {_shown(value)}, which no value of a JMS message can be")
 
 
-def _integer(kind: str) -> Callable[[Any], Entry | None]:
+def _integer(kind: str) -> Callable[[Any], MapEntry | None]:
     numbers = _RANGES[kind]
-    return lambda value: Entry(kind, value) if type(value) is int and value in numbers else None
+    return lambda value: MapEntry(kind, value) if type(value) is int and value in numbers else None
 
 
-def _real(kind: str) -> Callable[[Any], Entry | None]:
-    def read(value: Any) -> Entry | None:
+def _real(kind: str) -> Callable[[Any], MapEntry | None]:
+    def read(value: Any) -> MapEntry | None:
         if type(value) is str and value in _SPECIAL:
-            return Entry(kind, _SPECIAL[value])
+            return MapEntry(kind, _SPECIAL[value])
         if type(value) is int and value in _RANGES[LONG]:
             value = float(value)
         if type(value) is not float or (kind == FLOAT and isfinite(value) and abs(value) >= LARGEST_FLOAT):
             return None
-        return Entry(kind, value)
+        return MapEntry(kind, value)
 
     return read
 
 
-def _bytes(value: Any) -> Entry | None:
+def _bytes(value: Any) -> MapEntry | None:
     if type(value) is not str:
         return None
     try:
-        return Entry(BYTES, base64.b64decode(value, validate=True))
+        return MapEntry(BYTES, base64.b64decode(value, validate=True))
     except (binascii.Error, ValueError):
         return None
 
 
-def _char(value: Any) -> Entry | None:
-    return Entry(CHAR, value) if type(value) is str and len(value) == 1 else None
+def _char(value: Any) -> MapEntry | None:
+    return MapEntry(CHAR, value) if type(value) is str and len(value) == 1 else None
 
 
-_NULL = Entry(NULL, None)
-_READERS: Mapping[str, Callable[[Any], Entry | None]] = {
+_NULL = MapEntry(NULL, None)
+_READERS: Mapping[str, Callable[[Any], MapEntry | None]] = {
     **{kind: _integer(kind) for kind in (BYTE, SHORT, INT, LONG)},
     **{kind: _real(kind) for kind in (FLOAT, DOUBLE)},
     BYTES: _bytes,

@@ -41,8 +41,8 @@ def _stomp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
 
 
 def _amqp_source(config: Config, source: SourceConfig, worker: int) -> Source:
-    from engine.connectors.amqp.listener_source import AmqpListenerSource
     from engine.connectors.amqp.source import AmqpSource
+    from engine.connectors.amqp_listener.source import AmqpListenerSource
 
     if source.listen:
         return AmqpListenerSource(config, source, worker)
@@ -50,8 +50,8 @@ def _amqp_source(config: Config, source: SourceConfig, worker: int) -> Source:
 
 
 def _amqp_sink(config: Config, sink: SinkConfig, worker: int) -> Sink:
-    from engine.connectors.amqp.listener_sink import AmqpListenerSink
     from engine.connectors.amqp.sink import AmqpSink
+    from engine.connectors.amqp_listener.sink import AmqpListenerSink
 
     if sink.listen:
         return AmqpListenerSink(config, sink, worker)

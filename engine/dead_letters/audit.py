@@ -18,17 +18,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
-from engine.peek import Position, Reader
+from engine.peek import KafkaTopicReader, Position
 from engine.topics import exists
 from routes.targets import audit_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from engine.peek import Located
+    from engine.peek import LocatedRecord
     from routes.model import Config
 
-__all__ = ["Action", "Actor", "Entry", "last", "now", "parse", "settled"]
+__all__ = ["Action", "Actor", "AuditEntry", "last", "now", "parse", "settled"]
 
 
 class Action(StrEnum):
@@ -64,7 +64,7 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """An entry of the audit: the action taken on one dead letter."""
 
     position: Position
@@ -109,7 +109,7 @@ class Entry:
         )
 
 
-def parse(located: Located) -> Entry | None:
+def parse(located: LocatedRecord) -> AuditEntry | None:
     """Returns the entry in a record of the audit topic; None if the record is no entry.
 
     Version 0.1 wrote the position of the copy and the time as text. A value that cannot be read means replayed: a
@@ -126,7 +126,7 @@ def parse(located: Located) -> Entry | None:
     members = _members(value)
     if members is None:
         copy, _, time = value.partition(" ")
-        return Entry(position, Action.REPLAYED, time, copy)
+        return AuditEntry(position, Action.REPLAYED, time, copy)
     replays = members.get("replays")
 
     def text(name: str) -> str:
@@ -134,7 +134,7 @@ def parse(located: Located) -> Entry | None:
         return found if isinstance(found, str) else ""
 
     action = text("action")
-    return Entry(
+    return AuditEntry(
         position,
         Action(action) if action in _ACTIONS else Action.REPLAYED,
         text("time"),
@@ -156,7 +156,7 @@ def settled(
     bounds: Mapping[int, tuple[int, int]],
     wanted: Collection[Position] | None = None,
     origins: Collection[str] = (),
-) -> dict[Position, Entry]:
+) -> dict[Position, AuditEntry]:
     """Returns the entries of the dead letters in `topic`, or of those `wanted` among them.
 
     Args:
@@ -167,7 +167,7 @@ def settled(
         wanted: positions; None for all.
         origins: origins of further wanted letters (`DeadLetter.origin`).
     """
-    found: dict[Position, Entry] = {}
+    found: dict[Position, AuditEntry] = {}
     for entry in _entries(config):
         at = entry.position
         low, high = bounds.get(at.partition, (0, 0))
@@ -177,7 +177,7 @@ def settled(
     return found
 
 
-def last(config: Config, count: int) -> list[Entry]:
+def last(config: Config, count: int) -> list[AuditEntry]:
     """Returns the newest `count` entries, oldest first."""
     return list(deque(_entries(config), maxlen=count))
 
@@ -187,11 +187,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _entries(config: Config) -> Iterator[Entry]:
+def _entries(config: Config) -> Iterator[AuditEntry]:
     topic = audit_topic(config.letter_topic)
     if not exists(config, topic):
         return
-    with Reader(config, topic) as reader:
+    with KafkaTopicReader(config, topic) as reader:
         yield from filter(None, map(parse, reader.present()))
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["MOST", "OTHER", "Backlog", "Census", "Latest"]
+__all__ = ["MOST", "OTHER", "Backlog", "DeadLetterCounts", "Latest"]
 
 OTHER = "other"
 """Stands for a reason that the bridge does not know."""
@@ -36,7 +36,7 @@ class Latest:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class DeadLetterCounts:
     """The state of the dead letters at one moment."""
 
     topic: str

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from engine.dead_letters.replay import Outcome, Replayed
+    from engine.dead_letters.replay import Replayed, ReplayOutcome
 
-__all__ = ["Group", "Histogram", "Row"]
+__all__ = ["Group", "Histogram", "HistogramRow"]
 
 _MOST_ROWS = 1000
 _OTHERS = "(others)"
@@ -21,11 +21,11 @@ class Group(NamedTuple):
     reason: str
     route: str
     """Name of the route; empty for none."""
-    outcome: Outcome
+    outcome: ReplayOutcome
 
 
 @dataclass(slots=True)
-class Row:
+class HistogramRow:
     """Count and times of the dead letters in one group."""
 
     count: int
@@ -38,7 +38,7 @@ class Histogram:
     """Counts of dead letters by group, in bounded memory."""
 
     def __init__(self) -> None:
-        self._rows: dict[Group, Row] = {}
+        self._rows: dict[Group, HistogramRow] = {}
 
     def add(self, replayed: Replayed) -> None:
         """Counts one dead letter."""
@@ -46,15 +46,15 @@ class Histogram:
         group = Group(letter.reason, letter.route, replayed.outcome)
         if group not in self._rows and len(self._rows) >= _MOST_ROWS:
             group = Group(_OTHERS, _OTHERS, replayed.outcome)
-        row = self._rows.setdefault(group, Row(0, time_ms, time_ms))
+        row = self._rows.setdefault(group, HistogramRow(0, time_ms, time_ms))
         row.count += 1
         row.oldest_ms, row.newest_ms = min(row.oldest_ms, time_ms), max(row.newest_ms, time_ms)
 
     @property
-    def rows(self) -> list[tuple[Group, Row]]:
+    def rows(self) -> list[tuple[Group, HistogramRow]]:
         """Groups and their rows, the largest first."""
         return sorted(self._rows.items(), key=lambda item: (-item[1].count, item[0]))
 
-    def count(self, *outcomes: Outcome) -> int:
+    def count(self, *outcomes: ReplayOutcome) -> int:
         """Returns the number of dead letters with one of these outcomes."""
         return sum(row.count for group, row in self._rows.items() if group.outcome in outcomes)

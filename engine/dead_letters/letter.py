@@ -18,7 +18,7 @@ from engine.message import ORIGIN, POSITION, REPLAYS, Record
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from engine.peek import Located, Position
+    from engine.peek import LocatedRecord, Position
 
 __all__ = ["REASON", "TIME", "DeadLetter", "milliseconds", "original"]
 
@@ -39,7 +39,7 @@ _COUNT = re.compile("[0-9]{1,9}")
 class DeadLetter:
     """A record of the dead-letter topic, with its headers read."""
 
-    located: Located
+    located: LocatedRecord
 
     @property
     def position(self) -> Position:

@@ -15,24 +15,24 @@ from enum import StrEnum
 from threading import Event
 from typing import TYPE_CHECKING
 
-from engine.dead_letters.audit import Action, Actor, Entry, settled
+from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
 from engine.dead_letters.filters import Filters
 from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.pace import Pace
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
 from engine.message import Message
-from engine.peek import Reader
+from engine.peek import KafkaTopicReader
 from engine.topics import ensure_audit_topic, exists, identity
 from routes.targets import quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from engine.peek import Located, Position
+    from engine.peek import LocatedRecord, Position
     from routes.model import Config
 
-__all__ = ["Options", "Outcome", "Replayed", "discard", "replay", "source_topic"]
+__all__ = ["Options", "ReplayOutcome", "Replayed", "discard", "replay", "source_topic"]
 
 _BATCH_BYTES = 16 * 1024 * 1024
 """Greatest size in memory of the letters of one transaction, except for a single larger letter."""
@@ -40,7 +40,7 @@ _LINES = 1000
 """Greatest number of outcomes held back until a transaction is complete."""
 
 
-class Outcome(StrEnum):
+class ReplayOutcome(StrEnum):
     """Outcome of the attempt to settle one dead letter."""
 
     REPLAYED = "replayed"
@@ -56,9 +56,9 @@ class Outcome(StrEnum):
 
 
 _DONE = {
-    Action.REPLAYED: (Outcome.WOULD_REPLAY, Outcome.REPLAYED, Outcome.ALREADY_REPLAYED),
-    Action.QUARANTINED: (Outcome.WOULD_QUARANTINE, Outcome.QUARANTINED, Outcome.ALREADY_QUARANTINED),
-    Action.DISCARDED: (Outcome.WOULD_DISCARD, Outcome.DISCARDED, Outcome.ALREADY_DISCARDED),
+    Action.REPLAYED: (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.REPLAYED, ReplayOutcome.ALREADY_REPLAYED),
+    Action.QUARANTINED: (ReplayOutcome.WOULD_QUARANTINE, ReplayOutcome.QUARANTINED, ReplayOutcome.ALREADY_QUARANTINED),
+    Action.DISCARDED: (ReplayOutcome.WOULD_DISCARD, ReplayOutcome.DISCARDED, ReplayOutcome.ALREADY_DISCARDED),
 }
 """Outcomes by action: in a dry run, when it is done now, and if it was done before."""
 
@@ -84,7 +84,7 @@ class Replayed:
     """A dead letter and its outcome."""
 
     letter: DeadLetter
-    outcome: Outcome
+    outcome: ReplayOutcome
     detail: str = ""
     """Position of the copy in the journal or quarantine (`topic:partition:offset`), or why there is none."""
 
@@ -114,7 +114,7 @@ def replay(
     """
     options = options or Options()
 
-    def judge(letter: DeadLetter, entry: Entry | None) -> _Verdict:
+    def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
         return _judged(letter, entry, options, config.routing.max_replays)
 
     return _settle(config, positions, judge, dry_run, options, stop or Event())
@@ -133,7 +133,7 @@ def discard(
     They stay in their topic.
     """
 
-    def judge(_: DeadLetter, entry: Entry | None) -> _Verdict:
+    def judge(_: DeadLetter, entry: AuditEntry | None) -> _Verdict:
         return _Verdict(Action.DISCARDED) if entry is None else _past(entry)
 
     return _settle(config, positions, judge, dry_run, options or Options(), stop or Event())
@@ -149,27 +149,27 @@ class _Verdict:
     """The action to take on a dead letter, or the outcome that says why there is none."""
 
     action: Action | None = None
-    outcome: Outcome | None = None
+    outcome: ReplayOutcome | None = None
     detail: str = ""
-    twin: Entry | None = None
+    twin: AuditEntry | None = None
     """Entry of another letter of the same origin that was settled before."""
 
 
 class _Settled:
     """The audit entries of letters settled before, and in this run."""
 
-    def __init__(self, entries: Mapping[Position, Entry]) -> None:
+    def __init__(self, entries: Mapping[Position, AuditEntry]) -> None:
         self._by_position = entries
-        self._by_origin: dict[str, Entry] = {}
+        self._by_origin: dict[str, AuditEntry] = {}
         for entry in entries.values():
             self.note(entry)
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditEntry) -> None:
         """Adds an entry, which letters of the same origin share."""
         if entry.origin:
             self._by_origin[entry.origin] = entry
 
-    def entry(self, letter: DeadLetter) -> Entry | None:
+    def entry(self, letter: DeadLetter) -> AuditEntry | None:
         """Returns the entry of the letter, else that of another letter of its origin."""
         return self._by_position.get(letter.position) or self._by_origin.get(letter.origin)
 
@@ -177,7 +177,7 @@ class _Settled:
 def _settle(
     config: Config,
     positions: Sequence[Position] | None,
-    judge: Callable[[DeadLetter, Entry | None], _Verdict],
+    judge: Callable[[DeadLetter, AuditEntry | None], _Verdict],
     dry_run: bool,
     options: Options,
     stop: Event,
@@ -186,7 +186,7 @@ def _settle(
     _check(positions, topic, config)
     if options.quarantine and positions is None and not exists(config, topic):
         return  # No letter was ever put into quarantine.
-    with Reader(config, topic, scattered=positions is not None) as reader:
+    with KafkaTopicReader(config, topic, scattered=positions is not None) as reader:
         letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
         origins: Collection[str] = ()
         if positions is not None:
@@ -210,7 +210,7 @@ def _settle(
 
 
 def _judged_all(
-    letters: Iterable[DeadLetter], judge: Callable[[DeadLetter, Entry | None], _Verdict], done: _Settled
+    letters: Iterable[DeadLetter], judge: Callable[[DeadLetter, AuditEntry | None], _Verdict], done: _Settled
 ) -> Iterator[tuple[DeadLetter, _Verdict]]:
     for letter in letters:
         entry = done.entry(letter)
@@ -266,7 +266,7 @@ def _foretold(letter: DeadLetter, verdict: _Verdict, done: _Settled) -> Replayed
     if verdict.action is None:
         assert verdict.outcome is not None, "a verdict has an action or an outcome"
         return Replayed(letter, verdict.outcome, verdict.detail)
-    done.note(Entry(letter.position, verdict.action, origin=letter.origin))
+    done.note(AuditEntry(letter.position, verdict.action, origin=letter.origin))
     return Replayed(letter, _DONE[verdict.action][0])
 
 
@@ -278,7 +278,7 @@ def _check(positions: Sequence[Position] | None, topic: str, config: Config) -> 
             raise UsageError(msg)
 
 
-def _select(reader: Reader, positions: Sequence[Position] | None) -> Iterable[Located]:
+def _select(reader: KafkaTopicReader, positions: Sequence[Position] | None) -> Iterable[LocatedRecord]:
     if positions is None:
         # A message that is replayed now and fails again comes back as a new dead letter, which this run must not
         # replay.
@@ -286,23 +286,23 @@ def _select(reader: Reader, positions: Sequence[Position] | None) -> Iterable[Lo
     return [reader.at(position.partition, position.offset) for position in dict.fromkeys(positions)]
 
 
-def _judged(letter: DeadLetter, entry: Entry | None, options: Options, max_replays: int) -> _Verdict:
+def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_replays: int) -> _Verdict:
     if entry is not None and not (options.force and entry.action is Action.DISCARDED):
         return _past(entry)
     if letter.truncated:
-        return _Verdict(outcome=Outcome.NOT_REPLAYABLE, detail=_cut(letter))
+        return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_cut(letter))
     if _has_expired(letter):
         detail = "it has expired since, so it would not be routed"
-        return _Verdict(outcome=Outcome.NOT_REPLAYABLE, detail=detail)
+        return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
     if letter.replays < max_replays or options.force:
         return _Verdict(Action.REPLAYED)
     if options.quarantine:
         detail = f"it was replayed {letter.replays} times and failed again; --force replays it"
-        return _Verdict(outcome=Outcome.NOT_REPLAYABLE, detail=detail)
+        return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
     return _Verdict(Action.QUARANTINED)
 
 
-def _past(entry: Entry) -> _Verdict:
+def _past(entry: AuditEntry) -> _Verdict:
     """Returns the verdict for a letter that was settled before."""
     by = f"by {entry.actor.user} on {entry.actor.host}, {entry.time}"
     return _Verdict(outcome=_DONE[entry.action][2], detail=by if entry.action is Action.DISCARDED else entry.copy)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.dead_letters.letter import DeadLetter
-from engine.peek import Reader
+from engine.peek import KafkaTopicReader
 
 if TYPE_CHECKING:
     from engine.dead_letters.filters import Filters
@@ -83,7 +83,7 @@ def search(config: Config, topic: str, filters: Filters, count: int, seconds: fl
     until = time.monotonic() + seconds
     found: list[Summary] = []
     looked_at, step = 0, _STEP
-    with Reader(config, topic, seconds) as reader:
+    with KafkaTopicReader(config, topic, seconds) as reader:
         bounds = reader.bounds()
         ends = {partition: high for partition, (_, high) in bounds.items()}
         while True:

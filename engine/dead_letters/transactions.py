@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from engine.dead_letters.audit import Action, Actor, Entry, now
+from engine.dead_letters.audit import Action, Actor, AuditEntry, now
 from engine.dead_letters.letter import original
 from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.kafka import SILENT, librdkafka, telling_the_end
@@ -40,7 +40,7 @@ class Move:
 
     letter: DeadLetter
     action: Action
-    twin: Entry | None = None
+    twin: AuditEntry | None = None
     """Entry of another letter of the same origin that was settled before: then there is only an entry to write."""
 
 
@@ -69,7 +69,7 @@ class Transactions:
         with self._translated():
             self._producer.init_transactions(_SECONDS)
 
-    def settle(self, moves: Sequence[Move]) -> dict[Position, Entry]:
+    def settle(self, moves: Sequence[Move]) -> dict[Position, AuditEntry]:
         """Settles all letters or, with an error, none; returns their audit entries by position."""
         if not moves:
             return {}
@@ -87,7 +87,7 @@ class Transactions:
                 raise
         return entries
 
-    def _write(self, moves: Sequence[Move]) -> dict[Position, Entry]:
+    def _write(self, moves: Sequence[Move]) -> dict[Position, AuditEntry]:
         copies: dict[str, str] = {}
         """Position of the copy of each message, by the key that `_same` gives for its letters."""
         for move in moves:
@@ -109,9 +109,9 @@ class Transactions:
         self._flush()
         return entries
 
-    def _entry(self, move: Move, copy: str) -> Entry:
+    def _entry(self, move: Move, copy: str) -> AuditEntry:
         letter = move.letter
-        return Entry(
+        return AuditEntry(
             letter.position,
             move.action,
             now(),

@@ -17,11 +17,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec
 
 from engine.dead_letters.audit import parse
-from engine.dead_letters.backlog import MOST, Backlog, Census, Latest
+from engine.dead_letters.backlog import MOST, Backlog, DeadLetterCounts, Latest
 from engine.dead_letters.filters import NO_ROUTE
 from engine.dead_letters.letter import DeadLetter
 from engine.kafka import SILENT, is_fatal, librdkafka
-from engine.peek import Located
+from engine.peek import LocatedRecord
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 from engine.topics.problems import is_missing, problem_of_error, problems_of_access
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.peek import Position
     from routes.model import Config
 
-__all__ = ["Watch"]
+__all__ = ["DeadLetterWatch"]
 
 _LOOK_SECONDS = 1.0
 _CATCH_UP_SECONDS = 0.1
@@ -57,7 +57,7 @@ _Place = tuple[str, int]
 """Topic and partition."""
 
 
-class Watch:
+class DeadLetterWatch:
     """Looks at the dead letters about every second, in a thread: `with Watch(…) as watch:`."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Watch:
         self._is_wanted = is_wanted
         self._clean = clean
         self._look: _Look | None = None
-        self._census: Census | None = None
+        self._census: DeadLetterCounts | None = None
         self._answered = float("-inf")
         self._trouble = ""
         self._stop = Event()
@@ -86,7 +86,7 @@ class Watch:
         self._stop.set()
         self._thread.join(_JOIN_SECONDS)
 
-    def census(self) -> Census | None:
+    def census(self) -> DeadLetterCounts | None:
         """Returns the state of the dead letters a moment ago; None while the watch is not wanted.
 
         Safe from any thread.
@@ -132,9 +132,9 @@ class Watch:
             if is_fatal(error.args[0]):
                 self._drop()
             why = f"Kafka at {self._config.bootstrap_servers} does not answer ({error.args[0].str()})"
-            census = Census(topic, trouble=why)
+            census = DeadLetterCounts(topic, trouble=why)
         except Exception as error:
-            census = Census(topic, trouble=f"{type(error).__name__}: {error}")
+            census = DeadLetterCounts(topic, trouble=f"{type(error).__name__}: {error}")
             if census.trouble != self._trouble:
                 _log.exception("the dead letters cannot be watched")
         census = replace(census, trouble=self._clean(census.trouble))
@@ -145,7 +145,7 @@ class Watch:
             return  # Kafka is silent for a moment; the last counts still hold.
         self._census = census
 
-    def _tell(self, census: Census) -> None:
+    def _tell(self, census: DeadLetterCounts) -> None:
         if census.trouble != self._trouble:
             self._trouble = census.trouble
             # It is for the router to create a topic that never existed, or to complain of it.
@@ -181,7 +181,7 @@ class _Look:
         """Kafka's ids of the topics that exist."""
         self._begin()
 
-    def now(self) -> Census:
+    def now(self) -> DeadLetterCounts:
         """Reads on, and returns the state of the dead letters."""
         names = [self._topic, self._audit, self._quarantine]
         found = self._admin.describe_topics(
@@ -189,7 +189,7 @@ class _Look:
         )
         topics = {name: _answer(future) for name, future in found.items()}
         if problems := problems_of_access(self._topic, _USERS, topics[self._topic], (AclOperation.WRITE,)):
-            return Census(self._topic, trouble=str(problems[0]))
+            return DeadLetterCounts(self._topic, trouble=str(problems[0]))
         there = {name: each for name, each in topics.items() if not isinstance(each, KafkaError)}
         ids = {name: str(each.topic_id) for name, each in there.items()}
         if any(ids.get(name) != known for name, known in self._ids.items()):
@@ -199,7 +199,7 @@ class _Look:
         return self._census(self._trouble(topics))
 
     def is_open(self, position: Position) -> bool | None:
-        """Returns whether a letter is open, see `Watch.is_open`."""
+        """Returns whether a letter is open, see `DeadLetterWatch.is_open`."""
         with self._lock:
             backlog = self._backlogs.get(position.topic)
             # Before the audit was read to its end, all letters look open.
@@ -292,7 +292,7 @@ class _Look:
                 self._ended.add((topic, message.partition() or 0))
 
     def _take(self, message: KafkaMessage) -> None:
-        found = Located.of(message)
+        found = LocatedRecord.of(message)
         at = found.position
         if at.topic != self._audit:
             letter = DeadLetter(found)
@@ -314,11 +314,11 @@ class _Look:
             place = f"{at.partition}:{at.offset}"
             self._latest[route] = Latest(time_ms, letter.reason[:_MOST_TEXT], letter.detail[:_MOST_TEXT], place)
 
-    def _census(self, trouble: str) -> Census:
+    def _census(self, trouble: str) -> DeadLetterCounts:
         if trouble or not self._is_complete:
-            return Census(self._topic, reachable=True, trouble=trouble)
+            return DeadLetterCounts(self._topic, reachable=True, trouble=trouble)
         letters, quarantine = self._backlogs[self._topic], self._backlogs[self._quarantine]
-        return Census(
+        return DeadLetterCounts(
             self._topic,
             reachable=True,
             open=letters.open,

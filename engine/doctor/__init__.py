@@ -5,6 +5,6 @@ module for each topic.
 """
 
 from engine.doctor.examination import examine
-from engine.doctor.findings import Finding, State, exit_code
+from engine.doctor.findings import Finding, Severity, exit_code
 
-__all__ = ["Finding", "State", "examine", "exit_code"]
+__all__ = ["Finding", "Severity", "examine", "exit_code"]

@@ -9,7 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.visits import VISITS
+from engine.connectors.connection_check import VISITS
 from engine.doctor.checks import Check
 from engine.doctor.findings import Finding, failed, ok
 from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
@@ -68,7 +68,7 @@ def _visited(config: Config, broker: BrokerConfig, name: str, key: str) -> Findi
 
 def _listener(broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
     if (broker.listen or "").startswith("amqps:"):
-        from engine.connectors.amqp.access import server_tls
+        from engine.connectors.amqp_listener.access import server_tls
 
         server_tls(broker)
     host, port = listening(broker)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from routes.errors import BridgeError
 
-__all__ = ["Finding", "State", "exit_code", "failed", "of_error", "ok", "warning"]
+__all__ = ["Finding", "Severity", "exit_code", "failed", "of_error", "ok", "warning"]
 
 
-class State(StrEnum):
+class Severity(StrEnum):
     """Severity: with a failure the bridge would not start or not work; with a warning it works for now."""
 
     OK = "ok"
@@ -30,7 +30,7 @@ class Finding:
 
     name: str
     """Subject of the check: a key, a part of the bridge, a program."""
-    state: State
+    state: Severity
     found: str
     remedy: str = ""
     """Empty only if nothing is wrong."""
@@ -40,17 +40,17 @@ class Finding:
 
 def ok(name: str, found: str) -> Finding:
     """Makes a finding that nothing is wrong."""
-    return Finding(name, State.OK, found)
+    return Finding(name, Severity.OK, found)
 
 
 def warning(name: str, found: str, remedy: str) -> Finding:
     """Makes a finding that is worth a look."""
-    return Finding(name, State.WARNING, found, remedy)
+    return Finding(name, Severity.WARNING, found, remedy)
 
 
 def failed(name: str, found: str, remedy: str, error: type[BridgeError] = SetupError) -> Finding:
     """Makes a finding that has to be mended; `error` is the kind of error that `jms-bridge run` would end with."""
-    return Finding(name, State.FAILED, found, remedy, error.exit_code)
+    return Finding(name, Severity.FAILED, found, remedy, error.exit_code)
 
 
 def of_error(name: str, error: BridgeError, remedy: str) -> Finding:
@@ -65,4 +65,4 @@ def of_error(name: str, error: BridgeError, remedy: str) -> Finding:
 
 def exit_code(findings: Iterable[Finding]) -> int:
     """Returns the exit code of the first failure; 0 if there is none."""
-    return next((each.exit_code or 0 for each in findings if each.state is State.FAILED), 0)
+    return next((each.exit_code or 0 for each in findings if each.state is Severity.FAILED), 0)

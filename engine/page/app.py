@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 from starlette.routing import Route
 
-from engine.page.kafka import Threads
 from engine.page.letters import audit, letter, letters
 from engine.page.overview import overview
 from engine.page.render import HEADERS
 from engine.page.routes import routes
 from engine.page.settings import settings
-from engine.page.settle import settle
+from engine.page.settlement import settle
+from engine.page.threads import Threads
 from engine.page.tryout import tryout
 
 if TYPE_CHECKING:

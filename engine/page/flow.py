@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.telemetry.status import Status
     from routes.model import Config, Route
 
-__all__ = ["Edge", "Flow", "Node", "anchor", "flow", "route_tone"]
+__all__ = ["Edge", "FlowGraph", "FlowNode", "anchor", "flow", "route_tone"]
 
 ROUTER = "router"
 JOURNAL = "journal"
@@ -34,7 +34,7 @@ _STUCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FlowNode:
     """A source, the journal, a route or a destination: one box of the picture."""
 
     key: str
@@ -64,17 +64,17 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowGraph:
     """The topology with its figures, by columns of the picture."""
 
-    sources: tuple[Node, ...]
-    journal: Node
-    routes: tuple[Node, ...]
-    destinations: tuple[Node, ...]
+    sources: tuple[FlowNode, ...]
+    journal: FlowNode
+    routes: tuple[FlowNode, ...]
+    destinations: tuple[FlowNode, ...]
     edges: tuple[Edge, ...]
 
 
-def flow(view: View) -> Flow:
+def flow(view: View) -> FlowGraph:
     """The topology of the configuration in force, with its current figures."""
     config, traffic = view.config(), view.samples.traffic
     statuses = {status.component: status for status in view.board.all()}
@@ -91,7 +91,7 @@ def flow(view: View) -> Flow:
         edges.append(Edge(node.key, _destination(route), _calm(node), node.rate))
         if rate := failed.get(route.name):
             edges.append(Edge(node.key, DEAD_LETTERS, Tone.WARN, rate))
-    return Flow(sources, journal, routes, destinations, tuple(edges))
+    return FlowGraph(sources, journal, routes, destinations, tuple(edges))
 
 
 def route_tone(view: View, route: str) -> tuple[Tone, str]:
@@ -103,12 +103,12 @@ def route_tone(view: View, route: str) -> tuple[Tone, str]:
     return (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
 
 
-def _calm(node: Node) -> Tone:
+def _calm(node: FlowNode) -> Tone:
     """The tone of a node's line: that of the node, but idle if nothing flows and nothing is wrong."""
     return node.tone if node.rate or node.tone in (Tone.BAD, Tone.WARN) else Tone.IDLE
 
 
-def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[Status]) -> tuple[Node, ...]:
+def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[Status]) -> tuple[FlowNode, ...]:
     rates = traffic.rates(JOURNALED, "source")
     said = tuple(statuses)
     nodes = []
@@ -116,13 +116,13 @@ def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[St
         tone, told, detail = _told(view, f"source:{source.name}", said)
         rate = rates.get(source.name)
         key = f"source:{source.name}"
-        nodes.append(Node(key, source.name, tone, told, str(source.type), rate, None, detail, f"#{anchor(key)}"))
+        nodes.append(FlowNode(key, source.name, tone, told, str(source.type), rate, None, detail, f"#{anchor(key)}"))
     replies = {name: rate for name, rate in rates.items() if name.endswith(".replies") and rate}
-    nodes += [Node(f"source:{name}", name, Tone.GOOD, "ready", "replies", rate) for name, rate in replies.items()]
+    nodes += [FlowNode(f"source:{name}", name, Tone.GOOD, "ready", "replies", rate) for name, rate in replies.items()]
     return tuple(nodes)
 
 
-def _journal(view: View, traffic: Traffic, router: Status | None) -> Node:
+def _journal(view: View, traffic: Traffic, router: Status | None) -> FlowNode:
     seconds, records = traffic.now.total(LAG_SECONDS), traffic.now.total(LAG_RECORDS)
     tone, told = (Tone.IDLE, "elsewhere") if router is None else view.state_of(router)
     if router and router.state is State.READY:
@@ -131,7 +131,7 @@ def _journal(view: View, traffic: Traffic, router: Status | None) -> Node:
         else:
             told = "up to date" if not records else "routing"
     detail = router.detail if router else "the router runs apart from this bridge"
-    return Node(
+    return FlowNode(
         JOURNAL, "Journal", tone, told, "router", traffic.rate(JOURNALED), records, detail, f"#{anchor(ROUTER)}"
     )
 
@@ -142,7 +142,7 @@ def _shown(config: Config, traffic: Traffic) -> list[Route]:
     return [route for route in config.routes if not route.added or rates.get(route.name)]
 
 
-def _routes(config: Config, view: View, traffic: Traffic) -> tuple[Node, ...]:
+def _routes(config: Config, view: View, traffic: Traffic) -> tuple[FlowNode, ...]:
     rates = traffic.rates(ROUTED, "route")
     failures = traffic.now.by(FAILED, "route")
     nodes = []
@@ -150,7 +150,7 @@ def _routes(config: Config, view: View, traffic: Traffic) -> tuple[Node, ...]:
         tone, told = route_tone(view, route.name)
         failed = failures.get(route.name)
         nodes.append(
-            Node(
+            FlowNode(
                 f"route:{route.name}",
                 route.name,
                 tone,
@@ -167,12 +167,12 @@ def _routes(config: Config, view: View, traffic: Traffic) -> tuple[Node, ...]:
 
 def _destinations(
     config: Config, view: View, traffic: Traffic, statuses: Iterable[Status], rates: dict[str, float | None]
-) -> tuple[Node, ...]:
+) -> tuple[FlowNode, ...]:
     said = tuple(statuses)
     shown = _shown(config, traffic)
     delivered = traffic.rates(DELIVERED, "sink")
     waiting = traffic.now.by(SINK_LAG, "component")
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, FlowNode] = {}
     for route in shown:
         key = _destination(route)
         if route.target.sink is None and key not in nodes:
@@ -180,13 +180,13 @@ def _destinations(
             known = [rate for rate in sums if rate is not None]
             rate = sum(known) if known else None
             tone, told = (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
-            nodes[key] = Node(key, str(route.target.address), tone, told, "Kafka topic", rate)
+            nodes[key] = FlowNode(key, str(route.target.address), tone, told, "Kafka topic", rate)
     for sink in config.sinks:
         key = f"sink:{sink.name}"
         tone, told, detail = _told(view, key, said)
         lags = [value for name, value in waiting.items() if name.partition("/")[0] == key]
         lag = sum(lags) if lags else None
-        nodes[key] = Node(
+        nodes[key] = FlowNode(
             key, sink.name, tone, told, str(sink.type), delivered.get(sink.name), lag, detail, f"#{anchor(key)}"
         )
     return tuple(nodes.values())
@@ -196,18 +196,18 @@ def _destination(route: Route) -> str:
     return f"sink:{route.target.sink}" if route.target.sink else f"topic:{route.target.address}"
 
 
-def _dead_letters(config: Config, view: View) -> Node:
+def _dead_letters(config: Config, view: View) -> FlowNode:
     census = view.census()
     title, topic = "Dead letters", config.letter_topic
     if census is None:
-        return Node(DEAD_LETTERS, title, Tone.IDLE, "not known here", topic, href="/dead-letters")
+        return FlowNode(DEAD_LETTERS, title, Tone.IDLE, "not known here", topic, href="/dead-letters")
     if not census.reachable:
         detail = census.trouble
-        return Node(DEAD_LETTERS, title, Tone.BAD, "out of reach", topic, detail=detail, href="/dead-letters")
+        return FlowNode(DEAD_LETTERS, title, Tone.BAD, "out of reach", topic, detail=detail, href="/dead-letters")
     depth = census.depth
     told = "being counted" if depth is None else f"{depth:,} open" if depth else "none open"
     tone = Tone.WARN if depth else Tone.IDLE if depth is None else Tone.GOOD
-    return Node(DEAD_LETTERS, title, tone, told, topic, detail=census.trouble, href="/dead-letters")
+    return FlowNode(DEAD_LETTERS, title, tone, told, topic, detail=census.trouble, href="/dead-letters")
 
 
 def _told(view: View, component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:

@@ -15,7 +15,7 @@ from engine.dead_letters.search import Found, search
 from engine.errors import UsageError
 from engine.message import Message
 from engine.page.render import rendered
-from engine.peek import Position, Reader
+from engine.peek import KafkaTopicReader, Position
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 from engine.topics import exists, identity
 from routes.config.values import BadValueError, duration
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from engine.dead_letters.audit import Entry
-    from engine.page.kafka import Threads
+    from engine.dead_letters.audit import AuditEntry
+    from engine.page.threads import Threads
     from engine.page.view import View
 
 __all__ = ["audit", "letter", "letters"]
@@ -96,8 +96,8 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
             topic = source_topic(config, quarantine=quarantine)
             at = Position.parse("{partition}:{offset}".format(**request.path_params), topic)
 
-            def read() -> tuple[DeadLetter, Entry | None]:
-                with Reader(config, topic, _ANSWER_SECONDS) as reader:
+            def read() -> tuple[DeadLetter, AuditEntry | None]:
+                with KafkaTopicReader(config, topic, _ANSWER_SECONDS) as reader:
                     found = DeadLetter(reader.at(at.partition, at.offset))
                     bounds = reader.bounds()
                 known = identity(config, topic, _ANSWER_SECONDS)
@@ -126,7 +126,7 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
 
     async def page(request: Request) -> Response:
         config = view.config()
-        entries: list[Entry] = []
+        entries: list[AuditEntry] = []
         fault, status = "", 200
         try:
             source_topic(config, quarantine=False)

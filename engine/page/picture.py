@@ -11,9 +11,9 @@ from engine.page.view import Tone
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.page.flow import Flow, Node
+    from engine.page.flow import FlowGraph, FlowNode
 
-__all__ = ["Box", "Line", "Picture", "draw"]
+__all__ = ["Line", "NodeBox", "Picture", "draw"]
 
 _WIDTH = 1120
 _BOX = 208
@@ -26,10 +26,10 @@ _LETTERS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class NodeBox:
     """A node with its position and size in the picture."""
 
-    node: Node
+    node: FlowNode
     title: str
     """The node's title, cut to fit into the box."""
     x: int
@@ -55,13 +55,13 @@ class Picture:
     height: int
     heads: tuple[tuple[str, int], ...]
     """Headings of the columns, with their x coordinates."""
-    boxes: tuple[Box, ...]
+    boxes: tuple[NodeBox, ...]
     lines: tuple[Line, ...]
     more: tuple[tuple[str, int, int], ...]
     """Notes on nodes left out of a column, with their coordinates."""
 
 
-def draw(flow: Flow) -> Picture:
+def draw(flow: FlowGraph) -> Picture:
     """Computes the picture of a flow."""
     columns = (
         ("Sources", flow.sources),
@@ -73,14 +73,14 @@ def draw(flow: Flow) -> Picture:
     rows = max(len(nodes) + (total > len(nodes)) for _, nodes, total in kept)
     inner = max(rows, 1) * (_HEIGHT + _GAP) - _GAP
     step = (_WIDTH - _BOX) / (len(columns) - 1)
-    boxes: dict[str, Box] = {}
+    boxes: dict[str, NodeBox] = {}
     more = []
     for number, (_, nodes, total) in enumerate(kept):
         x = round(number * step)
         count = len(nodes) + (total > len(nodes))
         y = _TOP + (inner - (count * (_HEIGHT + _GAP) - _GAP)) // 2
         for node in nodes:
-            boxes[node.key] = Box(node, _cut(node.title), x, y, _BOX, _HEIGHT)
+            boxes[node.key] = NodeBox(node, _cut(node.title), x, y, _BOX, _HEIGHT)
             y += _HEIGHT + _GAP
         if total > len(nodes):
             more.append((f"and {total - len(nodes)} more", x + _BOX // 2, y + 24))
@@ -95,7 +95,7 @@ def draw(flow: Flow) -> Picture:
     return Picture(_WIDTH, _TOP + inner + 6, heads, tuple(boxes.values()), tuple(lines), tuple(more))
 
 
-def _kept(nodes: Sequence[Node]) -> Sequence[Node]:
+def _kept(nodes: Sequence[FlowNode]) -> Sequence[FlowNode]:
     if len(nodes) <= _MOST:
         return nodes
     order = (Tone.BAD, Tone.WARN, Tone.GOOD, Tone.IDLE)
@@ -103,7 +103,7 @@ def _kept(nodes: Sequence[Node]) -> Sequence[Node]:
     return [node for node in nodes if node in first]
 
 
-def _curve(start: Box, end: Box) -> str:
+def _curve(start: NodeBox, end: NodeBox) -> str:
     x1, y1 = start.x + start.width, start.y + start.height // 2
     x2, y2 = end.x, end.y + end.height // 2
     bend = (x2 - x1) // 2

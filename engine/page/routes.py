@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from engine.page.view import View
-    from engine.telemetry.readings import Reading
+    from engine.telemetry.readings import MetricSample
 
 __all__ = ["routes"]
 
@@ -61,7 +61,7 @@ def _routes(view: View) -> list[dict[str, Any]]:
     return rows
 
 
-def _failures(reading: Reading) -> dict[str, dict[str, float]]:
+def _failures(reading: MetricSample) -> dict[str, dict[str, float]]:
     """The number of failed messages, by route and reason."""
     found: dict[str, dict[str, float]] = {}
     for labels, value in reading.values.get(FAILED.name, ()):

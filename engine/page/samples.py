@@ -25,7 +25,7 @@ from engine.telemetry.metrics import (
     SINK_REJECTED,
     UNROUTED,
 )
-from engine.telemetry.readings import Reading, Traffic
+from engine.telemetry.readings import MetricSample, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +53,9 @@ class Samples:
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic) -> None:
         self._registry = registry
         self._clock = clock
-        self._readings: deque[Reading] = deque([Reading(clock())], maxlen=int(_OVER_SECONDS / INTERVAL_SECONDS) + 1)
+        self._readings: deque[MetricSample] = deque(
+            [MetricSample(clock())], maxlen=int(_OVER_SECONDS / INTERVAL_SECONDS) + 1
+        )
         self._history: deque[tuple[float, float]] = deque(maxlen=_HISTORY)
         self._failed_at: dict[str, float] = {}
         self._stop = Event()
@@ -86,7 +88,7 @@ class Samples:
     def take(self) -> None:
         """Takes a reading."""
         before = self._readings[-1]
-        reading = Reading.of(self._clock(), self._registry.collect(), _READ)
+        reading = MetricSample.of(self._clock(), self._registry.collect(), _READ)
         step = Traffic(before, reading)
         if before.values:
             self._history.append((step.rate(JOURNALED) or 0.0, step.rate(ROUTED) or 0.0))

@@ -11,8 +11,8 @@ from engine.explain.words import result, rows
 from engine.message import BodyType, Message
 from engine.page import forms
 from engine.page.forms import Form
-from engine.page.kafka import Threads
 from engine.page.render import rendered
+from engine.page.threads import Threads
 from engine.page.view import Tone
 from engine.trace_context import traced
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property

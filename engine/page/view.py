@@ -12,7 +12,7 @@ from engine.telemetry.status import State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from engine.dead_letters.backlog import Census
+    from engine.dead_letters.backlog import DeadLetterCounts
     from engine.page.samples import Samples
     from engine.peek import Position
     from engine.telemetry.http import Standing
@@ -65,7 +65,7 @@ class View:
     """Returns the field `configuration` of `/ready`: the configuration in force and the result of the last reload."""
     standing: Standing | None = None
     """The bridge's place in its election; None if it takes part in none."""
-    census: Callable[[], Census | None] = lambda: None
+    census: Callable[[], DeadLetterCounts | None] = lambda: None
     """Returns the latest count of dead letters; None if there is none."""
     is_open: Callable[[Position], bool | None] = lambda _: None
     """Returns whether a dead letter is neither replayed nor discarded; None if that is not known."""

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from engine.message import BodyType, Message
-from engine.route_tests.document import Document, Place
+from engine.route_tests.document import SourcePosition, TestDocument
 from engine.telemetry.metrics import FAILURE_REASONS, UNROUTED_REASONS
 from routes.errors import ConfigurationError
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
@@ -61,7 +61,7 @@ class Expected:
     """Name of the property: `result`, `route`, `topic`, `destination`, `key`, or `header NAME`."""
     value: str | bytes | None
     """Value; a result is `none`, `published`, or `ENDING: REASON`. None: no such key or header is expected."""
-    place: Place
+    place: SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Case:
 
 def read_cases(path: Path) -> tuple[Case, ...]:
     """Reads the cases in a file, in its order; ConfigurationError holds all faults of the file."""
-    document = Document(path)
+    document = TestDocument(path)
     cases = _Reader(document).cases() if document.root is not None else ()
     if document.faults:
         raise ConfigurationError(document.faults)
@@ -88,7 +88,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 class _Reader:
     """Makes test cases from the nodes of a document, and adds faults to it."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: TestDocument) -> None:
         self._document = document
 
     def cases(self) -> tuple[Case, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-__all__ = ["Document", "Place", "Scalar"]
+__all__ = ["Scalar", "SourcePosition", "TestDocument"]
 
 Scalar = str | bool | int | float | None
 
@@ -48,7 +48,7 @@ for _name, _pattern, _first in _CORE:
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"^(?:{_pattern})$"), _first)
 
 
-class Place(NamedTuple):
+class SourcePosition(NamedTuple):
     """Position of a node in the file, line and column counted from 1, with the text of its line."""
 
     line: int
@@ -56,7 +56,7 @@ class Place(NamedTuple):
     excerpt: str
 
 
-class Document:
+class TestDocument:
     """A file that was read: its root node, and the faults found by this class and its callers."""
 
     def __init__(self, path: Path) -> None:
@@ -96,10 +96,10 @@ class Document:
         line, column, excerpt = self.place(node)
         self.faults.append(Fault(message, hint, str(self.path), line, column, excerpt))
 
-    def place(self, node: Node) -> Place:
+    def place(self, node: Node) -> SourcePosition:
         """The position of a node."""
         line, column = node.start_mark.line, node.start_mark.column
-        return Place(line + 1, column + 1, self._lines[line] if line < len(self._lines) else "")
+        return SourcePosition(line + 1, column + 1, self._lines[line] if line < len(self._lines) else "")
 
     @staticmethod
     def is_mapping(node: Node) -> bool:
@@ -181,7 +181,7 @@ class Document:
 class _Tree:
     """Turns nodes into values; adds a fault if aliases make a value endless or huge."""
 
-    def __init__(self, document: Document, what: str) -> None:
+    def __init__(self, document: TestDocument, what: str) -> None:
         self._document = document
         self._what = what
         self._left = _MOST_VALUES

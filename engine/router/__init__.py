@@ -9,6 +9,6 @@ messages without any broker. `engine.spark` runs it, with checkpoints, recovery 
 """
 
 from engine.router.plan import topology
-from engine.router.route import Outcome, Routed, route
+from engine.router.route import Routed, RoutingOutcome, route
 
-__all__ = ["Outcome", "Routed", "route", "topology"]
+__all__ = ["Routed", "RoutingOutcome", "route", "topology"]

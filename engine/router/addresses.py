@@ -11,8 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.router.routes import ROUTES, by_route
-from engine.topology.nodes import ByBranch
-from engine.topology.row import Row
+from engine.streams.nodes import ByBranch
+from engine.streams.row import Row
 from routes.model import Config, Route
 from routes.targets import ADDRESSES, Reference, Template
 

@@ -17,8 +17,8 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.router.addresses import address, has_templates, is_unresolved
 from engine.router.headers import appended, header, position
 from engine.router.routes import ROUTES, by_route
-from engine.topology.nodes import ByBranch
-from engine.topology.row import Row
+from engine.streams.nodes import ByBranch
+from engine.streams.row import Row
 from routes.model import BodyConversion, Config, Route
 from routes.properties import NUMBERS, JmsType
 
@@ -27,7 +27,7 @@ __all__ = [
     "JOURNAL_KEY",
     "STOP",
     "UNMATCHED",
-    "Check",
+    "FailureCheck",
     "checks",
     "dead_letter",
     "key_name",
@@ -57,7 +57,7 @@ KEPT_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FailureCheck:
     """Check of a message before it is published; a message that fails it fails softly."""
 
     reason: str
@@ -77,7 +77,7 @@ def key_name(route: Route) -> str:
     return route.key or (JOURNAL_KEY if route.target.sink else "JMSMessageID")
 
 
-def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
+def checks(config: Config, limits: Mapping[str, int]) -> tuple[FailureCheck, ...]:
     """The checks that this configuration needs, in the order in which they are made.
 
     `limits` is `max.message.bytes` by topic. Without a limit that a journal record could exceed, no size is checked.
@@ -94,7 +94,7 @@ def checks(config: Config, limits: Mapping[str, int]) -> tuple[Check, ...]:
     return tuple(made)
 
 
-def _body(config: Config) -> Check:
+def _body(config: Config) -> FailureCheck:
     any_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.ANY else None)
     json_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.JSON else None)
 
@@ -111,10 +111,10 @@ def _body(config: Config) -> Check:
     def says(row: Row) -> Column:
         return F.concat(F.lit("the body is of type "), row.header(BODY), F.lit(", neither text nor bytes"))
 
-    return Check("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
+    return FailureCheck("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
 
 
-def _destination(config: Config) -> Check:
+def _destination(config: Config) -> FailureCheck:
     targets = by_route(config, lambda route: str(route.target))
 
     def says(row: Row) -> Column:
@@ -125,10 +125,10 @@ def _destination(config: Config) -> Check:
     def stops(route: Route) -> str:
         return f"the destination {route.target} cannot be made of its headers, or is not there"
 
-    return Check("destination-unresolved", "publish", lambda row: is_unresolved(row, config), says, stops)
+    return FailureCheck("destination-unresolved", "publish", lambda row: is_unresolved(row, config), says, stops)
 
 
-def _key_found(config: Config) -> Check:
+def _key_found(config: Config) -> FailureCheck:
     names = by_route(config, key_name)
 
     def fails(row: Row) -> Column:
@@ -141,10 +141,10 @@ def _key_found(config: Config) -> Check:
     def stops(route: Route) -> str:
         return f"there is no value under '{key_name(route)}' to take the key from"
 
-    return Check("key-not-found", "key", fails, says, stops)
+    return FailureCheck("key-not-found", "key", fails, says, stops)
 
 
-def _key_valid(config: Config) -> Check:
+def _key_valid(config: Config) -> FailureCheck:
     names = by_route(config, lambda route: route.key)
     # Flags of Java's regular expressions for Python's meaning: U, \w and the like match letters and digits of any
     # script; d, only \n ends a line.
@@ -171,10 +171,10 @@ def _key_valid(config: Config) -> Check:
         shown = F.substring(F.make_valid_utf8(row.key.cast("string")), 1, 100)
         return F.concat(F.lit("the key '"), shown, F.lit("' from '"), row.pick(names), F.lit(f"' {neither}"))
 
-    return Check("key-invalid", "key", fails, says, lambda route: f"the key from '{key_name(route)}' {neither}")
+    return FailureCheck("key-invalid", "key", fails, says, lambda route: f"the key from '{key_name(route)}' {neither}")
 
 
-def _size(limits: Mapping[str, int]) -> Check:
+def _size(limits: Mapping[str, int]) -> FailureCheck:
     allowed = ByBranch(ROUTES, {name: str(limit) for name, limit in limits.items()})
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
 
@@ -189,7 +189,7 @@ def _size(limits: Mapping[str, int]) -> Check:
     def stops(route: Route) -> str:
         return f"the record is larger than its topic takes ({limits.get(route.name)} bytes)"
 
-    return Check("too-large", "publish", fails, says, stops)
+    return FailureCheck("too-large", "publish", fails, says, stops)
 
 
 def _declared_size(row: Row) -> Column:
@@ -212,7 +212,7 @@ def _measured(row: Row) -> Column:
     return sum(others, first)
 
 
-def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, limit: int | None) -> Row:
+def dead_letter(row: Row, config: Config, made: tuple[FailureCheck, ...], now: Column, limit: int | None) -> Row:
     """The row as a dead letter: the message as it was read, and headers about its failure.
 
     A message that exceeds `limit`, the dead-letter topic's `max.message.bytes`, loses the end of its body, and also its
@@ -235,7 +235,7 @@ def dead_letter(row: Row, config: Config, made: tuple[Check, ...], now: Column, 
     )
 
 
-def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column) -> Column:
+def error_headers(row: Row, config: Config, made: tuple[FailureCheck, ...], now: Column) -> Column:
     """Headers of a dead letter about its failure, as an array."""
     stages = ByBranch(CHECKS, {check.reason: check.stage for check in made})
     why = _reason(row, made)
@@ -256,7 +256,7 @@ def error_headers(row: Row, config: Config, made: tuple[Check, ...], now: Column
     return F.transform(pairs, lambda pair: header(pair.getField("key"), pair.getField("value")))
 
 
-def stop_message(row: Row, config: Config, made: tuple[Check, ...]) -> Column:
+def stop_message(row: Row, config: Config, made: tuple[FailureCheck, ...]) -> Column:
     """The text of the error that stops the query: `STOP`, then JSON with route, reason, detail and position."""
     # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
     known = [
@@ -269,12 +269,12 @@ def stop_message(row: Row, config: Config, made: tuple[Check, ...]) -> Column:
     return F.concat(F.lit(STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
 
 
-def _reason(row: Row, made: tuple[Check, ...]) -> Column:
+def _reason(row: Row, made: tuple[FailureCheck, ...]) -> Column:
     values = ByBranch(CHECKS, {check.reason: check.reason for check in made})
     return F.coalesce(row.pick(values), F.lit(UNMATCHED))
 
 
-def _sentence(row: Row, made: tuple[Check, ...]) -> Column:
+def _sentence(row: Row, made: tuple[FailureCheck, ...]) -> Column:
     destination = F.coalesce(F.make_valid_utf8(row.property("JMSDestination")), F.lit("no destination"))
     text = F.concat(F.lit("no route wants a message to "), destination)
     for index, check in enumerate(made):

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.message import ORIGIN, POSITION, TYPES
-from engine.topology.row import Row
+from engine.streams.row import Row
 from routes.model import HeaderStyle
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, encode_type_name
 

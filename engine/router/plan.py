@@ -15,12 +15,21 @@ from pyspark.sql import functions as F
 
 from engine.message import DESTINATION, ORIGIN, ROUTE
 from engine.router.addresses import address, to_sink, topics
-from engine.router.failures import CHECKS, JOURNAL_KEY, UNMATCHED, Check, checks, dead_letter, key_name, stop_message
+from engine.router.failures import (
+    CHECKS,
+    JOURNAL_KEY,
+    UNMATCHED,
+    FailureCheck,
+    checks,
+    dead_letter,
+    key_name,
+    stop_message,
+)
 from engine.router.headers import appended, header, styled
 from engine.router.routes import ROUTES, by_route
-from engine.topology.dsl import Stream, Topology, TopologyBuilder
-from engine.topology.nodes import ByBranch
-from engine.topology.row import Row
+from engine.streams.dsl import Stream, Topology, TopologyBuilder
+from engine.streams.nodes import ByBranch
+from engine.streams.row import Row
 from routes.model import Config, NonDurable, Policy, Unmatched
 from routes.predicate import parse
 
@@ -83,7 +92,7 @@ def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
     return stream.filter(not_expired, name="not-expired")
 
 
-def _published(wanted: Sequence[Stream], config: Config, made: Sequence[Check]) -> list[Stream]:
+def _published(wanted: Sequence[Stream], config: Config, made: Sequence[FailureCheck]) -> list[Stream]:
     """Publishes messages that pass all checks; returns one stream for each check with the messages that fail it."""
     names = by_route(config, key_name)
 
@@ -125,7 +134,7 @@ def _headers(row: Row, config: Config) -> Column:
     return F.when(given, F.concat(own, more)).otherwise(own)
 
 
-def _after_policy(failed: Sequence[Stream], config: Config, made: tuple[Check, ...]) -> list[Stream]:
+def _after_policy(failed: Sequence[Stream], config: Config, made: tuple[FailureCheck, ...]) -> list[Stream]:
     """Applies the policies of routes to failed messages; returns the streams that become dead letters."""
     policies = by_route(config, lambda route: route.on_soft_failure)
     used = set(policies.values.values())
@@ -145,7 +154,11 @@ def _same(values: ByBranch, value: str) -> Callable[[Row], Column]:
 
 
 def _dead_letters(
-    dead: Sequence[Stream], config: Config, made: tuple[Check, ...], now: Column | None, limits: Mapping[str, int]
+    dead: Sequence[Stream],
+    config: Config,
+    made: tuple[FailureCheck, ...],
+    now: Column | None,
+    limits: Mapping[str, int],
 ) -> None:
     topic = config.letter_topic
 

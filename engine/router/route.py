@@ -11,14 +11,14 @@ from pyspark.sql import functions as F
 from engine.router.failures import CHECKS, UNMATCHED, checks
 from engine.router.plan import DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, topology
 from engine.router.routes import ROUTES
-from engine.topology.compile import Compiled, compile_topology
+from engine.streams.compile import Compiled, compile_topology
 from routes.model import Config, Policy
 
-__all__ = ["Outcome", "Routed", "route"]
+__all__ = ["Routed", "RoutingOutcome", "route"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RoutingOutcome:
     """Outcome of a message's routing."""
 
     kind: str
@@ -38,7 +38,7 @@ class Routed:
     """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route`
     (index into the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`,
     `failed_message` (JMSMessageID of a message that failed softly)."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RoutingOutcome, ...]
 
 
 def route(
@@ -48,7 +48,7 @@ def route(
 
     Args:
         frame: frame, streaming or not, with the columns of Spark's Kafka source and headers
-            (`engine.topology.driver.RECORD_SCHEMA`). Every record counts as a journal record, whatever its topic.
+            (`engine.streams.driver.RECORD_SCHEMA`). Every record counts as a journal record, whatever its topic.
         config: configuration with the routes and their policies.
         limits: `max.message.bytes` by topic; record sizes are not checked for topics that are left out.
         now: milliseconds since 1970; see `engine.router.plan.topology`.
@@ -58,10 +58,10 @@ def route(
     reasons = tuple(check.reason for check in checks(config, limits or {}))
     compiled = compile_topology(topology(config, limits, now), frame)
     outcomes = (
-        Outcome("routed"),
-        *(Outcome("unrouted", reason) for reason in (*GUARDS.values(), UNMATCHED)),
-        *(Outcome(policy, reason) for policy in (Policy.SKIP, Policy.DEAD_LETTER) for reason in reasons),
-        Outcome(Policy.DEAD_LETTER, UNMATCHED),
+        RoutingOutcome("routed"),
+        *(RoutingOutcome("unrouted", reason) for reason in (*GUARDS.values(), UNMATCHED)),
+        *(RoutingOutcome(policy, reason) for policy in (Policy.SKIP, Policy.DEAD_LETTER) for reason in reasons),
+        RoutingOutcome(Policy.DEAD_LETTER, UNMATCHED),
     )
     wanted = compiled.branch(ROUTES)
     failed = compiled.ended_at(SKIPPED) | compiled.ended_at(DEAD_LETTERS)
@@ -80,7 +80,7 @@ def route(
     return Routed(result, outcomes)
 
 
-def _outcome(compiled: Compiled, outcomes: tuple[Outcome, ...]) -> Column:
+def _outcome(compiled: Compiled, outcomes: tuple[RoutingOutcome, ...]) -> Column:
     """Index of the outcome, from the node where a message ended and the check that it failed."""
     index = {str(outcome): number for number, outcome in enumerate(outcomes)}
     failed = compiled.branch(CHECKS)

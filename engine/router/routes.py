@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.topology.nodes import ByBranch
+from engine.streams.nodes import ByBranch
 from routes.model import Config, Route
 
 __all__ = ["ROUTES", "by_route"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from engine.spark.tally import SendFailure
+    from engine.spark.row_counters import SendFailure
 
 __all__ = ["Cause", "StoppedByPolicyError", "failure_of", "query_failure", "send_failure", "spark_failure"]
 

@@ -1,6 +1,6 @@
 """Generations: the files that a run of the router leaves in its checkpoint folder for the next run.
 
-    <checkpoint>/lock             held by the JVM that routes (see `lease`)
+    <checkpoint>/lock             held by the JVM that routes (see `checkpoint_lock`)
     <checkpoint>/begun            exists once there has been a generation
     <checkpoint>/7/start.json     positions at which generation 7 began, and its routes
     <checkpoint>/7/spark/         Spark's own checkpoint, used by generation 7 only
@@ -8,7 +8,7 @@
 
 Each start of the query makes a new generation from the last one (`engine.spark.recovery`). Spark therefore never
 resumes a checkpoint, and changed routes or another mode need no special case. A damaged or missing file is an error:
-a guess would lose or repeat messages. The same facts are noted in Kafka (`engine.spark.notebook`).
+a guess would lose or repeat messages. The same facts are noted in Kafka (`engine.spark.position_store`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from engine.spark.positions import Offsets, Topics
 
-__all__ = ["Committed", "DamagedError", "Generation", "Generations", "Place", "Start", "offsets"]
+__all__ = ["Committed", "DamagedError", "Generation", "Generations", "RouterProgress", "Start", "offsets"]
 
 _VERSION = 1
 _NUMBER = re.compile(r"[1-9]\d*")
@@ -84,7 +84,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RouterProgress:
     """Progress of a generation, as far as it was recorded in the checkpoint or in Kafka."""
 
     start: Start
@@ -118,9 +118,9 @@ class Generation:
         """Folder of Spark's own checkpoint."""
         return self.folder / "spark"
 
-    def place(self) -> Place:
+    def place(self) -> RouterProgress:
         """The recorded progress of the generation; DamagedError if its files are damaged or missing."""
-        return Place(self.start, self.committed(), self.stopped())
+        return RouterProgress(self.start, self.committed(), self.stopped())
 
     def commits(self) -> int:
         """Number of the last interval that Spark has committed; -1 if there was none yet."""

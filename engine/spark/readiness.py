@@ -11,7 +11,7 @@ import structlog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from engine.spark.tally import Reading
+    from engine.spark.row_counters import RowCounts
     from engine.telemetry.meters import SparkMetrics
 
 __all__ = ["Readiness", "process_age"]
@@ -43,7 +43,7 @@ class Readiness:
         """True if the query would route a new message in the journal at once."""
         self._routed = False
 
-    def update(self, reading: Reading) -> None:
+    def update(self, reading: RowCounts) -> None:
         """Updates the readiness from the latest reading."""
         seconds = self._clock() - self._began
         if not self.ready and (reading.looked or self._partitions <= reading.reading):

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from engine.errors import HardFailureError
 from engine.router import route
 from engine.spark.generation import Start
-from engine.spark.place import check_end, check_journal
+from engine.spark.last_progress import check_end, check_journal
 from engine.spark.positions import KafkaUnavailableError
 from engine.spark.published import Published, find, records, slices
 from engine.spark.session import running_tasks
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from engine.spark.generation import Committed, Generation, Generations, Place
-    from engine.spark.meter import Meter
-    from engine.spark.pipes import Pipes
+    from engine.spark.generation import Committed, Generation, Generations, RouterProgress
+    from engine.spark.kafka_io import Pipes
     from engine.spark.positions import KafkaOffsets, Offsets, Topics
-    from engine.spark.tally import Tally
+    from engine.spark.router_metrics import Meter
+    from engine.spark.row_counters import RowCounters
     from engine.telemetry.meters import SparkMetrics
     from routes.model import Config
 
@@ -71,13 +71,13 @@ class Recovery:
     pipes: Pipes
     kafka: KafkaOffsets
     generations: Generations
-    tally: Tally
+    tally: RowCounters
     meter: Meter
     metrics: SparkMetrics
     tell: Callable[[str], None]
     """Called with a line for users about the progress of the recovery."""
 
-    def run(self, last: Place | None) -> Generation:
+    def run(self, last: RouterProgress | None) -> Generation:
         """Makes the next generation; `last` is the progress of the last one, None before the first start.
 
         Raises:
@@ -104,7 +104,7 @@ class Recovery:
     def _journal_ends(self) -> Topics:
         return self.kafka.ends([self.config.journal.topic])
 
-    def _resume(self, last: Place, starts: Offsets, ends: Offsets) -> Offsets:
+    def _resume(self, last: RouterProgress, starts: Offsets, ends: Offsets) -> Offsets:
         check_journal(self.config, last.start, self.kafka.identity(self.config.journal.topic))
         positions = {**starts, **last.positions}
         check_end(self.config, positions, ends)

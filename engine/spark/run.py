@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from engine.spark.generation import Generation
     from engine.spark.lag import LagSampler
-    from engine.spark.meter import Meter
-    from engine.spark.notebook import Notebook
+    from engine.spark.position_store import PositionStore
     from engine.spark.positions import Offsets
-    from engine.spark.tally import Reading, Tally
+    from engine.spark.router_metrics import Meter
+    from engine.spark.row_counters import RowCounters, RowCounts
 
 __all__ = ["Run"]
 
@@ -41,9 +41,9 @@ class Run:
         generation: Generation,
         query: StreamingQuery,
         sampler: LagSampler,
-        tally: Tally,
+        tally: RowCounters,
         meter: Meter,
-        notebook: Notebook,
+        notebook: PositionStore,
     ) -> None:
         self._spark = spark
         self._generation = generation
@@ -57,7 +57,7 @@ class Run:
         self._acknowledged = 0
         self._acknowledged_at = time.monotonic()
 
-    def measure(self) -> Reading:
+    def measure(self) -> RowCounts:
         """Reads the present figures, publishes them as metrics, and returns them."""
         reading = self._tally.read()
         self._meter.update(reading)
@@ -71,7 +71,7 @@ class Run:
         """Seconds for which Kafka has confirmed no record although some are under way, as of the last `measure`."""
         return time.monotonic() - self._acknowledged_at
 
-    def check(self, reading: Reading) -> None:
+    def check(self, reading: RowCounts) -> None:
         """Raises the error for which the query cannot continue, if there is one."""
         if failure := query_failure(self._query):
             raise failure
@@ -125,7 +125,7 @@ class Run:
         reading = self._tally.read()
         return self._sampler.lag(self._next(reading), reading.times_ms).total == 0
 
-    def _next(self, reading: Reading) -> Offsets:
+    def _next(self, reading: RowCounts) -> Offsets:
         """The offset after the last routed one, by journal partition."""
         seen = {partition: at + 1 for partition, at in reading.processed.items()}
         return {**self._generation.start.positions, **seen}

@@ -18,24 +18,24 @@ from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka import librdkafka
 from engine.router import route
 from engine.spark import session
+from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.failures import StoppedByPolicyError, spark_failure
 from engine.spark.generation import Generations
+from engine.spark.kafka_io import Pipes
 from engine.spark.lag import LagSampler
-from engine.spark.lease import Lease
-from engine.spark.limit import limited
-from engine.spark.meter import Meter
-from engine.spark.notebook import Notebook
+from engine.spark.last_progress import last_place
 from engine.spark.outage import Outage
-from engine.spark.pipes import Pipes
-from engine.spark.place import last_place
+from engine.spark.position_store import PositionStore
 from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
+from engine.spark.publish_deadline import limited
 from engine.spark.readiness import Readiness, process_age
 from engine.spark.recovery import Recovery, outputs
+from engine.spark.router_metrics import Meter
+from engine.spark.row_counters import RowCounters
 from engine.spark.run import Run
-from engine.spark.tally import Tally
+from engine.spark.spark_metrics import Vitals
 from engine.spark.topics import check_topics, limits, resolved
-from engine.spark.vitals import Vitals
-from engine.spark.warm import compile_routing
+from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
 from engine.topics import ensure_journal, ensure_state_topic
@@ -96,7 +96,7 @@ def run_router(
     """Routes the journal until `stop` is set, then stops the query in good order.
 
     The router asks `revisions` every second. A newer configuration takes effect with a new generation, which starts
-    where the one before it ended. `may_publish_until` is described at `engine.spark.limit.limited`.
+    where the one before it ended. `may_publish_until` is described at `engine.spark.publish_deadline.limited`.
 
     Raises:
         BridgeError: the operator has to repair something before the router can run again; see `engine.errors`.
@@ -106,7 +106,7 @@ def run_router(
     ensure_state_topic(config)
     spark = session.start(config, ensure_journal(config))
     try:
-        lease = Lease(spark, config.router.checkpoint, _LEASE_SECONDS)
+        lease = CheckpointLock(spark, config.router.checkpoint, _LEASE_SECONDS)
         with limited(spark, may_publish_until):
             _Router(config, status, Pipes(spark, config), revisions or _NoRevisions()).run(stop)
         lease.release()
@@ -127,13 +127,13 @@ class _Router:
         self._status = status
         self._kafka = KafkaOffsets(librdkafka(config, "admin"))
         self._pipes = pipes
-        self._tally = Tally(pipes.spark)
+        self._tally = RowCounters(pipes.spark)
         self._metrics = RouterMetrics(status.registry, config)
         self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config)
         self._generations = Generations(config.router.checkpoint)
-        self._notebook = Notebook(config)
+        self._notebook = PositionStore(config)
         self._began = time.monotonic() - process_age()
 
     def run(self, stop: Event) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from routes.model import Config, Route, SourceConfig
-    from routes.predicate.nodes import Node
+    from routes.predicate.nodes import PredicateNode
 
 __all__ = ["try_out"]
 
@@ -94,7 +94,7 @@ def _receive(place: str, flag: str) -> str:
     return f"jms-bridge receive {shlex.quote(place)}{flag}"
 
 
-def _equalities(node: Node) -> Iterator[tuple[str, str]]:
+def _equalities(node: PredicateNode) -> Iterator[tuple[str, str]]:
     """Yields name and text of each condition `name = 'text'` among the operands of an AND."""
     if isinstance(node, Logical) and node.operator is Operator.AND:
         for operand in node.operands:

@@ -22,7 +22,7 @@ import structlog
 
 from engine.errors import SoftFailureError
 from engine.supervision.parts import ROUTER, Stage, parts
-from engine.supervision.revision import Change, Revision, change
+from engine.supervision.revision import Revision, RevisionChange, change
 from engine.telemetry.status import State
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError, ConfigurationError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.supervision.child import Child
-    from engine.supervision.crew import Crew
     from engine.supervision.parts import Part
+    from engine.supervision.process_group import ProcessGroup
     from engine.telemetry.meters import BridgeMetrics
     from engine.telemetry.status import StatusBoard
 
@@ -50,7 +50,7 @@ class Reload:
         self,
         first: Revision,
         only: str | None,
-        crew: Crew,
+        crew: ProcessGroup,
         board: StatusBoard,
         metrics: BridgeMetrics,
         make: Callable[[Part, Revision], Child],
@@ -125,7 +125,7 @@ class Reload:
         back = Revision(self._numbers, proven.snapshot, proven.config, proven.parts)
         others = self._touched - {ROUTER}
         again = tuple(each for each in proven.parts if each.name in others)
-        self._begin(back, Change(tuple(others), again, reroutes=ROUTER in self._touched))
+        self._begin(back, RevisionChange(tuple(others), again, reroutes=ROUTER in self._touched))
         self._proven, self._unproven = back, frozenset()
         self._why_back = f"{failed} was given up: {part}: {error}"
         return True
@@ -153,14 +153,14 @@ class Reload:
         _log.error("the configuration before it stays in force", config_hash=self._current.snapshot.hash)
         self._tell(success=False, why="; ".join(lines))
 
-    def _begin(self, revision: Revision, change: Change) -> None:
+    def _begin(self, revision: Revision, change: RevisionChange) -> None:
         self._current = revision
         self._touched |= change.touched
         for keeper in self._crew.keepers:
             keeper.child.give(revision)
         self._steps = self._over(revision, change)
 
-    def _over(self, revision: Revision, change: Change) -> Iterator[None]:
+    def _over(self, revision: Revision, change: RevisionChange) -> Iterator[None]:
         """Steps from one revision to the next; yields wherever a step has to wait."""
         yield from self._leave(change, Stage.SOURCE)
         if change.reroutes:
@@ -171,7 +171,7 @@ class Reload:
         for part in change.join:
             self._crew.join(self._make(part, revision))
 
-    def _leave(self, change: Change, stage: Stage) -> Iterator[None]:
+    def _leave(self, change: RevisionChange, stage: Stage) -> Iterator[None]:
         going = {k.child.name for k in self._crew.keepers if k.child.part.stage is stage} & set(change.leave)
         self._crew.dismiss(going)
         while any(name in going for name in self._crew.leaving):
@@ -236,7 +236,7 @@ class _Reading:
         self._prepare = prepare
         self.revision: Revision | None = None
         """The revision that was read; None if the file equals the one in force, or is refused."""
-        self.change = Change()
+        self.change = RevisionChange()
         self.error: BridgeError | None = None
         self._thread = Thread(target=self._run, name="reload", daemon=True)
         self._thread.start()

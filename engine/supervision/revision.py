@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from routes.config.snapshot import Snapshot
     from routes.model import BrokerConfig, Config
 
-__all__ = ["Change", "RefusedError", "Revision", "change"]
+__all__ = ["RestartNeededError", "Revision", "RevisionChange", "change"]
 
 _RELOADED = ("routes", "routing", "source", "sink", "transformer", "reload")
 """Sections of keys that can change while the bridge runs."""
 
 
-class RefusedError(BridgeError):
+class RestartNeededError(BridgeError):
     """A configuration without a fault that only a restart can bring into force."""
 
 
@@ -56,7 +56,7 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RevisionChange:
     """The effect of the next revision on the parts."""
 
     leave: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Change:
         return frozenset((*self.leave, *(part.name for part in self.join), *((ROUTER,) if self.reroutes else ())))
 
 
-def change(old: Revision, new: Revision) -> Change:
+def change(old: Revision, new: Revision) -> RevisionChange:
     """Returns the change that leads from one revision to another.
 
     Raises:
@@ -82,21 +82,21 @@ def change(old: Revision, new: Revision) -> Change:
     if fixed := dict.fromkeys(each.key for each in differences if each.section not in _RELOADED):
         keys = f"{', '.join(fixed)} cannot be changed" if len(fixed) > 1 else f"{next(iter(fixed))} cannot be changed"
         msg = f"{keys} while the bridge runs; restart it, or set {'them' if len(fixed) > 1 else 'it'} back"
-        raise RefusedError(msg)
+        raise RestartNeededError(msg)
     before, after = ({part.name: part for part in revision.parts} for revision in (old, new))
     if servers := [
         name for name in (before | after) if (name in before) != (name in after) and _is_server(name, before | after)
     ]:
         verb = "start" if servers[0] in after else "stop"
         msg = f"this would {verb} the embedded {servers[0]}, which only a restart of the bridge does"
-        raise RefusedError(msg)
+        raise RestartNeededError(msg)
     changed = {
         name
         for name, part in after.items()
         if name in before and (part != before[name] or _view(part, old.config) != _view(part, new.config))
     }
     moves = changed - {ROUTER}
-    return Change(
+    return RevisionChange(
         leave=tuple(name for name in before if name not in after or name in moves),
         join=tuple(part for name, part in after.items() if name not in before or name in moves),
         reroutes=ROUTER in changed,

@@ -5,8 +5,8 @@ A part that dies is started again after a pause that doubles each time. Embedded
 data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the bridge with the same line
 and exit code; so does a part that dies again and again before it was ever ready.
 
-Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how each is kept running (`keeper`), changed
-configurations (`reload`), and the output for the user (`progress`).
+Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how each is kept running
+(`process_supervisor`), changed configurations (`reload`), and the output for the user (`progress`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from prometheus_client import CollectorRegistry
 from engine.embedded.java import find_java
 from engine.limits import require_files
 from engine.supervision.child import Child, command
-from engine.supervision.crew import Crew
 from engine.supervision.locks import hold
 from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stands_for_election
+from engine.supervision.process_group import ProcessGroup
 from engine.supervision.revision import Revision
 from engine.telemetry import logging
 from engine.telemetry.exposition import Merged
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from engine.dead_letters.watch import Watch
+    from engine.dead_letters.watch import DeadLetterWatch
     from engine.supervision.election import Election
     from engine.supervision.parts import Part
     from engine.supervision.progress import Progress
@@ -89,7 +89,7 @@ class Supervisor:
 
     def __init__(
         self,
-        crew: Crew,
+        crew: ProcessGroup,
         board: StatusBoard,
         metrics: BridgeMetrics,
         progress: Progress,
@@ -217,7 +217,7 @@ def _supervise(first: Revision, only: str | None) -> int:
             secrets.update(logging.secrets_of(revision.config))
             board.clean_with(logging.Redactor(secrets))
 
-        crew = Crew([make(part, first) for part in first.parts], board, metrics)
+        crew = ProcessGroup([make(part, first) for part in first.parts], board, metrics)
         ProcessMetrics(registry, crew.leaders)
         reload = Reload(first, only, crew, board, metrics, make, prepare)
         watch = _watch(reload, election, clean)
@@ -272,16 +272,16 @@ def _locked(config: Config, wanted: Sequence[Part], *, elected: bool) -> list[st
     return [part.name for part in wanted if config.embedded_kafka or not elected or part.stage is Stage.BROKER]
 
 
-def _watch(reload: Reload, election: Election | None, clean: Callable[[str], str]) -> Watch | None:
+def _watch(reload: Reload, election: Election | None, clean: Callable[[str], str]) -> DeadLetterWatch | None:
     """Returns the watch over the dead letters; None without an election.
 
     Only the supervisor of the leading bridge watches.
     """
-    from engine.dead_letters.watch import Watch
+    from engine.dead_letters.watch import DeadLetterWatch
 
     if election is None:
         return None
-    return Watch(lambda: reload.current.config, lambda: election.leads, clean)
+    return DeadLetterWatch(lambda: reload.current.config, lambda: election.leads, clean)
 
 
 def _check_topics(revision: Revision) -> None:

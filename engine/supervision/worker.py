@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from engine.embedded.server import EmbeddedServer
     from routes.model import Config
 
-__all__ = ["STOP_SECONDS", "Given", "Orders", "run", "serve"]
+__all__ = ["STOP_SECONDS", "ControlMessages", "GivenRevisions", "run", "serve"]
 
 STOP_SECONDS = 30.0
 """Time after which a part that was asked to stop kills itself."""
@@ -50,7 +50,7 @@ _MOST_FILES = 4
 _log = structlog.get_logger(__name__)
 
 
-class Tenure:
+class WorkLease:
     """The lease of this process: at its end, a thread kills the process and all that it has started.
 
     No order to end could be obeyed as fast: a process that stood still (SIGSTOP, a virtual machine that was moved) goes
@@ -80,7 +80,7 @@ class Tenure:
         _kill()
 
 
-class Given:
+class GivenRevisions:
     """The configurations that the supervisor has sent so far: the first one, and newer ones. Safe from any thread."""
 
     def __init__(self) -> None:
@@ -117,20 +117,20 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class ControlMessages:
     """The supervisor's orders so far."""
 
     go: Event = field(default_factory=Event)
     """Set when the part may begin; also set when it is to stop instead, so that no thread waits in vain."""
     stop: Event = field(default_factory=Event)
-    tenure: Tenure = field(default_factory=Tenure)
-    given: Given = field(default_factory=Given)
+    tenure: WorkLease = field(default_factory=WorkLease)
+    given: GivenRevisions = field(default_factory=GivenRevisions)
 
 
 class _Revisions:
     """Newer configurations for a router that runs; reports to the supervisor which one is in force."""
 
-    def __init__(self, name: str, given: Given, status: Reporter, environment: Mapping[str, str]) -> None:
+    def __init__(self, name: str, given: GivenRevisions, status: Reporter, environment: Mapping[str, str]) -> None:
         self._name = name
         self._given = given
         self._status = status
@@ -153,7 +153,7 @@ def run(only: str, worker: int, status_fd: int) -> int:
     """Runs the part `only` as a child of a supervisor, which sends the configuration; returns the exit status."""
     name = only if worker == 1 else f"{only}/{worker}"
 
-    def work(status: Reporter, orders: Orders) -> None:
+    def work(status: Reporter, orders: ControlMessages) -> None:
         if (first := orders.given.first()) is None:
             return
         number, snapshot = first
@@ -169,9 +169,9 @@ def run(only: str, worker: int, status_fd: int) -> int:
     return serve(name, status_fd, work)
 
 
-def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -> int:
+def serve(name: str, status_fd: int, work: Callable[[Reporter, ControlMessages], None]) -> int:
     """Runs `work` as the child of a supervisor, until it returns or raises; returns the exit status."""
-    orders = Orders()
+    orders = ControlMessages()
     with Reporter(os.dup(status_fd), name, CollectorRegistry()) as status:
         _listen(status_fd, orders)
         try:
@@ -190,7 +190,9 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, Orders], None]) -
     return 0
 
 
-def _part(config: Config, only: str, worker: int, status: Reporter, orders: Orders, revisions: _Revisions) -> None:
+def _part(
+    config: Config, only: str, worker: int, status: Reporter, orders: ControlMessages, revisions: _Revisions
+) -> None:
     # The imports of one part are not made in the others: each is a process, and starts in a fraction of a second.
     if only == KAFKA:
         from engine.embedded import EmbeddedKafka
@@ -230,11 +232,11 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
         server.stop()
 
 
-def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisions) -> None:
+def _route(config: Config, status: Reporter, orders: ControlMessages, revisions: _Revisions) -> None:
     from engine import topics
     from engine.spark import runtime, session
     from engine.spark.start_checks import is_kafka_first
-    from engine.spark.warm import warming
+    from engine.spark.warm_up import warming
 
     partitions: list[int] = []
 
@@ -260,7 +262,7 @@ def _route(config: Config, status: Reporter, orders: Orders, revisions: _Revisio
         runtime.run_router(config, status, orders.stop, orders.tenure.until, revisions)
 
 
-def _placed(config: Config, status: Reporter, orders: Orders) -> bool:
+def _placed(config: Config, status: Reporter, orders: ControlMessages) -> bool:
     """Checks that the router can go on from where the last run ended; returns False if the part is to stop instead.
 
     A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing
@@ -281,7 +283,7 @@ def _placed(config: Config, status: Reporter, orders: Orders) -> bool:
             orders.go.wait(_PAUSE_SECONDS)
 
 
-def _connector(config: Config, only: str, worker: int, status: Reporter, orders: Orders) -> None:
+def _connector(config: Config, only: str, worker: int, status: Reporter, orders: ControlMessages) -> None:
     from engine import topics
 
     # Messages under way are many small objects without cycles; the search for cycles took a tenth of the time of a
@@ -291,12 +293,12 @@ def _connector(config: Config, only: str, worker: int, status: Reporter, orders:
     status.state(State.STARTING, "waiting for its brokers, or to lead")
     orders.go.wait()
     if kind == "source":
-        from engine.connectors.source_loop import run_source
+        from engine.delivery.source_loop import run_source
 
         if _prepared((topics.ensure_journal,), config, status, orders.stop):
             run_source(config, name, worker, status, orders.stop)
     elif _prepared((topics.ensure_journal, topics.ensure_sink_topics), config, status, orders.stop):
-        from engine.connectors.sink_loop import run_sink
+        from engine.delivery.sink_loop import run_sink
 
         run_sink(config, name, worker, status, orders.stop)
 
@@ -324,7 +326,7 @@ def _prepared(
     return False
 
 
-def _listen(fd: int, orders: Orders) -> None:
+def _listen(fd: int, orders: ControlMessages) -> None:
     """Starts to obey the supervisor and SIGTERM, in threads."""
 
     def obey() -> None:
@@ -373,7 +375,7 @@ def _content(file: int) -> bytes:
         os.close(file)
 
 
-def _stop(orders: Orders) -> None:
+def _stop(orders: ControlMessages) -> None:
     orders.stop.set()
     orders.given.close()
     orders.go.set()

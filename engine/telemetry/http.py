@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from engine.dead_letters.backlog import Census
+    from engine.dead_letters.backlog import DeadLetterCounts
     from engine.telemetry.status import StatusBoard
 
 __all__ = ["HttpServer", "Standing", "application", "metrics_only"]
@@ -87,7 +87,7 @@ def application(
     board: StatusBoard,
     registry: CollectorRegistry,
     standing: Standing | None = None,
-    census: Callable[[], Census | None] = lambda: None,
+    census: Callable[[], DeadLetterCounts | None] = lambda: None,
     configuration: Callable[[], dict[str, object]] = dict,
     pages: Sequence[BaseRoute] = (),
 ) -> Starlette:
@@ -221,7 +221,7 @@ def metrics_only(config: HttpConfig) -> HttpConfig | None:
     return None if config.metrics_host is None else HttpConfig(config.metrics_host, config.metrics_port)
 
 
-def _told(census: Census) -> dict[str, object]:
+def _told(census: DeadLetterCounts) -> dict[str, object]:
     is_counted = census.open is not None
     return {
         "topic": census.topic,

@@ -29,7 +29,7 @@ _LEVELS = {name: logging.getLevelNamesMapping()[name.upper()] for name in ("info
 _TOLD = "more of these than are logged one by one"
 
 
-class Kind(NamedTuple):
+class LineKind(NamedTuple):
     """Kind of a log line: lines with equal fields count as repetitions, whatever else they say."""
 
     logger: str
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 class LeftOut(NamedTuple):
     """Number of lines of a kind that were left out."""
 
-    kind: Kind
+    kind: LineKind
     lines: int
 
 
@@ -76,7 +76,7 @@ class Limiter:
         self._later = later or _start_timer
         self._tell = tell or _log
         self._lock = Lock()
-        self._counts: OrderedDict[Kind, _Count] = OrderedDict()
+        self._counts: OrderedDict[LineKind, _Count] = OrderedDict()
         """Counts by kind, in the order in which their windows began."""
         self._is_awaited = False
 
@@ -85,7 +85,7 @@ class Limiter:
         level = _LEVELS.get(method)
         if level is None or event.get("event") == _TOLD:
             return event
-        kind = Kind(logger.name, level, str(event.get("event")), str(event.get("component", "")))
+        kind = LineKind(logger.name, level, str(event.get("event")), str(event.get("component", "")))
         if not self._passes(kind):
             raise structlog.DropEvent
         return event
@@ -94,7 +94,7 @@ class Limiter:
         """Filter for a handler of Python's own logging. Events of structlog have passed `processor` already."""
         if isinstance(record.msg, dict) or record.levelno >= logging.ERROR:
             return True
-        return self._passes(Kind(record.name, record.levelno, str(record.msg), ""))
+        return self._passes(LineKind(record.name, record.levelno, str(record.msg), ""))
 
     def flush(self) -> None:
         """Logs at once what was left out so far."""
@@ -102,7 +102,7 @@ class Limiter:
             told = [found for kind in list(self._counts) if (found := self._end(kind))]
         self._tell_all(told)
 
-    def _passes(self, kind: Kind) -> bool:
+    def _passes(self, kind: LineKind) -> bool:
         told: list[LeftOut | None] = []
         with self._lock:
             now = self._clock()
@@ -138,7 +138,7 @@ class Limiter:
             self._later(max(min(ends) - now, 0), self._on_time)
         self._tell_all(told)
 
-    def _end(self, kind: Kind) -> LeftOut | None:
+    def _end(self, kind: LineKind) -> LeftOut | None:
         count = self._counts.pop(kind)
         return LeftOut(kind, count.left_out) if count.left_out else None
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 
 from prometheus_client.registry import Collector
 
-from engine.telemetry.figures import Buckets, Figures
 from engine.telemetry.metrics import (
     ACKNOWLEDGED,
     BUILD_INFO,
@@ -67,6 +66,7 @@ from engine.telemetry.metrics import (
     UNROUTED,
     UNROUTED_REASONS,
 )
+from engine.telemetry.registered_values import Buckets, Figures
 from routes.model import Policy, Unmatched
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
     from prometheus_client.samples import Exemplar
 
-    from engine.dead_letters.backlog import Census
+    from engine.dead_letters.backlog import DeadLetterCounts
     from routes.model import Config
 
 __all__ = ["BridgeMetrics", "DeadLetterMetrics", "RouterMetrics", "SinkMetrics", "SourceMetrics", "SparkMetrics"]
@@ -351,7 +351,10 @@ class DeadLetterMetrics(Collector):
     """Collector of the number and age of open dead letters, looked up at each scrape; empty until the first count."""
 
     def __init__(
-        self, registry: CollectorRegistry, census: Callable[[], Census | None], clock: Callable[[], float] = time.time
+        self,
+        registry: CollectorRegistry,
+        census: Callable[[], DeadLetterCounts | None],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._census = census
         self._clock = clock

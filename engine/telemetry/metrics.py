@@ -6,7 +6,7 @@ values come from the configuration or from the lists here, never from messages.
 
 from __future__ import annotations
 
-from engine.telemetry.figures import Kind, Metric
+from engine.telemetry.registered_values import Metric, MetricType
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -95,304 +95,304 @@ LATENCY_BUCKETS_SECONDS = (
 
 LATENCY = Metric(
     "jmsbridge_routing_latency_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     (),
     "Time from a message's arrival in the journal to its routing and conversion.",
 )
 LATENCY_AVERAGE = Metric(
     "jmsbridge_routing_latency_average_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "Average routing latency of the last minute; NaN while nothing was routed in it.",
 )
 ROUTED = Metric(
     "jmsbridge_routed_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("route", "topic"),
     "Messages routed and converted for a destination topic.",
 )
 FAILED = Metric(
     "jmsbridge_failed_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("route", "reason", "policy"),
     f"Messages that failed softly, by what was done with them (stop, skip or dead-letter); route {NO_ROUTE} where "
     "none wanted the message.",
 )
 UNROUTED = Metric(
     "jmsbridge_unrouted_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("reason",),
     "Messages passed over without a failure: no route wanted them, they had expired, came from this bridge, were not "
     "durable, or the journal's retention removed them first.",
 )
 LAG_RECORDS = Metric(
     "jmsbridge_journal_lag_records",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("partition",),
     "Journal records that are not routed yet.",
 )
 LAG_SECONDS = Metric(
     "jmsbridge_journal_lag_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "Age of the oldest journal record that is not routed yet; 0 when there is none.",
 )
 DEAD_LETTERS = Metric(
     "jmsbridge_dead_letters",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("reason",),
     "Dead letters that are open: neither replayed nor discarded nor in quarantine; reason other for those that are not "
     "the bridge's. Read from the topics, so true after any restart.",
 )
 DEAD_LETTER_AGE = Metric(
     "jmsbridge_dead_letters_oldest_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "Age of the oldest open dead letter; 0 when there is none.",
 )
 QUARANTINED = Metric(
     "jmsbridge_dead_letters_quarantined",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "Messages in quarantine, because they failed again after `routing.max-replays` replays, that are neither replayed "
     "nor discarded.",
 )
 RECEIVED = Metric(
     "jmsbridge_source_received_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("source",),
     "Messages delivered by the broker, redeliveries included.",
 )
 JOURNALED = Metric(
     "jmsbridge_source_journaled_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("source",),
     "Messages that the journal has confirmed.",
 )
 ACKNOWLEDGED = Metric(
     "jmsbridge_source_acknowledged_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("source",),
     "Messages acknowledged to the broker, after the journal had them.",
 )
 REJECTED = Metric(
     "jmsbridge_source_rejected_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("source", "reason"),
     "Messages that could not enter the journal as they are.",
 )
 DUPLICATES = Metric(
     "jmsbridge_source_duplicates_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("source",),
     "Messages that the broker gave again although the journal had them: acknowledged and left out.",
 )
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("source",),
     "Connections of a source made after its first one.",
 )
 DELIVERED = Metric(
     "jmsbridge_sink_delivered_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("sink",),
     "Messages that the system behind a sink has confirmed.",
 )
 SINK_REJECTED = Metric(
     "jmsbridge_sink_rejected_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("sink", "reason", "policy"),
     "Messages that the system behind a sink will never take, by what was done with them (skip or dead-letter).",
 )
 SINK_EXPIRED = Metric(
     "jmsbridge_sink_expired_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("sink",),
     "Messages that expired before a sink could give them to its system, replies to requests that had timed out "
     "included: dropped.",
 )
 SINK_LAG = Metric(
     "jmsbridge_sink_lag_records",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("component",),
     "Routed messages that the system behind a sink has not confirmed yet.",
 )
 SINK_RECONNECTS = Metric(
     "jmsbridge_sink_reconnects_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("sink",),
     "Connections of a sink made after its first one.",
 )
 REQUESTS = Metric(
     "jmsbridge_sink_requests_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("sink",),
     "Messages sent with an address for a reply that the bridge takes back.",
 )
 REPLIES = Metric(
     "jmsbridge_sink_replies_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("sink",),
     "Replies to them, late ones and repeated ones included.",
 )
 REQUEST_TIMEOUTS = Metric(
     "jmsbridge_sink_request_timeouts_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("sink",),
     "Requests that had no reply after `sink.NAME.reply-timeout`.",
 )
 CONNECTION_UP = Metric(
     "jmsbridge_connection_up",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("component",),
     "1 while a component is connected to its broker: sources and sinks to theirs, the router to Kafka.",
 )
 COMPONENT_UP = Metric(
     "jmsbridge_component_up",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("component",),
     "1 while a component's process runs and says that it is ready.",
 )
 RESTARTS = Metric(
     "jmsbridge_component_restarts_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("component",),
     "Times a component was started again after it had died.",
 )
 LEADER = Metric(
     "jmsbridge_leader",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "1 while this bridge leads those of its id, 0 while it stands by; absent where only sources or sinks run.",
 )
 HAS_LEADER = Metric(
     "jmsbridge_has_leader",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "1 while this bridge or another one of its id leads, as Kafka has told it; 0 while none is known to lead, as when "
     "Kafka does not answer.",
 )
 CONFIG_INFO = Metric(
     "jmsbridge_config_info",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("config_hash",),
     "Always 1; the label has the first 16 digits of the SHA-256 of the properties file in force.",
 )
 CONFIG_RELOAD_SUCCESS = Metric(
     "jmsbridge_config_last_reload_success",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "1 if the configuration was in force after it was last read, 0 if it was refused or given up and the one before it "
     "stayed.",
 )
 CONFIG_RELOAD_TIMESTAMP = Metric(
     "jmsbridge_config_last_reload_timestamp_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "When that was, since 1970; the start counts as well.",
 )
 SPARK_BATCHES = Metric(
     "jmsbridge_spark_batches_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "Batches that Spark has completed; in real-time mode intervals between two checkpoints.",
 )
 SPARK_BATCH_SECONDS = Metric(
     "jmsbridge_spark_batch_duration_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("phase",),
     "How long each phase of the last completed batch took, by Spark's own name of the phase; triggerExecution is the "
     "whole.",
 )
 SPARK_ROWS = Metric(
     "jmsbridge_spark_processed_rows_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "Journal records that Spark has read in completed batches.",
 )
 SPARK_CHECKPOINT_AGE = Metric(
     "jmsbridge_spark_checkpoint_age_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "Since Spark last committed to its checkpoint, or since the query began: so much a recovery may have to read.",
 )
 SPARK_HEAP_USED = Metric(
     "jmsbridge_spark_heap_used_bytes",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "Memory that the objects in Spark's JVM take, garbage included.",
 )
 SPARK_HEAP_MAX = Metric(
     "jmsbridge_spark_heap_max_bytes",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "How much they may take.",
 )
 SPARK_GC = Metric(
     "jmsbridge_spark_gc_seconds_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "Time that Spark's JVM has spent collecting garbage.",
 )
 ROUTER_START = Metric(
     "jmsbridge_router_start_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("until",),
     "From the start of the router's process, or the end of the query before it, until the query reads the journal "
     "(`ready`) and until Kafka has the first message that it has routed (`routed`); 0 before.",
 )
 RECOVERY_SECONDS = Metric(
     "jmsbridge_recovery_duration_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (),
     "How long the last start of the query took to find out what the one before it had published.",
 )
 RECOVERY_SCANNED = Metric(
     "jmsbridge_recovery_scanned_records_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "Records of destination topics read for that; 0 after a stop in good order.",
 )
 RECOVERY_PUBLISHED = Metric(
     "jmsbridge_recovery_published_messages_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "Messages published by a recovery, because the run before it had left them out; routed messages count them, too.",
 )
 PROCESS_CPU = Metric(
     "jmsbridge_process_cpu_seconds_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("component",),
     "Processor time of a component's processes, its JVM or server included.",
 )
 PROCESS_MEMORY = Metric(
     "jmsbridge_process_resident_memory_bytes",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("component",),
     "Memory that they hold.",
 )
 PROCESS_FILES = Metric(
     "jmsbridge_process_open_fds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("component",),
     "Files and connections that they have open.",
 )
 PROCESS_THREADS = Metric(
     "jmsbridge_process_threads",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("component",),
     "Their threads.",
 )
 PROCESS_START = Metric(
     "jmsbridge_process_start_time_seconds",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("component",),
     "When a component's process was started, since 1970.",
 )
 BUILD_INFO = Metric(
     "jmsbridge_build_info",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("version", "spark_version"),
     "Always 1; the versions are in the labels.",
 )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import psutil
 from prometheus_client.registry import Collector
 
-from engine.telemetry.figures import Figures
 from engine.telemetry.metrics import PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_START, PROCESS_THREADS
+from engine.telemetry.registered_values import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric as Family
 
-    from engine.telemetry.figures import Metric
+    from engine.telemetry.registered_values import Metric
 
-__all__ = ["Reading", "Traffic"]
+__all__ = ["MetricSample", "Traffic"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MetricSample:
     """The values of selected metrics at one moment."""
 
     time: float
@@ -61,8 +61,8 @@ class Reading:
 class Traffic:
     """An earlier and the latest reading, for rates between them."""
 
-    before: Reading
-    now: Reading
+    before: MetricSample
+    now: MetricSample
 
     def rates(self, metric: Metric, label: str) -> dict[str, float]:
         """Growth of a counter per second, for each value of a label; empty if both readings are of the same moment."""

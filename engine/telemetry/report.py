@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import HardFailureError, UnreachableError
 from engine.telemetry import metrics
 from engine.telemetry.client import ask, base_url
-from engine.telemetry.readings import Reading, Traffic
+from engine.telemetry.readings import MetricSample, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from routes.model import Config, HttpConfig
 
-__all__ = ["Part", "Report", "look", "read"]
+__all__ = ["ComponentReport", "Report", "look", "read"]
 
 _ANSWER_SECONDS = 5.0
 _REFUSED = (401, 403)
@@ -25,7 +25,7 @@ _NAMES = frozenset(metric.name for metric in metrics.METRICS)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComponentReport:
     """State and figures of one component."""
 
     component: str
@@ -72,7 +72,7 @@ class Report:
     reload_success: bool
     reload_why: str
     """Reason why the last reload was refused; empty if it was not."""
-    parts: tuple[Part, ...]
+    parts: tuple[ComponentReport, ...]
 
     @property
     def stands_by(self) -> bool:
@@ -80,7 +80,7 @@ class Report:
         return bool(self.standby) and self.has_leader
 
 
-def look(config: Config, before: Reading) -> tuple[Report, Reading]:
+def look(config: Config, before: MetricSample) -> tuple[Report, MetricSample]:
     """Reads the current state of a bridge; rates are since the reading `before`, and unknown if that is empty.
 
     Returns the report, and the new reading for the next call.
@@ -104,10 +104,10 @@ def _answer(config: HttpConfig, path: str) -> str:
     return body
 
 
-def read(config: HttpConfig) -> Reading:
+def read(config: HttpConfig) -> MetricSample:
     """Reads the current metrics of a bridge; raises the errors of `look`."""
     try:
-        return Reading.parse(time.monotonic(), _answer(config, "/metrics"), _NAMES)
+        return MetricSample.parse(time.monotonic(), _answer(config, "/metrics"), _NAMES)
     except ValueError as error:
         raise _no_bridge(config, error) from error
 
@@ -116,7 +116,7 @@ def _no_bridge(config: HttpConfig, error: Exception) -> UnreachableError:
     return UnreachableError(f"what answers at {base_url(config)} is no bridge of this version: {error!r}")
 
 
-def _report(config: Config, body: Mapping[str, Any], before: Reading, now: Reading) -> Report:
+def _report(config: Config, body: Mapping[str, Any], before: MetricSample, now: MetricSample) -> Report:
     traffic = Traffic(before, now) if before.values else Traffic(now, now)
     configuration = body["configuration"]
     reload = configuration["reload"]
@@ -144,7 +144,7 @@ def _report(config: Config, body: Mapping[str, Any], before: Reading, now: Readi
     )
 
 
-def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tuple[Part, ...]:
+def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tuple[ComponentReport, ...]:
     rates = {f"source:{name}": each for name, each in traffic.rates(metrics.JOURNALED, "source").items()}
     rates |= {f"sink:{name}": each for name, each in traffic.rates(metrics.DELIVERED, "sink").items()}
     now = traffic.now
@@ -157,7 +157,7 @@ def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tup
     memory = now.by(metrics.PROCESS_MEMORY, "component")
     restarts = now.by(metrics.RESTARTS, "component")
     return tuple(
-        Part(
+        ComponentReport(
             name,
             told["state"],
             told["detail"],

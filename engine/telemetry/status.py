@@ -76,26 +76,26 @@ def sink_component(sink: str, worker: int = 1) -> str:
     return component_name(sink, worker).replace("source:", "sink:", 1)
 
 
-class Speaker(Protocol):
+class StateReceiver(Protocol):
     """Receiver of the state of a process, or of a part of one."""
 
     def state(self, state: State | str, detail: str = "") -> None:
         """Sets the state; see `Reporter.state`."""
 
 
-class Voices:
+class PartStates:
     """Combines the states of several parts of a process: the process is ready when all parts are."""
 
-    def __init__(self, speaker: Speaker) -> None:
+    def __init__(self, speaker: StateReceiver) -> None:
         self._speaker = speaker
         self._lock = Lock()
         self._said: list[tuple[State, str]] = []
 
-    def voice(self) -> Voice:
+    def voice(self) -> PartState:
         """Adds a part, in state STARTING, and returns the object through which it reports."""
         with self._lock:
             self._said.append((State.STARTING, ""))
-            return Voice(self, len(self._said) - 1)
+            return PartState(self, len(self._said) - 1)
 
     def say(self, number: int, state: State, detail: str) -> None:
         """Sets the state of part `number` and reports that of the process: the first part that is not ready decides."""
@@ -107,14 +107,14 @@ class Voices:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class PartState:
     """Reports the state of one part. Safe from any thread."""
 
-    voices: Voices
+    voices: PartStates
     number: int
 
     def state(self, state: State | str, detail: str = "") -> None:
-        """Sets the state of the part; see `Speaker`."""
+        """Sets the state of the part; see `StateReceiver`."""
         self.voices.say(self.number, State(state), detail)
 
 

@@ -12,6 +12,18 @@ from __future__ import annotations
 from routes.config.compare import Change, ChangeKind
 from routes.config.load import Linted, diff, lint, lint_text, load, loads
 from routes.config.reference import reference
-from routes.config.show import Row, show
+from routes.config.show import SettingRow, show
 
-__all__ = ["Change", "ChangeKind", "Linted", "Row", "diff", "lint", "lint_text", "load", "loads", "reference", "show"]
+__all__ = [
+    "Change",
+    "ChangeKind",
+    "Linted",
+    "SettingRow",
+    "diff",
+    "lint",
+    "lint_text",
+    "load",
+    "loads",
+    "reference",
+    "show",
+]

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from routes.config.language import parse_header
-from routes.config.values import BadValueError, Kind, one_of, parse_text
+from routes.config.values import BadValueError, ValueKind, one_of, parse_text
 from routes.predicate.nodes import ADDRESS
 from routes.targets import KAFKA_TOPIC, Reference, Template
 from routes.targets import TOPIC as TOPIC_NAME
@@ -48,7 +48,7 @@ class Destination:
     address: Template
 
 
-def url(*schemes: str) -> Kind:
+def url(*schemes: str) -> ValueKind:
     """Makes the kind of a broker's address: scheme, host and port only. A missing port is the scheme's default."""
     listed = one_of([f"{scheme}://host:port" for scheme in schemes])
 
@@ -71,7 +71,7 @@ def url(*schemes: str) -> Kind:
         _split_host_port(host_port, offset)
         return f"{scheme}://{host_port}"
 
-    return Kind("URL", listed, parse)
+    return ValueKind("URL", listed, parse)
 
 
 def _parse_endpoint(text: str) -> str:
@@ -193,11 +193,13 @@ def _without_login(text: str) -> str:
     return re.sub(r"(://|^)[^/]*@", r"\1…@", text)
 
 
-DESTINATIONS = Kind("list of destinations", "destinations such as queue:orders, topic:prices", _parse_list)
-FROM = Kind("template", "an address, as in kafka.${topic}", _parse_from)
-ENDPOINT = Kind("URL", "http://host:port or https://host:port", _parse_endpoint)
-HOST_PORT = Kind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
-HOST_PORTS = Kind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
-REPLY_TO = Kind("destination", "a destination, as in queue:replies, or a subject", parse_text)
-TARGET = Kind("destination", "a destination, as in kafka:orders, nats:orders.eu or stomp:queue/orders", _parse_target)
-TOPIC = Kind("topic", "a Kafka topic name", _parse_topic)
+DESTINATIONS = ValueKind("list of destinations", "destinations such as queue:orders, topic:prices", _parse_list)
+FROM = ValueKind("template", "an address, as in kafka.${topic}", _parse_from)
+ENDPOINT = ValueKind("URL", "http://host:port or https://host:port", _parse_endpoint)
+HOST_PORT = ValueKind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
+HOST_PORTS = ValueKind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
+REPLY_TO = ValueKind("destination", "a destination, as in queue:replies, or a subject", parse_text)
+TARGET = ValueKind(
+    "destination", "a destination, as in kafka:orders, nats:orders.eu or stomp:queue/orders", _parse_target
+)
+TOPIC = ValueKind("topic", "a Kafka topic name", _parse_topic)

@@ -6,7 +6,7 @@ from routes.config.addresses import DESTINATIONS, FROM, REPLY_TO, TOPIC, url
 from routes.config.selectors import SELECTOR
 from routes.config.table import Field
 from routes.config.values import FLAG, NAME, PATH, SYSTEM, TEXT, choice, duration, whole
-from routes.model import Acknowledge, MessageType, Processed, Watch, WireFormat
+from routes.model import Acknowledge, FileWatch, MessageType, Processed, WireFormat
 from routes.targets import JMS, NETWORKED, System
 
 __all__ = ["BROKER_FIELDS"]
@@ -149,7 +149,7 @@ BROKER_FIELDS = (
     ),
     Field(
         "source.NAME.watch",
-        choice(Watch),
+        choice(FileWatch),
         "How new files are noticed: `inotify` asks the system to tell, `scan` is for folders that other machines write "
         "to. Folders are looked through every `scan-interval` in any case.",
         default="inotify",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routes.config.values import BadValueError, Kind
+from routes.config.values import BadValueError, ValueKind
 from routes.errors import PredicateError
 from routes.predicate.nodes import ADDRESS, Identifier, IsNull
 from routes.predicate.parser import parse
@@ -42,5 +42,5 @@ def parse_header(text: str) -> str:
     raise BadValueError(f"'{text}' is not the name of a header", hint)
 
 
-PREDICATE = Kind("predicate", "a predicate", _parse_predicate)
-KEY_HEADER = Kind("header", "the name of a header", parse_header)
+PREDICATE = ValueKind("predicate", "a predicate", _parse_predicate)
+KEY_HEADER = ValueKind("header", "the name of a header", parse_header)

@@ -10,7 +10,7 @@ import re
 import string
 import warnings
 
-from routes.config.values import BadValueError, Kind
+from routes.config.values import BadValueError, ValueKind
 
 __all__ = ["DEFAULT_KEY_PATTERN", "KEY_PATTERN"]
 
@@ -82,4 +82,4 @@ def _refuse_differences(text: str) -> None:
             raise BadValueError("'{' alone is refused by Java", r"write \{", match.start())
 
 
-KEY_PATTERN = Kind("regular expression", "a regular expression that Java and Python read alike", _parse)
+KEY_PATTERN = ValueKind("regular expression", "a regular expression that Java and Python read alike", _parse)

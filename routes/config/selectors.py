@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from routes.config.values import BadValueError, Kind
+from routes.config.values import BadValueError, ValueKind
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
 from routes.predicate.doubts import unknown_fields
 from routes.predicate.parser import parse
@@ -100,4 +100,4 @@ def _hint(fault: Fault) -> str:
     return fault.hint if "msg." not in fault.hint and "==" not in fault.hint else "as in region = 'emea' AND amount > 5"
 
 
-SELECTOR = Kind("JMS selector", "a JMS selector", _parse_selector)
+SELECTOR = ValueKind("JMS selector", "a JMS selector", _parse_selector)

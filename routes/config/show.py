@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from routes.config.binding import Setting, Settings
     from routes.config.table import Field
 
-__all__ = ["Row", "rows", "show", "shown"]
+__all__ = ["SettingRow", "rows", "show", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """A key with its value and origin."""
 
     key: str
@@ -30,7 +30,7 @@ class Row:
     """`line 12`, or `default`."""
 
 
-def show(path: str | Path) -> list[Row]:
+def show(path: str | Path) -> list[SettingRow]:
     """Returns the rows of a file, by section as in the documentation, keys that the file sets before defaults.
 
     Works for a file with faults in it.
@@ -46,9 +46,9 @@ def show(path: str | Path) -> list[Row]:
     return rows(bind(document.entries, {}, document.file, path.absolute().parent))
 
 
-def rows(settings: Settings) -> list[Row]:
+def rows(settings: Settings) -> list[SettingRow]:
     """Returns the rows of settings that were read, ordered as by `show`."""
-    found: list[Row] = []
+    found: list[SettingRow] = []
     for section in dict.fromkeys(field.section for field in FIELDS.fields):
         found += [_row(setting) for setting in settings.by_key.values() if setting.row.section == section]
         found += _defaults(settings, section)
@@ -64,11 +64,11 @@ def shown(setting: Setting) -> str:
     return MASK if secret else hide_credentials(entry.value)
 
 
-def _row(setting: Setting) -> Row:
-    return Row(setting.entry.key, shown(setting), f"line {setting.entry.line}")
+def _row(setting: Setting) -> SettingRow:
+    return SettingRow(setting.entry.key, shown(setting), f"line {setting.entry.line}")
 
 
-def _defaults(settings: Settings, section: str) -> list[Row]:
+def _defaults(settings: Settings, section: str) -> list[SettingRow]:
     found = []
     for field in FIELDS.in_section(section):
         if field.open or (field.default is None and not field.default_note):
@@ -78,6 +78,6 @@ def _defaults(settings: Settings, section: str) -> list[Row]:
     return found
 
 
-def _default(field: Field, name: str) -> Row:
+def _default(field: Field, name: str) -> SettingRow:
     note = field.default_note.replace("NAME", name) if field.default is None else ""
-    return Row(field.key.replace("NAME", name), field.default or f"({note})".replace("`", ""), "default")
+    return SettingRow(field.key.replace("NAME", name), field.default or f"({note})".replace("`", ""), "default")

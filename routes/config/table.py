@@ -13,7 +13,7 @@ from routes.config.secrets import is_secret_key
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from routes.config.values import Kind
+    from routes.config.values import ValueKind
     from routes.targets import System
 
 __all__ = ["Field", "Match", "Table"]
@@ -28,7 +28,7 @@ class Field:
     key: str
     """Key as documented; a segment in capitals (`routes.NAME.in.include`) is chosen by the user, a last `*` is
     anything."""
-    kind: Kind
+    kind: ValueKind
     doc: str
     """Description in one line."""
     default: str | None = None

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from routes.config.addresses import DESTINATIONS
 from routes.config.table import Field
-from routes.config.values import FLAG, TEXT, BadValueError, Kind, choice, duration, one_of, parse_text, whole
+from routes.config.values import FLAG, TEXT, BadValueError, ValueKind, choice, duration, one_of, parse_text, whole
 from routes.targets import System
 from routes.transformers import CLASSES, NAME_TRANSLATORS, Transformer, TransformerSettings
 
@@ -44,7 +44,7 @@ def _parse_translator(text: str) -> str:
     return text
 
 
-def _factory(name: str) -> Kind:
+def _factory(name: str) -> ValueKind:
     """Makes the kind of a name that SwiftMQ's documentation asks for, with only one possible value."""
 
     def parse(text: str) -> str:
@@ -52,7 +52,7 @@ def _factory(name: str) -> Kind:
             raise BadValueError(f"'{text}' is not {name}", "there is no other; the line can go")
         return name
 
-    return Kind(f"`{name}`", name, parse)
+    return ValueKind(f"`{name}`", name, parse)
 
 
 def _parse_names(text: str) -> tuple[str, ...]:
@@ -64,11 +64,11 @@ def _parse_names(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-_CLASS = Kind(
+_CLASS = ValueKind(
     " \\| ".join(f"`{each}`" for each in Transformer), one_of([each.value for each in Transformer]), _parse_class
 )
-_TRANSLATOR = Kind("name translator", "a name translator", _parse_translator)
-_NAMES = Kind("list of transformers", "transformers such as raw, JMSMapping", _parse_names)
+_TRANSLATOR = ValueKind("name translator", "a name translator", _parse_translator)
+_NAMES = ValueKind("list of transformers", "transformers such as raw, JMSMapping", _parse_names)
 _NAME = "transformer.NAME"
 
 

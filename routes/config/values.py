@@ -29,7 +29,7 @@ __all__ = [
     "TEXT",
     "TOKEN",
     "BadValueError",
-    "Kind",
+    "ValueKind",
     "choice",
     "duration",
     "one_of",
@@ -55,7 +55,7 @@ class BadValueError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """A kind of value, with its parser."""
 
     name: str
@@ -75,7 +75,7 @@ class Kind:
         return False
 
 
-def choice(enum: type[StrEnum], *, any_case: bool = False) -> Kind:
+def choice(enum: type[StrEnum], *, any_case: bool = False) -> ValueKind:
     """Makes the kind of an enum's values."""
     values = [member.value for member in enum]
     listed = one_of(values)
@@ -87,10 +87,10 @@ def choice(enum: type[StrEnum], *, any_case: bool = False) -> Kind:
         near = get_close_matches(text.lower(), values, n=1)
         raise BadValueError(f"'{text}' is not {listed}", f"did you mean {near[0]}?" if near else "")
 
-    return Kind(" \\| ".join(f"`{value}`" for value in values), listed, parse)
+    return ValueKind(" \\| ".join(f"`{value}`" for value in values), listed, parse)
 
 
-def whole(low: int, high: int) -> Kind:
+def whole(low: int, high: int) -> ValueKind:
     """Makes the kind of a whole number within bounds."""
     expected = f"a whole number from {low} to {high}"
 
@@ -99,10 +99,10 @@ def whole(low: int, high: int) -> Kind:
             raise BadValueError(f"'{text}' is not {expected}")
         return int(text)
 
-    return Kind(f"{low} to {high}", expected, parse)
+    return ValueKind(f"{low} to {high}", expected, parse)
 
 
-def duration(low: str, high: str) -> Kind:
+def duration(low: str, high: str) -> ValueKind:
     """Makes the kind of a time with its unit, within bounds; the value is in seconds."""
     expected = f"a time from {low} to {high} with its unit: ms, s, m, h or d"
 
@@ -119,10 +119,10 @@ def duration(low: str, high: str) -> Kind:
             raise BadValueError(f"'{text}' is not {expected}")
         return value
 
-    return Kind("duration", expected, parse)
+    return ValueKind("duration", expected, parse)
 
 
-def size(low: str, high: str) -> Kind:
+def size(low: str, high: str) -> ValueKind:
     """Makes the kind of a number of bytes, within bounds."""
     expected = f"a size from {low} to {high}"
 
@@ -138,7 +138,7 @@ def size(low: str, high: str) -> Kind:
             raise BadValueError(f"'{text}' is not {expected}")
         return value
 
-    return Kind("size", expected, parse)
+    return ValueKind("size", expected, parse)
 
 
 def parse_text(text: str) -> str:
@@ -214,16 +214,16 @@ def one_of(values: list[str]) -> str:
     return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
 
 
-ANY_TEXT = Kind("text", "text", lambda text: text)
+ANY_TEXT = ValueKind("text", "text", lambda text: text)
 """Text of any kind, empty too: for values that are passed on to another program."""
-TEXT = Kind("text", "text", parse_text)
-TOKEN = Kind("token", "letters, digits and - . _ ~ + /", _parse_token)
+TEXT = ValueKind("text", "text", parse_text)
+TOKEN = ValueKind("token", "letters, digits and - . _ ~ + /", _parse_token)
 """A token that may follow `Bearer` (RFC 6750, section 2.1)."""
-FLAG = Kind("`true` \\| `false`", "true or false", _parse_flag)
-NAME = Kind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
-CREATE_TOPICS = Kind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)
-REPLICATION = Kind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, or broker", _parse_replication)
-RETENTION = Kind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
-SYSTEM = Kind(" \\| ".join(f"`{name}`" for name in _SYSTEMS), one_of(_SYSTEMS), _parse_system)
-PATH = Kind("path", "a path", _parse_path)
-RATIO = Kind("0 to 1", "a number from 0 to 1", _parse_ratio)
+FLAG = ValueKind("`true` \\| `false`", "true or false", _parse_flag)
+NAME = ValueKind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
+CREATE_TOPICS = ValueKind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)
+REPLICATION = ValueKind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, or broker", _parse_replication)
+RETENTION = ValueKind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
+SYSTEM = ValueKind(" \\| ".join(f"`{name}`" for name in _SYSTEMS), one_of(_SYSTEMS), _parse_system)
+PATH = ValueKind("path", "a path", _parse_path)
+RATIO = ValueKind("0 to 1", "a number from 0 to 1", _parse_ratio)

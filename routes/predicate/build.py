@@ -21,9 +21,9 @@ from routes.predicate.nodes import (
     Literal,
     Logical,
     Negate,
-    Node,
     Not,
     Operator,
+    PredicateNode,
 )
 from routes.properties import SEED_NAMES
 
@@ -58,7 +58,7 @@ class Builder:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._rules: Mapping[str, Callable[[ParseTree], Node]] = {
+        self._rules: Mapping[str, Callable[[ParseTree], PredicateNode]] = {
             "disjunction": lambda tree: self._logical(Operator.OR, tree),
             "conjunction": lambda tree: self._logical(Operator.AND, tree),
             "negated": lambda tree: Not(self._child(tree), **_place(tree)),
@@ -86,14 +86,14 @@ class Builder:
             "quoted_name": lambda tree: Identifier(self._quoted(tree, 0), **_place(tree)),
         }
 
-    def build(self, tree: ParseTree) -> Node:
+    def build(self, tree: ParseTree) -> PredicateNode:
         """Returns the node that stands for a part of the parse tree."""
         return self._rules[tree.data](tree)
 
     # Conditions
 
-    def _logical(self, operator: Operator, tree: ParseTree) -> Node:
-        operands: list[Node] = []
+    def _logical(self, operator: Operator, tree: ParseTree) -> PredicateNode:
+        operands: list[PredicateNode] = []
         for operand in map(self.build, _trees(tree)):
             if isinstance(operand, Logical) and operand.operator is operator:
                 operands.extend(operand.operands)
@@ -101,7 +101,7 @@ class Builder:
                 operands.append(operand)
         return Logical(operator, tuple(operands), **_place(tree))
 
-    def _comparison(self, tree: ParseTree) -> Node:
+    def _comparison(self, tree: ParseTree) -> PredicateNode:
         left, right = map(self.build, _trees(tree))
         sign = _token(tree, 1)
         if _trees(tree)[1].data == "quoted_name":
@@ -114,17 +114,17 @@ class Builder:
         operator = _SEED_OPERATORS.get(sign) or Operator(sign)
         return Comparison(operator, left, right, **_place(tree))
 
-    def _between(self, tree: ParseTree, *, negated: bool) -> Node:
+    def _between(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand, low, high = map(self.build, _trees(tree))
         return Between(operand, low, high, negated, **_place(tree))
 
-    def _in(self, tree: ParseTree, *, negated: bool) -> Node:
+    def _in(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand = self._named(tree, "IN")
         # A dict keeps the order and drops duplicates.
         values = dict.fromkeys(_unquote(token) for token in _trees(tree)[1].children if isinstance(token, Token))
         return In(operand, tuple(values), negated, **_place(tree))
 
-    def _like(self, tree: ParseTree, *, negated: bool) -> Node:
+    def _like(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand = self._named(tree, "LIKE")
         tokens = [child for child in tree.children if isinstance(child, Token)]
         pattern, escape = _unquote(tokens[0]), _unquote(tokens[1]) if len(tokens) > 1 else None
@@ -148,30 +148,30 @@ class Builder:
 
     # Values
 
-    def _arithmetic(self, tree: ParseTree) -> Node:
+    def _arithmetic(self, tree: ParseTree) -> PredicateNode:
         left, right = map(self.build, _trees(tree))
         return Arithmetic(Operator(_token(tree, 1)), left, right, **_place(tree))
 
-    def _minus(self, tree: ParseTree) -> Node:
+    def _minus(self, tree: ParseTree) -> PredicateNode:
         operand = self._child(tree, 1)
         if isinstance(operand, Literal) and not isinstance(operand.value, str | bool):
             return Literal(-operand.value, operand.single, **_place(tree))
         return Negate(operand, **_place(tree))
 
-    def _plus(self, tree: ParseTree) -> Node:
+    def _plus(self, tree: ParseTree) -> PredicateNode:
         operand = self._child(tree, 1)
         if isinstance(operand, Literal) and isinstance(operand.value, str | bool):
             raise self._error(operand.position, f"+ goes before a number, found {faults.name(operand)}")
         return operand
 
-    def _number(self, tree: ParseTree) -> Node:
+    def _number(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
         found = numbers.literal(token)
         if found is None:
             raise self._error(_start(token), f"{str(token)!r} is not a number", faults.number_hint(token))
         return Literal(*found, **_place(tree))
 
-    def _word(self, tree: ParseTree) -> Node:
+    def _word(self, tree: ParseTree) -> PredicateNode:
         """Reads the word after == or !=: a number if it is one without leading zeros, else TRUE, FALSE or text."""
         token = _token(tree)
         digits = token.removeprefix("-")
@@ -184,12 +184,12 @@ class Builder:
         self._refuse(token, lambda char: char in _LOOKALIKES or unicodedata.category(char)[0] in "ZC")
         return Literal(str(token), **_place(tree))
 
-    def _name(self, tree: ParseTree) -> Node:
+    def _name(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
         self._check_name(token, _start(token))
         return Identifier(str(token), **_place(tree))
 
-    def _header(self, tree: ParseTree) -> Node:
+    def _header(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
         start = _start(token) + len(_HEADER)
         name = token[len(_HEADER) :]
@@ -218,7 +218,7 @@ class Builder:
             if wrong(char):
                 raise self._error(_start(token) + offset, *faults.character(char))
 
-    def _child(self, tree: ParseTree, index: int = 0) -> Node:
+    def _child(self, tree: ParseTree, index: int = 0) -> PredicateNode:
         child = tree.children[index]
         assert isinstance(child, Tree)
         return self.build(child)

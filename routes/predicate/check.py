@@ -21,9 +21,9 @@ from routes.predicate.nodes import (
     Literal,
     Logical,
     Negate,
-    Node,
     Not,
     Operator,
+    PredicateNode,
     children,
     walk,
 )
@@ -39,7 +39,7 @@ MAX_OPERATORS = 10
 for all their combinations grows with the cube of their number."""
 
 
-def check(text: str, root: Node) -> None:
+def check(text: str, root: PredicateNode) -> None:
     """Raises PredicateError for the first part, in the order of the text, that may not stand at its place."""
     _Check(text).all(root)
 
@@ -48,12 +48,12 @@ class _Check:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def all(self, root: Node) -> None:
+    def all(self, root: PredicateNode) -> None:
         self._condition(root, "a predicate is a condition")
         for node in walk(root):
             self._one(node)
 
-    def _one(self, node: Node) -> None:
+    def _one(self, node: PredicateNode) -> None:
         match node:
             case Logical() | Not():
                 rule = "NOT goes before a condition" if isinstance(node, Not) else f"{node.operator} joins conditions"
@@ -76,11 +76,11 @@ class _Check:
             message = f"a comparison calculates with more than {MAX_OPERATORS} operators"
             raise self._error(operators[MAX_OPERATORS], message, "let the sender put the result in a property")
 
-    def _condition(self, node: Node, rule: str) -> None:
+    def _condition(self, node: PredicateNode, rule: str) -> None:
         if isinstance(node, Arithmetic | Negate) or (isinstance(node, Literal) and not isinstance(node.value, bool)):
             raise self._error(node, f"{rule}, found {faults.name(node)}", faults.condition_hint(node))
 
-    def _number(self, node: Node, rule: str) -> None:
+    def _number(self, node: PredicateNode, rule: str) -> None:
         if _is_condition(node) or (isinstance(node, Literal) and isinstance(node.value, str | bool)):
             raise self._error(node, f"{rule}, found {faults.name(node)}", faults.number_operand_hint(node))
 
@@ -96,7 +96,7 @@ class _Check:
                 rule = f"{self._source(left)} is text, and {self._source(right)} calculates a number"
                 raise self._error(right, rule, faults.dash_hint(self._source(right)))
 
-    def _is_text(self, node: Node) -> bool:
+    def _is_text(self, node: PredicateNode) -> bool:
         match node:
             case Literal(value=str()):
                 return True
@@ -104,14 +104,14 @@ class _Check:
                 return name == ADDRESS or HEADER_FIELDS.get(name) is JmsType.STRING
         return False
 
-    def _source(self, node: Node) -> str:
+    def _source(self, node: PredicateNode) -> str:
         return self._text[node.position : node.end]
 
-    def _error(self, node: Node, message: str, hint: str = "") -> PredicateError:
+    def _error(self, node: PredicateNode, message: str, hint: str = "") -> PredicateError:
         return faults.error(self._text, node.position, message, hint)
 
 
-def _is_condition(node: Node) -> bool:
+def _is_condition(node: PredicateNode) -> bool:
     return isinstance(node, Logical | Not | Comparison | Between | In | Like | IsNull)
 
 

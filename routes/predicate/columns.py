@@ -32,10 +32,10 @@ from routes.predicate.nodes import (
     Literal,
     Logical,
     Negate,
-    Node,
     Not,
     Operator,
     Predicate,
+    PredicateNode,
 )
 from routes.predicate.values import constant
 from routes.predicate.views import PREFIX, HeaderView, header_names
@@ -111,7 +111,7 @@ class _Table:
             "exclude": exclude and self.condition(exclude.root),
         }
 
-    def condition(self, node: Node) -> list[Any]:
+    def condition(self, node: PredicateNode) -> list[Any]:
         """Returns the JSON of a part that is true, false or unknown."""
         match node:
             case Logical():
@@ -136,10 +136,10 @@ class _Table:
                 return _negated(node.negated, ["NULL", self._operand(node.operand)])
         return self._compare(Operator.EQ, node, Literal(True))
 
-    def _compare(self, sign: Operator, left: Node, right: Node) -> list[Any]:
+    def _compare(self, sign: Operator, left: PredicateNode, right: PredicateNode) -> list[Any]:
         return [sign.name, self._operand(left), self._operand(right)]
 
-    def _operand(self, node: Node) -> list[Any]:
+    def _operand(self, node: PredicateNode) -> list[Any]:
         match node:
             case Identifier():
                 return ["FIELD", self._index(node.name)]

@@ -19,10 +19,10 @@ from routes.predicate.nodes import (
     Like,
     Literal,
     Logical,
-    Node,
     Not,
     Operator,
     Predicate,
+    PredicateNode,
     children,
     walk,
 )
@@ -44,7 +44,7 @@ _NUMBER = "a number"
 class Doubt:
     """A part of a predicate that is hardly meant as it is written, with message and hint for the user."""
 
-    node: Node
+    node: PredicateNode
     message: str
     hint: str
 
@@ -85,7 +85,7 @@ def _unknown(node: Identifier) -> Iterator[Doubt]:
         yield Doubt(node, *told)
 
 
-def _about(predicate: Predicate, node: Node, *, is_condition: bool) -> Iterator[Doubt]:
+def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> Iterator[Doubt]:
     match node:
         case Comparison(left=Identifier() as field, right=Literal() as constant):
             yield from _compared(predicate, field, node.operator, constant)
@@ -120,7 +120,7 @@ def _compared(predicate: Predicate, field: Identifier, operator: Operator, const
         yield from _text(field, constant.value, constant)
 
 
-def _text(field: Identifier, text: str, node: Node) -> Iterator[Doubt]:
+def _text(field: Identifier, text: str, node: PredicateNode) -> Iterator[Doubt]:
     """Yields the doubt about a text that a field is compared with, if there is one."""
     if field.name == ADDRESS and text.startswith(_KINDS):
         name = text.partition(":")[2]

@@ -22,17 +22,17 @@ from routes.predicate.nodes import (
     Literal,
     Logical,
     Negate,
-    Node,
     Not,
     Operator,
     Predicate,
+    PredicateNode,
     children,
 )
-from routes.predicate.values import Kind, Lookup, Value, calculate, compare, constant, find, negate
+from routes.predicate.values import ComparisonKind, Lookup, Value, calculate, compare, constant, find, negate
 
 __all__ = ["Lookup", "Trace", "evaluate", "trace"]
 
-_TRUE = Value(Kind.BOOLEAN, True)
+_TRUE = Value(ComparisonKind.BOOLEAN, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def trace(predicate: Predicate, lookup: Lookup) -> Trace:
     """Returns the value of every part of the predicate for one message, also of parts that decided nothing."""
     evaluator = _Evaluator(lookup)
 
-    def follow(node: Node, is_condition: bool) -> Trace:
+    def follow(node: PredicateNode, is_condition: bool) -> Trace:
         joins = isinstance(node, Logical | Not)
         parts = tuple(follow(part, joins) for part in children(node) if not isinstance(part, Literal))
         value = evaluator.truth(node) if is_condition else _plain(evaluator.value(node))
@@ -74,7 +74,7 @@ class _Evaluator:
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
 
-    def truth(self, node: Node) -> bool | None:
+    def truth(self, node: PredicateNode) -> bool | None:
         match node:
             case Logical():
                 return (_all if node.operator is Operator.AND else _any)(map(self.truth, node.operands))
@@ -90,7 +90,7 @@ class _Evaluator:
                 return (self.value(node.operand) is None) is not node.negated
         return compare(Operator.EQ, self.value(node), _TRUE)
 
-    def value(self, node: Node) -> Value | None:
+    def value(self, node: PredicateNode) -> Value | None:
         match node:
             case Identifier():
                 return find(self._lookup, node.name)

@@ -24,8 +24,8 @@ from routes.predicate.nodes import (
     Literal,
     Logical,
     Negate,
-    Node,
     Not,
+    PredicateNode,
 )
 from routes.predicate.numbers import literal
 
@@ -113,7 +113,7 @@ def character(char: str) -> tuple[str, str]:
     return f"the character {label} cannot stand here", "text goes in single quotes, a name in double quotes"
 
 
-def name(node: Node) -> str:
+def name(node: PredicateNode) -> str:
     """Describes a part of a predicate, for a sentence such as `found the number 5`."""
     match node:
         case Literal(value=bool() as truth):
@@ -135,14 +135,14 @@ def name(node: Node) -> str:
     raise AssertionError(node)
 
 
-def condition_hint(node: Node) -> str:
+def condition_hint(node: PredicateNode) -> str:
     """Returns the hint for a value in the place of a condition."""
     if isinstance(node, Literal) and isinstance(node.value, str):
         return "compare it: name = 'text'"
     return "compare it: name = 5"
 
 
-def number_operand_hint(node: Node) -> str:
+def number_operand_hint(node: PredicateNode) -> str:
     """Returns the hint for something else in the place of a number."""
     if isinstance(node, Literal) and isinstance(node.value, str):
         if numbers_text(node.value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from routes.predicate.nodes import Comparison, Identifier, In, Literal, Logical, Node, Operator
+from routes.predicate.nodes import Comparison, Identifier, In, Literal, Logical, Operator, PredicateNode
 
 __all__ = ["MAX_KEYS", "Key", "required", "sufficient"]
 
@@ -18,7 +18,7 @@ MAX_KEYS = 20_000
 _REPLACEMENT = "\ufffd"
 
 
-def sufficient(node: Node) -> list[Key] | None:
+def sufficient(node: PredicateNode) -> list[Key] | None:
     """Returns keys such that the predicate is true for exactly the messages with one of them; None if there are none.
 
     An empty list belongs to a predicate that is never true: `a = 'x' AND a = 'y'`.
@@ -32,7 +32,7 @@ def sufficient(node: Node) -> list[Key] | None:
     return _asked(node)
 
 
-def required(node: Node) -> list[Key] | None:
+def required(node: PredicateNode) -> list[Key] | None:
     """Returns keys such that the predicate is not true for messages with none of them; None if it asks for no text."""
     match node:
         case Logical(operator=Operator.OR):
@@ -44,7 +44,7 @@ def required(node: Node) -> list[Key] | None:
     return _asked(node)
 
 
-def _asked(node: Node) -> list[Key] | None:
+def _asked(node: PredicateNode) -> list[Key] | None:
     match node:
         case Comparison(operator=Operator.EQ, left=Identifier(name=name), right=Literal(value=str() as text)):
             return _keys(name, (text,))
@@ -60,7 +60,7 @@ def _keys(name: str, texts: Sequence[str]) -> list[Key] | None:
     return None if any(_REPLACEMENT in text for text in texts) else [{name: text} for text in texts]
 
 
-def _any(operands: Sequence[Node], keys_of: Callable[[Node], list[Key] | None]) -> list[Key] | None:
+def _any(operands: Sequence[PredicateNode], keys_of: Callable[[PredicateNode], list[Key] | None]) -> list[Key] | None:
     found: list[Key] = []
     for operand in operands:
         more = keys_of(operand)

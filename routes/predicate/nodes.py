@@ -26,10 +26,10 @@ __all__ = [
     "Literal",
     "Logical",
     "Negate",
-    "Node",
     "Not",
     "Operator",
     "Predicate",
+    "PredicateNode",
     "children",
     "identifiers",
     "walk",
@@ -57,7 +57,7 @@ class Operator(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PredicateNode:
     """Base of all parts of a predicate. Nodes compare by content, not by place."""
 
     position: int = field(default=0, compare=False, kw_only=True)
@@ -67,7 +67,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Node):
+class Literal(PredicateNode):
     """A constant: text, a boolean, an exact number (64 bits) or an approximate one."""
 
     value: str | bool | int | float
@@ -87,49 +87,49 @@ class Literal(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Identifier(Node):
+class Identifier(PredicateNode):
     """A JMS field by its JMS name, a property by its own, or `ADDRESS`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Negate(Node):
+class Negate(PredicateNode):
     """Unary minus."""
 
-    operand: Node
+    operand: PredicateNode
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic(Node):
+class Arithmetic(PredicateNode):
     """`left + right`, with `-`, `*` and `/`."""
 
     operator: Operator
-    left: Node
-    right: Node
+    left: PredicateNode
+    right: PredicateNode
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Node):
+class Comparison(PredicateNode):
     """`left = right`, with `<>`, `<`, `<=`, `>` and `>=`."""
 
     operator: Operator
-    left: Node
-    right: Node
+    left: PredicateNode
+    right: PredicateNode
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Node):
+class Between(PredicateNode):
     """`operand BETWEEN low AND high`."""
 
-    operand: Node
-    low: Node
-    high: Node
+    operand: PredicateNode
+    low: PredicateNode
+    high: PredicateNode
     negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class In(Node):
+class In(PredicateNode):
     """`operand IN ('a', 'b')`."""
 
     operand: Identifier
@@ -138,7 +138,7 @@ class In(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Like(Node):
+class Like(PredicateNode):
     """`operand LIKE 'pattern' ESCAPE 'c'`."""
 
     operand: Identifier
@@ -148,7 +148,7 @@ class Like(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Node):
+class IsNull(PredicateNode):
     """`operand IS NULL`."""
 
     operand: Identifier
@@ -156,18 +156,18 @@ class IsNull(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Node):
+class Not(PredicateNode):
     """Logical negation."""
 
-    operand: Node
+    operand: PredicateNode
 
 
 @dataclass(frozen=True, slots=True)
-class Logical(Node):
+class Logical(PredicateNode):
     """`a AND b AND …` or `a OR b OR …`, two operands or more, flattened."""
 
     operator: Operator
-    operands: tuple[Node, ...]
+    operands: tuple[PredicateNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,27 +176,27 @@ class Predicate:
 
     text: str = field(compare=False)
     """Text as it stands in its file: references to the environment or a file stay references."""
-    root: Node = field(repr=False)
+    root: PredicateNode = field(repr=False)
     origins: tuple[int, ...] = field(default=(), compare=False, repr=False)
     """Offset in `text` of each character that was parsed, and of the end. Empty: `text` itself was parsed."""
 
     def __str__(self) -> str:
         return self.text
 
-    def span(self, node: Node) -> tuple[int, int]:
+    def span(self, node: PredicateNode) -> tuple[int, int]:
         """Returns start and end of a node in `text`; a node that comes from a reference spans all of the reference."""
         if not self.origins:
             return node.position, node.end
         after = bisect_right(self.origins, self.origins[node.end - 1])
         return self.origins[node.position], self.origins[after]
 
-    def source(self, node: Node) -> str:
+    def source(self, node: PredicateNode) -> str:
         """Returns a node as it is written in `text`."""
         start, end = self.span(node)
         return self.text[start:end]
 
 
-def children(node: Node) -> tuple[Node, ...]:
+def children(node: PredicateNode) -> tuple[PredicateNode, ...]:
     """Returns the parts of a node, in the order they are written."""
     match node:
         case Logical():
@@ -210,7 +210,7 @@ def children(node: Node) -> tuple[Node, ...]:
     return ()
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: PredicateNode) -> Iterator[PredicateNode]:
     """Yields the node and all below it, each before its parts; without recursion."""
     waiting = [node]
     while waiting:

@@ -16,7 +16,7 @@ from routes.predicate import numbers
 from routes.predicate.nodes import ADDRESS, Literal, Operator
 from routes.properties import JmsType, Property
 
-__all__ = ["Kind", "Lookup", "Value", "calculate", "compare", "constant", "find", "negate", "read"]
+__all__ = ["ComparisonKind", "Lookup", "Value", "calculate", "compare", "constant", "find", "negate", "read"]
 
 Lookup = Callable[[str], Property | None]
 """Function that returns the value of a JMS field or property by its name: `Message.lookup`."""
@@ -35,7 +35,7 @@ _COMPARE: Mapping[Operator, Callable[[Any, Any], bool]] = {
 }
 
 
-class Kind(Enum):
+class ComparisonKind(Enum):
     """The kinds as which values are compared."""
 
     TEXT = auto()
@@ -53,27 +53,27 @@ class Kind(Enum):
 class Value:
     """A value other than NULL; text for TEXT, UNTYPED and BYTES, else bool, int or float."""
 
-    kind: Kind
+    kind: ComparisonKind
     value: str | bool | int | float
 
     @property
     def number(self) -> Value | None:
         """The number that the value is or reads as; None if it is none."""
-        if self.kind is Kind.UNTYPED:
+        if self.kind is ComparisonKind.UNTYPED:
             return _number(str(self.value))
-        return self if self.kind in (Kind.EXACT, Kind.SINGLE, Kind.DOUBLE) else None
+        return self if self.kind in (ComparisonKind.EXACT, ComparisonKind.SINGLE, ComparisonKind.DOUBLE) else None
 
     @property
     def truth(self) -> bool | None:
         """The boolean that the value is or reads as, `true` and `false` in any case; None if it is none."""
-        if self.kind is Kind.UNTYPED:
+        if self.kind is ComparisonKind.UNTYPED:
             return _truth(str(self.value))
-        return bool(self.value) if self.kind is Kind.BOOLEAN else None
+        return bool(self.value) if self.kind is ComparisonKind.BOOLEAN else None
 
     @property
     def text(self) -> str | None:
         """The text that the value is or reads as; None if it is none."""
-        return str(self.value) if self.kind in (Kind.TEXT, Kind.UNTYPED) else None
+        return str(self.value) if self.kind in (ComparisonKind.TEXT, ComparisonKind.UNTYPED) else None
 
 
 def find(lookup: Lookup, name: str) -> Value | None:
@@ -81,7 +81,11 @@ def find(lookup: Lookup, name: str) -> Value | None:
     if name != ADDRESS:
         return read(lookup(name))
     destination = read(lookup("JMSDestination"))
-    return None if destination is None else Value(Kind.TEXT, _DESTINATION.sub("", str(destination.value), count=1))
+    return (
+        None
+        if destination is None
+        else Value(ComparisonKind.TEXT, _DESTINATION.sub("", str(destination.value), count=1))
+    )
 
 
 def read(found: Property | None) -> Value | None:
@@ -90,31 +94,31 @@ def read(found: Property | None) -> Value | None:
         return None
     text, kind = found.text, found.type
     if kind is None:
-        return Value(Kind.UNTYPED, text)
+        return Value(ComparisonKind.UNTYPED, text)
     if kind is JmsType.STRING:
-        return Value(Kind.TEXT, text)
+        return Value(ComparisonKind.TEXT, text)
     if kind is JmsType.BYTES:
-        return Value(Kind.BYTES, text)
+        return Value(ComparisonKind.BYTES, text)
     if kind is JmsType.BOOLEAN:
         truth = _truth(text)
-        return None if truth is None else Value(Kind.BOOLEAN, truth)
+        return None if truth is None else Value(ComparisonKind.BOOLEAN, truth)
     if kind is JmsType.FLOAT or kind is JmsType.DOUBLE:
         return _approximate(text, single=kind is JmsType.FLOAT)
     value = numbers.exact(text)
     limit = 1 << (_INTEGER_BITS[kind] - 1)
-    return Value(Kind.EXACT, value) if value is not None and -limit <= value < limit else None
+    return Value(ComparisonKind.EXACT, value) if value is not None and -limit <= value < limit else None
 
 
 def constant(literal: Literal) -> Value:
     """Returns the value of a literal."""
     match literal.value:
         case bool():
-            return Value(Kind.BOOLEAN, literal.value)
+            return Value(ComparisonKind.BOOLEAN, literal.value)
         case int():
-            return Value(Kind.EXACT, literal.value)
+            return Value(ComparisonKind.EXACT, literal.value)
         case float():
-            return Value(Kind.SINGLE if literal.single else Kind.DOUBLE, literal.value)
-    return Value(Kind.TEXT, literal.value)
+            return Value(ComparisonKind.SINGLE if literal.single else ComparisonKind.DOUBLE, literal.value)
+    return Value(ComparisonKind.TEXT, literal.value)
 
 
 def compare(sign: Operator, left: Value | None, right: Value | None) -> bool | None:
@@ -146,7 +150,7 @@ def calculate(sign: Operator, left: Value | None, right: Value | None) -> Value 
         return Value(kind, exact) if numbers.fits(exact) else None
     result = _APPROXIMATELY[sign](a, b)
     # A double has more than twice the digits of a single, so that rounding its result once more gives the single's.
-    return Value(kind, numbers.single(result) if kind is Kind.SINGLE else result)
+    return Value(kind, numbers.single(result) if kind is ComparisonKind.SINGLE else result)
 
 
 def negate(value: Value | None) -> Value | None:
@@ -171,15 +175,15 @@ _APPROXIMATELY: Mapping[Operator, Callable[[float, float], float]] = {
 }
 
 
-def _promote(left: Value, right: Value) -> tuple[Kind, int | float, int | float]:
+def _promote(left: Value, right: Value) -> tuple[ComparisonKind, int | float, int | float]:
     """Returns both numbers as the wider of their kinds: Java's binary numeric promotion (JLS 5.6)."""
     kinds = {left.kind, right.kind}
-    if kinds == {Kind.EXACT}:
-        return Kind.EXACT, int(left.value), int(right.value)
-    if Kind.DOUBLE in kinds:
-        return Kind.DOUBLE, float(left.value), float(right.value)
+    if kinds == {ComparisonKind.EXACT}:
+        return ComparisonKind.EXACT, int(left.value), int(right.value)
+    if ComparisonKind.DOUBLE in kinds:
+        return ComparisonKind.DOUBLE, float(left.value), float(right.value)
     first, second = (numbers.single(value.value) for value in (left, right) if not isinstance(value.value, str))
-    return Kind.SINGLE, first, second
+    return ComparisonKind.SINGLE, first, second
 
 
 def _divide(a: int, b: int) -> int:
@@ -190,16 +194,16 @@ def _divide(a: int, b: int) -> int:
 def _number(text: str) -> Value | None:
     exact = numbers.exact(text)
     if exact is not None:
-        return Value(Kind.EXACT, exact)
-    return Value(Kind.DOUBLE, float(text)) if _NUMBER.fullmatch(text) else None
+        return Value(ComparisonKind.EXACT, exact)
+    return Value(ComparisonKind.DOUBLE, float(text)) if _NUMBER.fullmatch(text) else None
 
 
 def _approximate(text: str, *, single: bool) -> Value | None:
     if not _NUMBER.fullmatch(text) and not _SPECIAL.fullmatch(text):
         return None
     if single:
-        return Value(Kind.SINGLE, float(text) if _SPECIAL.fullmatch(text) else numbers.single_of(text))
-    return Value(Kind.DOUBLE, float(text))
+        return Value(ComparisonKind.SINGLE, float(text) if _SPECIAL.fullmatch(text) else numbers.single_of(text))
+    return Value(ComparisonKind.DOUBLE, float(text))
 
 
 def _truth(text: str) -> bool | None:

@@ -14,24 +14,26 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from engine.codecs import dropbox_name, json_frame, structured, typed_frame
-from engine.codecs.amqp import decoding, encoding, sections
-from engine.codecs.amqp.values import AmqpError, Array, Byte, Described, Map, Symbol, UByte, UInt, ULong
-from engine.codecs.frame import Frame, FrameError
+from engine.codecs import structured
+from engine.codecs.frame import FrameError, HeaderFrame
+from engine.connectors.amqp import encoded_edits, performatives
 from engine.connectors.amqp import frames as amqp_frames
-from engine.connectors.amqp import performatives, splicing
-from engine.connectors.amqp.peer import Peer
+from engine.connectors.amqp.codec import decoding, encoding, sections
+from engine.connectors.amqp.codec.values import AmqpError, Array, Byte, Described, Map, Symbol, UByte, UInt, ULong
 from engine.connectors.amqp.performatives import Role, Terminus
 from engine.connectors.amqp.transformers import TransformError, TransformerSettings, inbound, outbound
+from engine.connectors.amqp_listener.connection import ServerConnection
 from engine.connectors.base import RefusedError
+from engine.connectors.dropbox import file_name
 from engine.connectors.dropbox.box import locate
-from engine.connectors.kafka.message import Located, Reader
+from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.connectors.nats import headers as nats_headers
+from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats import message as nats_message
 from engine.connectors.nats.protocol import Parser
-from engine.connectors.replies import ReturnAddress
 from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
+from engine.delivery.replies import ReturnAddress
 from engine.message import Message, Record
 from engine.route_tests import read_cases
 from routes.config import lint_text, loads
@@ -44,9 +46,9 @@ from routes.properties import JmsType, Property
 from tests.unit.connectors.amqp_house import House
 
 if TYPE_CHECKING:
-    from engine.connectors.amqp.coordinator import Transaction
-    from engine.connectors.amqp.links import Incoming, Sender
+    from engine.connectors.amqp.links import IncomingTransfer, Sender
     from engine.connectors.amqp.performatives import Condition
+    from engine.connectors.amqp_listener.coordinator import Transaction
 
 __all__ = ["TARGETS", "Target"]
 
@@ -124,7 +126,7 @@ class OpenHouse(House):
     def receives(self, link: Sender) -> Condition | None:
         return None
 
-    def arrived(self, incoming: Incoming) -> None:
+    def arrived(self, incoming: IncomingTransfer) -> None:
         incoming.receiver.taken()
 
     def commit(self, transaction: Transaction) -> None:
@@ -132,7 +134,7 @@ class OpenHouse(House):
 
 
 def amqp_peer(data: bytes) -> None:
-    peer = Peer(OpenHouse(*(("app", "s3cret") if data[:1] > b"\x7f" else ())), "client", 0.0)
+    peer = ServerConnection(OpenHouse(*(("app", "s3cret") if data[:1] > b"\x7f" else ())), "client", 0.0)
     for piece in pieces(data):
         peer.feed(piece, 0.0)
         assert len(peer.outgoing) < 100 * MOST_BYTES
@@ -141,9 +143,9 @@ def amqp_peer(data: bytes) -> None:
 
 
 def amqp_frames_(data: bytes) -> None:
-    parser = amqp_frames.FrameParser()
+    parser = amqp_frames.AmqpFrameParser()
     found = [frame for piece in pieces(data) for frame in parser.feed(piece)]
-    whole = list(amqp_frames.FrameParser().feed(data[1:]))
+    whole = list(amqp_frames.AmqpFrameParser().feed(data[1:]))
     assert found == whole
 
 
@@ -173,8 +175,8 @@ def amqp_message(data: bytes) -> None:
 
 
 def amqp_splicing(data: bytes) -> None:
-    splicing.shortened(data, 10)
-    splicing.with_duplicate_id(data, "id")
+    encoded_edits.shortened(data, 10)
+    encoded_edits.with_duplicate_id(data, "id")
 
 
 # STOMP
@@ -188,7 +190,7 @@ STOMP = (
 
 
 def stomp(data: bytes) -> None:
-    parser = stomp_frames.FrameParser(100, 10)
+    parser = stomp_frames.StompFrameParser(100, 10)
     for piece in pieces(data):
         for frame in parser.feed(piece):
             stomp_message(frame, "queue", "source", artemis=True).to_record()
@@ -230,7 +232,7 @@ NATS_HEADERS = (
 
 def nats_message_(data: bytes) -> None:
     block, _, body = data.partition(b"\r\n\r\n")
-    incoming = nats_message.Incoming("a.b", text(body[:200]), block, body)
+    incoming = nats_message.IncomingMessage("a.b", text(body[:200]), block, body)
     nats_headers.status(block)
     facts = nats_message.stored(incoming.reply)
     message, _ = nats_message.to_message(incoming, facts, WireFormat.AUTO, "source", lambda: ("ID:1", 1))
@@ -239,7 +241,7 @@ def nats_message_(data: bytes) -> None:
             nats_message.to_wire(Message.from_record(message.to_record()), wire, "id")
 
 
-FRAME = Frame(b"body", {"BRIDGE_mode": Property("2", JmsType.INT), "n": Property("1.5", JmsType.DOUBLE)})
+FRAME = HeaderFrame(b"body", {"BRIDGE_mode": Property("2", JmsType.INT), "n": Property("1.5", JmsType.DOUBLE)})
 
 
 def frame_of(codec: Any) -> Callable[[bytes], object]:
@@ -254,12 +256,12 @@ def frame_of(codec: Any) -> Callable[[bytes], object]:
 
 def dropbox(data: bytes) -> None:
     name = text(data).replace("/", "").replace("\0", "")
-    found = dropbox_name.decode(name)
-    encoded = dropbox_name.encode(found)
+    found = file_name.decode(name)
+    encoded = file_name.encode(found)
     assert "/" not in encoded
     assert not encoded.startswith(".")
-    dropbox_name.decode(encoded)
-    dropbox_name.rank(name, lambda: 0.0)
+    file_name.decode(encoded)
+    file_name.rank(name, lambda: 0.0)
 
 
 def dropbox_address(data: bytes) -> None:
@@ -287,17 +289,17 @@ def record_of(data: bytes) -> Record:
 
 
 @cache
-def reader() -> Reader:
+def reader() -> RecordConverter:
     lines = (
         "bridge.id=b\nsource.k.type=kafka\nsource.k.destinations=t\nsource.k.address=queue:${topic}.${msg.header.a}\n"
     )
     config = loads(f"{lines}routes.r.in.include=TRUE\nroutes.r.out.topic=o\n")
-    return Reader(config.sources[0], "b")
+    return RecordConverter(config.sources[0], "b")
 
 
 def record(data: bytes) -> None:
     found = record_of(data)
-    message, _ = reader().message(Located(found, "t", 0, 0, -1))
+    message, _ = reader().message(SourceRecord(found, "t", 0, 0, -1))
     Message.from_record(message.to_record())
 
 
@@ -344,9 +346,9 @@ TARGETS = (
     Target("amqp message", amqp_message, (TransformError,), MESSAGES),
     Target("amqp splicing", amqp_splicing, (), MESSAGES),
     Target("amqp performative", amqp_performative, (AmqpError,), PERFORMATIVES),
-    Target("amqp frames", amqp_frames_, (amqp_frames.FrameError,), [b"\x07" + SAID, b"\0" + SAID]),
+    Target("amqp frames", amqp_frames_, (amqp_frames.AmqpFrameError,), [b"\x07" + SAID, b"\0" + SAID]),
     Target("amqp peer", amqp_peer, (), [b"\0" + amqp_frames.PROTOCOL_HEADER + SAID, b"\xff" + WITH_LOGIN]),
-    Target("stomp", stomp, (stomp_frames.FrameError,), [b"\x05" + seed for seed in STOMP]),
+    Target("stomp", stomp, (stomp_frames.StompFrameError,), [b"\x05" + seed for seed in STOMP]),
     # Whatever it raises ends the connection, which then says that this is no NATS.
     Target("nats protocol", nats_protocol, (Exception,), [b"\x09" + seed for seed in NATS]),
     Target("nats message", nats_message_, (), [block + json_frame.encode(FRAME) for block in NATS_HEADERS]),

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 from engine.cli import main
-from engine.dead_letters.replay import Options, Outcome, replay
+from engine.dead_letters.replay import Options, ReplayOutcome, replay
 from engine.message import BodyType, Message, Record
-from engine.peek import Position, Reader
+from engine.peek import KafkaTopicReader, Position
 from routes.config import load
 
 if TYPE_CHECKING:
@@ -69,10 +69,12 @@ class Bridge:
         return self.records(self.config.journal.topic)
 
     def records(self, topic: str) -> list[Record]:
-        with Reader(self.config, topic) as reader:
+        with KafkaTopicReader(self.config, topic) as reader:
             return [located.record for located in reader.read()]
 
-    def replay(self, *offsets: int, dry_run: bool = False, options: Options | None = None) -> list[tuple[int, Outcome]]:
+    def replay(
+        self, *offsets: int, dry_run: bool = False, options: Options | None = None
+    ) -> list[tuple[int, ReplayOutcome]]:
         positions = [Position(self.dead, 0, offset) for offset in offsets] or None
         done = replay(self.config, positions, dry_run=dry_run, options=options)
         return [(each.position.offset, each.outcome) for each in done]

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.dead_letters.backlog import Census
+from engine.dead_letters.backlog import DeadLetterCounts
 from engine.dead_letters.replay import Options, discard, replay
-from engine.dead_letters.watch import Watch
+from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
 from engine.message import Record
 from engine.peek import Position
@@ -32,12 +32,14 @@ def bridge(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> Bridge:
 
 
 @contextmanager
-def watching(bridge: Bridge, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[Watch]:
-    with Watch(lambda: bridge.config, is_wanted) as watch:
+def watching(bridge: Bridge, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[DeadLetterWatch]:
+    with DeadLetterWatch(lambda: bridge.config, is_wanted) as watch:
         yield watch
 
 
-def wait(watch: Watch, condition: Callable[[Census | None], bool], seconds: float = SOON) -> Census | None:
+def wait(
+    watch: DeadLetterWatch, condition: Callable[[DeadLetterCounts | None], bool], seconds: float = SOON
+) -> DeadLetterCounts | None:
     deadline = time.monotonic() + seconds
     while not condition(census := watch.census()):
         assert time.monotonic() < deadline, census
@@ -45,13 +47,13 @@ def wait(watch: Watch, condition: Callable[[Census | None], bool], seconds: floa
     return census
 
 
-def figures(watch: Watch, depth: int, quarantined: int) -> Census:
+def figures(watch: DeadLetterWatch, depth: int, quarantined: int) -> DeadLetterCounts:
     census = wait(watch, lambda c: c is not None and (c.depth, c.quarantined) == (depth, quarantined))
     assert census is not None
     return census
 
 
-def by_reason(census: Census) -> dict[str, int]:
+def by_reason(census: DeadLetterCounts) -> dict[str, int]:
     return {reason: count for reason, count in (census.open or {}).items() if count}
 
 
@@ -144,7 +146,7 @@ def test_a_kafka_that_does_not_answer_is_told_in_a_line(bridge: Bridge) -> None:
     text = bridge.config.path.read_text().replace(bridge.kafka.bootstrap, "127.0.0.1:1")
     bridge.config.path.write_text(text)
     config = load(bridge.config.path)
-    with Watch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: config, lambda: True) as watch:
         census = wait(watch, lambda c: c is not None, 30)
     assert census is not None
     assert not census.reachable
@@ -156,7 +158,7 @@ def test_a_configuration_that_comes_into_force_says_which_dead_letters_are_count
     bridge.bury(message(0))
     without = replace(bridge.config, routing=replace(bridge.config.routing, dead_letter_topic=None))
     in_force = [bridge.config]
-    with Watch(lambda: in_force[0], lambda: True) as watch:
+    with DeadLetterWatch(lambda: in_force[0], lambda: True) as watch:
         figures(watch, 1, 0)
         in_force[0] = without
         found = wait(watch, lambda c: c is not None and c.topic == without.letter_topic)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.dead_letters.replay import Outcome, replay
+from engine.dead_letters.replay import ReplayOutcome, replay
 from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
 from engine.message import Record
-from engine.peek import Position, Reader
+from engine.peek import KafkaTopicReader, Position
 from engine.topics import ensure_journal
 from routes.config import load
 from routes.targets import audit_topic
@@ -32,7 +32,7 @@ def bridge(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> Bridge:
 def test_a_replay_brings_the_original_back_into_the_journal_and_nothing_of_the_dead_letter(bridge: Bridge) -> None:
     originals = [message(1), Record(None, b"\xff\x00", (("jms.größe", b"\xfe"), ("jms.none", None)))]
     bridge.bury(*originals)
-    assert bridge.replay(0, 1) == [(0, Outcome.REPLAYED), (1, Outcome.REPLAYED)]
+    assert bridge.replay(0, 1) == [(0, ReplayOutcome.REPLAYED), (1, ReplayOutcome.REPLAYED)]
     assert sorted(bridge.journal(), key=repr) == sorted(map(replayed, originals), key=repr)
 
 
@@ -40,32 +40,32 @@ def test_a_replay_says_where_in_the_journal_the_copy_is(bridge: Bridge) -> None:
     bridge.bury(message(1))
     (first,) = replay(bridge.config, None)
     at = Position.parse(first.detail, "")
-    with Reader(bridge.config, at.topic) as reader:
+    with KafkaTopicReader(bridge.config, at.topic) as reader:
         assert reader.at(at.partition, at.offset).record == replayed(message(1))
     (again,) = replay(bridge.config, None)
-    assert (again.outcome, again.detail) == (Outcome.ALREADY_REPLAYED, first.detail)
+    assert (again.outcome, again.detail) == (ReplayOutcome.ALREADY_REPLAYED, first.detail)
 
 
 def test_each_dead_letter_is_replayed_once_however_often_it_is_asked_for(bridge: Bridge) -> None:
     bridge.bury(*map(message, range(5)))
-    assert bridge.replay(1, 1, 3) == [(1, Outcome.REPLAYED), (3, Outcome.REPLAYED)]
+    assert bridge.replay(1, 1, 3) == [(1, ReplayOutcome.REPLAYED), (3, ReplayOutcome.REPLAYED)]
     assert [outcome for _, outcome in bridge.replay()] == [
-        Outcome.REPLAYED,
-        Outcome.ALREADY_REPLAYED,
-        Outcome.REPLAYED,
-        Outcome.ALREADY_REPLAYED,
-        Outcome.REPLAYED,
+        ReplayOutcome.REPLAYED,
+        ReplayOutcome.ALREADY_REPLAYED,
+        ReplayOutcome.REPLAYED,
+        ReplayOutcome.ALREADY_REPLAYED,
+        ReplayOutcome.REPLAYED,
     ]
-    assert {outcome for _, outcome in bridge.replay()} == {Outcome.ALREADY_REPLAYED}
+    assert {outcome for _, outcome in bridge.replay()} == {ReplayOutcome.ALREADY_REPLAYED}
     assert len(bridge.journal()) == 5
 
 
 def test_a_dry_run_says_what_would_be_done_and_writes_nothing(bridge: Bridge) -> None:
     bridge.bury(message(0), message(1))
-    assert bridge.replay(dry_run=True) == [(0, Outcome.WOULD_REPLAY), (1, Outcome.WOULD_REPLAY)]
+    assert bridge.replay(dry_run=True) == [(0, ReplayOutcome.WOULD_REPLAY), (1, ReplayOutcome.WOULD_REPLAY)]
     assert bridge.journal() == []
     bridge.replay(0)
-    assert bridge.replay(dry_run=True) == [(0, Outcome.ALREADY_REPLAYED), (1, Outcome.WOULD_REPLAY)]
+    assert bridge.replay(dry_run=True) == [(0, ReplayOutcome.ALREADY_REPLAYED), (1, ReplayOutcome.WOULD_REPLAY)]
 
 
 def test_what_cannot_be_replayed_says_why(bridge: Bridge) -> None:
@@ -78,9 +78,9 @@ def test_what_cannot_be_replayed_says_why(bridge: Bridge) -> None:
     bridge.bury_as_it_is(Record(b"k", b"begin", (("jmsbridge.truncated", b"30000000"),)))
     first, second, third, fourth = replay(bridge.config, None)
     assert (first.outcome, second.outcome, third.outcome) == (
-        Outcome.NOT_REPLAYABLE,
-        Outcome.NOT_REPLAYABLE,
-        Outcome.REPLAYED,
+        ReplayOutcome.NOT_REPLAYABLE,
+        ReplayOutcome.NOT_REPLAYABLE,
+        ReplayOutcome.REPLAYED,
     )
     assert first.detail == f"its body was cut; the original (20971520 bytes) was at {bridge.config.journal.topic}:0:0"
     assert fourth.detail == "its body was cut; the journal did not take the original (30000000 bytes)"
@@ -95,8 +95,8 @@ def test_a_later_replay_takes_over_from_an_earlier_one_and_nothing_is_replayed_t
     later = list(replay(bridge.config, None))
     with pytest.raises(UsageError, match="another replay for bridge 'b1' took over"):
         list(earlier)
-    assert first.outcome is Outcome.REPLAYED
-    assert {each.outcome for each in later} == {Outcome.REPLAYED, Outcome.ALREADY_REPLAYED}
+    assert first.outcome is ReplayOutcome.REPLAYED
+    assert {each.outcome for each in later} == {ReplayOutcome.REPLAYED, ReplayOutcome.ALREADY_REPLAYED}
     bodies = [record.value for record in bridge.journal()]
     assert len(bodies) == len(set(bodies)) == 500
 
@@ -110,7 +110,7 @@ def test_a_replay_that_is_killed_leaves_nothing_half_done(bridge: Bridge) -> Non
         process.kill()
     again = list(replay(bridge.config, None))
     assert len(again) == 3000
-    assert any(each.outcome is Outcome.ALREADY_REPLAYED for each in again)
+    assert any(each.outcome is ReplayOutcome.ALREADY_REPLAYED for each in again)
     bodies = [record.value for record in bridge.journal()]
     assert len(bodies) == len(set(bodies)) == 3000
 
@@ -217,9 +217,9 @@ def test_letters_of_one_message_and_failure_are_replayed_once(bridge: Bridge) ->
 
     seconds = count()
     bridge.bury_as_it_is(letter(1), letter(1), letter(2), letter(1, route="other"), letter(1, body=b"another"))
-    first, twin = Outcome.WOULD_REPLAY, Outcome.ALREADY_REPLAYED
+    first, twin = ReplayOutcome.WOULD_REPLAY, ReplayOutcome.ALREADY_REPLAYED
     assert [outcome for _, outcome in bridge.replay(dry_run=True)] == [first, twin, first, first, first]
-    first = Outcome.REPLAYED
+    first = ReplayOutcome.REPLAYED
     assert [outcome for _, outcome in bridge.replay()] == [first, twin, first, first, first]
     assert len(bridge.journal()) == 4
     bridge.bury_as_it_is(letter(2), letter(3))

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from engine.connectors import egress, group
+from engine.connectors import group
 from engine.connectors.base import NotConnectedError
-from engine.connectors.egress import Egress
 from engine.connectors.kafka import source
 from engine.connectors.kafka.source import KafkaSource
-from engine.connectors.redelivery.bookmarks import Bookmarks
-from engine.dead_letters.watch import Watch
+from engine.dead_letters.watch import DeadLetterWatch
+from engine.delivery import sink_topic_reader
+from engine.delivery.deduplication.safe_offsets import SafeOffsets
+from engine.delivery.sink_topic_reader import SinkTopicReader
 from engine.embedded import EmbeddedKafka
 from engine.errors import ClientEndedError
 from engine.journal import JournalError
 from engine.kafka import SILENT, is_fatal
 from engine.spark.generation import Committed
-from engine.spark.notebook import Notebook
+from engine.spark.position_store import PositionStore
 from engine.topics import ensure_state_topic
 from routes.config import loads
 from routes.model import Config
@@ -131,8 +132,8 @@ def named(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
 def test_a_fenced_reader_of_a_sink_ends_for_a_new_one(
     config: Config, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    named(monkeypatch, egress)
-    reader = Egress(config, config.sinks[0], 0, lambda _: None)
+    named(monkeypatch, sink_topic_reader)
+    reader = SinkTopicReader(config, config.sinks[0], 0, lambda _: None)
     until(lambda: (reader.take(1, 0.1), reader.lag() or reader._consumer.assignment())[1])
     take_place(kafka, group.sink_group(config, "files"), config.sinks[0].topic)
     with pytest.raises(ClientEndedError, match="has shut out the reader of"):
@@ -158,7 +159,7 @@ def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, mon
 
 
 def test_positions_that_a_client_cannot_write_any_more_are_told(config: Config) -> None:
-    bookmarks = Bookmarks(config, "k", 1, 1)
+    bookmarks = SafeOffsets(config, "k", 1, 1)
     bookmarks.tend()
     bookmarks._written(KafkaError(KafkaError._FATAL), [])
     with pytest.raises(JournalError, match="cannot be written"):
@@ -168,7 +169,7 @@ def test_positions_that_a_client_cannot_write_any_more_are_told(config: Config) 
 
 def test_a_router_whose_place_in_kafka_another_one_has_taken_ends_whatever_it_asks(config: Config) -> None:
     ensure_state_topic(config)
-    first, second = Notebook(config), Notebook(config)
+    first, second = PositionStore(config), PositionStore(config)
     first.open()
     second.open()
     for _ in range(2):
@@ -180,7 +181,7 @@ def test_a_router_whose_place_in_kafka_another_one_has_taken_ends_whatever_it_as
 
 
 def test_a_count_of_dead_letters_goes_on_with_a_new_client(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Watch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: config, lambda: True) as watch:
         until(lambda: (census := watch.census()) and census.depth == 0)
         look = watch._look
         monkeypatch.setattr(look, "now", partial(_raise, KafkaException(KafkaError(KafkaError._FATAL))))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import stomp
 
-from engine.connectors.replies import ReturnAddress
+from engine.delivery.replies import ReturnAddress
 from tests.integration.bridge_process import Bridge, configuration, wait
 
 if TYPE_CHECKING:

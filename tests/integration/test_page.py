@@ -19,14 +19,14 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from engine.dead_letters.audit import Action, last
-from engine.dead_letters.watch import Watch
+from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
 from engine.page.app import pages
 from engine.page.samples import Samples
 from engine.page.view import View
-from engine.telemetry.figures import Figures
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
+from engine.telemetry.registered_values import Figures
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.model import HttpConfig
@@ -157,7 +157,7 @@ class Served:
         registry.register(self.figures)
         self.now = 0.0
         self.samples = Samples(registry, lambda: self.now)
-        watch = stack.enter_context(Watch(lambda: self.config, lambda: True))
+        watch = stack.enter_context(DeadLetterWatch(lambda: self.config, lambda: True))
         self.view = View(
             self.board,
             self.samples,

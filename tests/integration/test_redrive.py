@@ -19,10 +19,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.dead_letters.audit import Action, Actor, last
 from engine.dead_letters.filters import Filters
-from engine.dead_letters.replay import Options, Outcome, discard, replay
+from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.embedded import EmbeddedKafka
 from engine.message import Record
-from engine.peek import Position, Reader
+from engine.peek import KafkaTopicReader, Position
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
 
@@ -150,14 +150,14 @@ def test_what_was_replayed_too_often_goes_into_quarantine_once_and_comes_out_onl
 ) -> None:
     bridge.bury(message(0), tired(1), tired(2, 1))
     letters = bridge.records(bridge.dead)
-    assert bridge.replay() == [(0, Outcome.REPLAYED), (1, Outcome.QUARANTINED), (2, Outcome.REPLAYED)]
+    assert bridge.replay() == [(0, ReplayOutcome.REPLAYED), (1, ReplayOutcome.QUARANTINED), (2, ReplayOutcome.REPLAYED)]
     assert sorted(bridge.journal(), key=repr) == sorted([replayed(message(0)), tired(2, 2)], key=repr)
     quarantine = f"{bridge.dead}.quarantine"
     assert bridge.records(quarantine) == [letters[1]]
     for force in (False, True):
         again = list(replay(bridge.config, None, options=Options(force=force)))
         assert [(each.outcome, each.detail) for each in again][1] == (
-            Outcome.ALREADY_QUARANTINED,
+            ReplayOutcome.ALREADY_QUARANTINED,
             f"{quarantine}:0:0",
         )
     assert len(bridge.records(quarantine)) == 1
@@ -188,13 +188,13 @@ def test_a_quarantine_that_nothing_was_put_into_is_empty(bridge: Bridge, capsys:
 
 def test_force_replays_what_was_replayed_too_often_at_once(bridge: Bridge) -> None:
     bridge.bury(tired(0))
-    assert bridge.replay(options=Options(force=True)) == [(0, Outcome.REPLAYED)]
+    assert bridge.replay(options=Options(force=True)) == [(0, ReplayOutcome.REPLAYED)]
     assert bridge.journal() == [tired(0, 3)]
 
 
 def test_the_quarantine_keeps_what_the_dead_letter_topic_would_keep(bridge: Bridge) -> None:
     bridge.bury(Record(b"k", b"x" * 1_500_000, (("jmsbridge.replays", b"2"),)))
-    assert bridge.replay() == [(0, Outcome.QUARANTINED)]
+    assert bridge.replay() == [(0, ReplayOutcome.QUARANTINED)]
     assert len(bridge.records(f"{bridge.dead}.quarantine")[0].value or b"") == 1_500_000
 
 
@@ -211,13 +211,13 @@ def test_discarded_dead_letters_are_settled_without_a_replay(
     assert first.startswith(f"{bridge.dead}:0:0  already discarded: by ")
     assert second.startswith(f"{bridge.dead}:0:1  already discarded: by ")
     assert [each.outcome for each in discard(bridge.config, None)] == [
-        Outcome.ALREADY_DISCARDED,
-        Outcome.ALREADY_DISCARDED,
-        Outcome.ALREADY_REPLAYED,
-        Outcome.ALREADY_QUARANTINED,
+        ReplayOutcome.ALREADY_DISCARDED,
+        ReplayOutcome.ALREADY_DISCARDED,
+        ReplayOutcome.ALREADY_REPLAYED,
+        ReplayOutcome.ALREADY_QUARANTINED,
     ]
     assert bodies(bridge.journal()) == ["body 2"]
-    assert bridge.replay(0, options=Options(force=True)) == [(0, Outcome.REPLAYED)]
+    assert bridge.replay(0, options=Options(force=True)) == [(0, ReplayOutcome.REPLAYED)]
     assert bodies(bridge.journal()) == ["body 0", "body 2"]
 
 
@@ -235,7 +235,7 @@ def test_the_audit_says_who_did_what_when_why_and_where_the_copy_is(
     assert (first.position, first.action, first.actor) == (Position(bridge.dead, 0, 0), Action.REPLAYED, actor)
     assert (first.reason, first.route, first.journal, first.replays) == ("key-not-found", "orders", f"{journal}:0:0", 1)
     at = Position.parse(first.copy, "")
-    with Reader(bridge.config, at.topic) as reader:
+    with KafkaTopicReader(bridge.config, at.topic) as reader:
         assert reader.at(at.partition, at.offset).record == replayed(message(0))
     assert (second.action, second.copy, second.replays) == (Action.DISCARDED, "", 0)
     assert second.actor == Actor.here("dlt discard --header JMSMessageID=ID:1")
@@ -261,13 +261,13 @@ def test_entries_of_earlier_versions_and_of_strangers_count_for_what_they_are(br
     producer.produce(audit, key=f"{bridge.dead}:99:99999999999999999999", value="{}")
     assert producer.flush(10) == 0
     first, second = replay(bridge.config, None)
-    assert (first.outcome, first.detail) == (Outcome.ALREADY_REPLAYED, "journal:0:9")
-    assert second.outcome is Outcome.ALREADY_REPLAYED
+    assert (first.outcome, first.detail) == (ReplayOutcome.ALREADY_REPLAYED, "journal:0:9")
+    assert second.outcome is ReplayOutcome.ALREADY_REPLAYED
 
 
 def test_dead_letters_of_a_topic_that_was_created_anew_are_not_taken_for_those_before(bridge: Bridge) -> None:
     bridge.bury(message(0))
-    assert bridge.replay() == [(0, Outcome.REPLAYED)]
+    assert bridge.replay() == [(0, ReplayOutcome.REPLAYED)]
     admin = AdminClient({"bootstrap.servers": bridge.kafka.bootstrap})
     admin.delete_topics([bridge.dead])[bridge.dead].result(30)
     deadline = time.monotonic() + 30
@@ -275,7 +275,7 @@ def test_dead_letters_of_a_topic_that_was_created_anew_are_not_taken_for_those_b
         time.sleep(0.1)
     admin.create_topics([NewTopic(bridge.dead, 2, 1)])[bridge.dead].result(30)
     bridge.bury(message(1))
-    assert bridge.replay() == [(0, Outcome.REPLAYED)]
+    assert bridge.replay() == [(0, ReplayOutcome.REPLAYED)]
     assert bodies(bridge.journal()) == ["body 0", "body 1"]
 
 
@@ -291,7 +291,7 @@ def test_a_replay_with_a_quarantine_that_is_killed_leaves_nothing_half_done(brid
             process.kill()
     rest = Counter(each.outcome for each in replay(bridge.config, None))
     assert rest.total() == 3000
-    assert rest[Outcome.ALREADY_REPLAYED] > 0
+    assert rest[ReplayOutcome.ALREADY_REPLAYED] > 0
     everywhere = [*bridge.journal(), *bridge.records(f"{bridge.dead}.quarantine")]
     assert bodies(everywhere) == sorted(f"body {number}" for number in range(3000))
     entries = last(bridge.config, 10_000)
@@ -313,7 +313,7 @@ def test_a_replay_that_is_interrupted_completes_what_it_began_and_says_how_many_
     told = 10 + len(out.splitlines())
     assert error == f"interrupted: {told} replayed; {300 - told} left, the same command goes on with them\n"
     assert len(bridge.journal()) == told < 300
-    assert Counter(outcome for _, outcome in bridge.replay())[Outcome.REPLAYED] == 300 - told
+    assert Counter(outcome for _, outcome in bridge.replay())[ReplayOutcome.REPLAYED] == 300 - told
     assert bodies(bridge.journal()) == sorted(f"body {number}" for number in range(300))
 
 
@@ -329,7 +329,7 @@ def test_a_replay_ends_although_new_dead_letters_keep_coming(bridge: Bridge) -> 
 def test_whoever_takes_long_over_a_dead_letter_does_not_take_kafka_for_gone(
     bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.dead_letters.replay.Reader", partial(Reader, answer_seconds=2.0))
+    monkeypatch.setattr("engine.dead_letters.replay.Reader", partial(KafkaTopicReader, answer_seconds=2.0))
     bridge.bury(*map(message, range(3)))
     for _ in replay(bridge.config, None, dry_run=True):
         time.sleep(2.5)
@@ -338,5 +338,5 @@ def test_whoever_takes_long_over_a_dead_letter_does_not_take_kafka_for_gone(
 def test_a_selection_takes_only_what_its_filters_take_from_many(bridge: Bridge) -> None:
     bridge.bury(*(message(number, JMSType=str(number % 7)) for number in range(2000)))
     options = Options(Filters(headers={"JMSType": frozenset({"3"})}), most=100)
-    assert {outcome for _, outcome in bridge.replay(options=options)} == {Outcome.REPLAYED}
+    assert {outcome for _, outcome in bridge.replay(options=options)} == {ReplayOutcome.REPLAYED}
     assert bodies(bridge.journal()) == sorted(f"body {number}" for number in range(3, 700, 7))

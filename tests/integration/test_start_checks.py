@@ -16,7 +16,7 @@ from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
 from engine.spark.generation import Committed, Generation, Generations, Start
-from engine.spark.notebook import Notebook
+from engine.spark.position_store import PositionStore
 from engine.spark.positions import KafkaOffsets
 from engine.spark.start_checks import check_place, is_kafka_first
 from engine.topics import ensure_state_topic
@@ -56,7 +56,7 @@ class LastRun:
         self.generations = Generations(config.router.checkpoint)
         identity = KafkaOffsets(librdkafka(config, "admin")).identity(config.journal.topic)
         start = Start(config.journal.topic, identity, {0: 0}, {}, config.bridge_id, "", "run")
-        self.notebook = Notebook(config)
+        self.notebook = PositionStore(config)
         self.note(start, RECORDS - 1)
 
     @property

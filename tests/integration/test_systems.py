@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import Frame
+from engine.codecs.frame import HeaderFrame
+from engine.connectors.nats import json_frame, typed_frame
 from engine.embedded import free_ports
 from routes.properties import Property
 from tests.integration.bridge_process import Bridge, configuration, part, wait
@@ -221,7 +221,7 @@ def test_a_request_of_nats_is_answered_by_a_jms_service(bridge: Bridge, jms: Jms
 
 def test_each_request_of_nats_has_its_reply_in_its_own_format(bridge: Bridge, jms: JmsClient) -> None:
     jms.open("queue:service.jms")
-    asked = Frame(b"what?", {"region": Property.of("emea")})
+    asked = HeaderFrame(b"what?", {"region": Property.of("emea")})
 
     async def work(client: Client) -> list[bytes]:
         replies = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from engine.spark.limit import limited
+from engine.spark.publish_deadline import limited
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

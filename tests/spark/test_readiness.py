@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from engine.embedded import EmbeddedKafka
 from engine.message import Message
 from engine.router import Routed, route
-from engine.spark.pipes import Pipes
+from engine.spark.kafka_io import Pipes
 from engine.spark.readiness import Readiness
-from engine.spark.tally import Tally
-from engine.spark.warm import compile_routing
+from engine.spark.row_counters import RowCounters
+from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import SparkMetrics
 from routes.config import loads
 from routes.properties import Property
@@ -49,7 +49,7 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
 ) -> None:
     journal, out = topic("journal", 2), topic("out", 1)
     config = loads(TEXT.format(bootstrap=kafka.bootstrap, journal=journal, out=out, mode=mode), base=tmp_path)
-    pipes, tally, positions = Pipes(spark, config), Tally(spark), {0: 0, 1: 0}
+    pipes, tally, positions = Pipes(spark, config), RowCounters(spark), {0: 0, 1: 0}
     tally.reset()
 
     def routed_by(frame: DataFrame) -> Routed:

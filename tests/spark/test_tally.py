@@ -12,19 +12,19 @@ import pytest
 from pyspark.sql import functions as F
 
 from engine.message import ORIGIN, POSITION
-from engine.router import Outcome, Routed
+from engine.router import Routed, RoutingOutcome
 from engine.spark.published import find
-from engine.spark.tally import BUCKETS, Note, Tally
+from engine.spark.row_counters import BUCKETS, Note, RowCounters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OUTCOMES = (Outcome("routed"), Outcome("skip", "key-invalid"), Outcome("unrouted", "expired"))
+OUTCOMES = (RoutingOutcome("routed"), RoutingOutcome("skip", "key-invalid"), RoutingOutcome("unrouted", "expired"))
 
 
 @pytest.fixture
-def tally(spark: SparkSession) -> Iterator[Tally]:
-    made = Tally(spark)
+def tally(spark: SparkSession) -> Iterator[RowCounters]:
+    made = RowCounters(spark)
     made.reset()
     made.begin(OUTCOMES, 2)
     yield made
@@ -48,7 +48,7 @@ def routed(spark: SparkSession, start: int, end: int) -> Routed:
     return Routed(frame, OUTCOMES)
 
 
-def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkSession, tally: Tally) -> None:
+def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkSession, tally: RowCounters) -> None:
     rows = tally.counted(routed(spark, 0, 9)).collect()
     assert [sorted(row.asDict()) for row in rows] == [["headers", "key", "topic", "value"]] * 3
     reading = tally.read()
@@ -64,7 +64,7 @@ def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkS
     assert tally.read().notes == ()
 
 
-def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSession, tally: Tally) -> None:
+def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSession, tally: RowCounters) -> None:
     before = time.time() * 1000
     tally.counted(routed(spark, 0, 9)).collect()
     *quicker, example = tally.read().examples
@@ -76,7 +76,7 @@ def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSe
     assert example.latency_ms == example.time_ms - 1000
 
 
-def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, tally: Tally) -> None:
+def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, tally: RowCounters) -> None:
     fresh = F.lit(datetime.now(UTC))
     frame = routed(spark, 0, 9).frame
     tally.counted(Routed(frame, OUTCOMES)).collect()
@@ -90,7 +90,9 @@ def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, tally: 
     assert reading.latency_seconds > 3 * (time.time() - 100)
 
 
-def test_a_row_that_is_routed_again_in_the_same_process_is_not_counted_again(spark: SparkSession, tally: Tally) -> None:
+def test_a_row_that_is_routed_again_in_the_same_process_is_not_counted_again(
+    spark: SparkSession, tally: RowCounters
+) -> None:
     tally.counted(routed(spark, 0, 6)).collect()
     tally.begin(OUTCOMES, 2)
     tally.counted(routed(spark, 3, 9)).collect()
@@ -99,21 +101,21 @@ def test_a_row_that_is_routed_again_in_the_same_process_is_not_counted_again(spa
     assert (reading.emitted, reading.processed) == (2, {0: 8})
 
 
-def test_what_is_emitted_and_not_sent_is_not_settled(spark: SparkSession, tally: Tally) -> None:
+def test_what_is_emitted_and_not_sent_is_not_settled(spark: SparkSession, tally: RowCounters) -> None:
     assert tally.read().settled
     tally.counted(routed(spark, 0, 3)).collect()
     assert not tally.read().settled
     assert tally.under_way() == 0
 
 
-def test_more_failures_than_there_is_room_for_are_numbered(spark: SparkSession, tally: Tally) -> None:
+def test_more_failures_than_there_is_room_for_are_numbered(spark: SparkSession, tally: RowCounters) -> None:
     tally.counted(routed(spark, 0, 3000)).collect()
     reading = tally.read()
     assert len(reading.notes) == 256
     assert reading.unnoted == 1000 - 256
 
 
-def test_spark_calls_it_once_for_each_row_and_after_the_routing(spark: SparkSession, tally: Tally) -> None:
+def test_spark_calls_it_once_for_each_row_and_after_the_routing(spark: SparkSession, tally: RowCounters) -> None:
     plan: Any = tally.counted(routed(spark, 0, 9))._jdf.queryExecution()
     text = plan.executedPlan().toString()
     assert text.count("jmsbridge_tally(") == 1
@@ -121,7 +123,7 @@ def test_spark_calls_it_once_for_each_row_and_after_the_routing(spark: SparkSess
     assert text.index("jmsbridge_tally(") > text.index("counted")
 
 
-def test_the_clock_runs_within_a_query(spark: SparkSession, tally: Tally) -> None:
+def test_the_clock_runs_within_a_query(spark: SparkSession, tally: RowCounters) -> None:
     times = [row.now for row in spark.range(0, 2_000_000, 1, 1).select(tally.now().alias("now")).distinct().collect()]
     assert len(times) > 1
     assert abs(max(times) / 1000 - time.time()) < 60

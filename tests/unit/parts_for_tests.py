@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from engine.errors import HardFailureError
-from engine.supervision.worker import Orders, serve
+from engine.supervision.worker import ControlMessages, serve
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import Reporter
 from routes.config.snapshot import Snapshot
@@ -23,7 +23,7 @@ def main() -> int:
         with Path(file).with_name("events").open("a") as events:
             events.write(f"{name} {what} {os.getpid()}\n")
 
-    def work(status: Reporter, orders: Orders) -> None:
+    def work(status: Reporter, orders: ControlMessages) -> None:
         say("prepares")
         if behaviour == "reloadable":
             take("starting", orders.given.first(), status)
@@ -35,21 +35,21 @@ def main() -> int:
     return serve(name, int(fd), work)
 
 
-def steady(status: Reporter, orders: Orders) -> None:
+def steady(status: Reporter, orders: ControlMessages) -> None:
     SourceMetrics(status.registry, "orders", "source:orders").received(7)
     status.state("ready", "steady")
     orders.stop.wait()
 
 
-def refuses(_status: Reporter, _orders: Orders) -> None:
+def refuses(_status: Reporter, _orders: ControlMessages) -> None:
     raise HardFailureError("topic 'orders' does not exist; create it")
 
 
-def crashes_early(_status: Reporter, _orders: Orders) -> None:
+def crashes_early(_status: Reporter, _orders: ControlMessages) -> None:
     raise RuntimeError("no luck")
 
 
-def reloadable(status: Reporter, orders: Orders) -> None:
+def reloadable(status: Reporter, orders: ControlMessages) -> None:
     """Takes newer configurations as the router does; its detail is its process and what it works by."""
     status.state("ready", status.current.detail)
     while not orders.stop.wait(0.02):
@@ -64,13 +64,13 @@ def take(state: str, found: tuple[int, Snapshot] | None, status: Reporter) -> No
     status.works_by(number)
 
 
-def with_a_grandchild(status: Reporter, orders: Orders) -> None:
+def with_a_grandchild(status: Reporter, orders: ControlMessages) -> None:
     grandchild = subprocess.Popen(["/bin/sleep", "600"])
     status.state("ready", str(grandchild.pid))
     orders.stop.wait()
 
 
-def deaf(status: Reporter, _orders: Orders) -> None:
+def deaf(status: Reporter, _orders: ControlMessages) -> None:
     status.state("ready")
     subprocess.run(["/bin/sleep", "600"], check=True)
 

@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.errors import UnreachableError
 from engine.supervision.child import Child
-from engine.supervision.crew import Crew
 from engine.supervision.election import Election, OtherLeader, Term
 from engine.supervision.parts import Part, Stage, stands_for_election
+from engine.supervision.process_group import ProcessGroup
 from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
@@ -219,7 +219,7 @@ class Bridge:
         ]
         self.election.working = lambda: [child.name for child in self.children if child.running]
         metrics = BridgeMetrics(self.registry, names, "1", "4")
-        crew = Crew(self.children, self.board, metrics)
+        crew = ProcessGroup(self.children, self.board, metrics)
         self.supervisor = Supervisor(crew, self.board, metrics, self, self.election)  # type: ignore[arg-type]
         self.outcome: object = None
         self.thread = Thread(target=self.run)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.dead_letters.backlog import Census
+from engine.dead_letters.backlog import DeadLetterCounts
 from engine.errors import SetupError
 from engine.telemetry.exposition import Merged
 from engine.telemetry.http import HttpServer, application
@@ -108,24 +108,24 @@ def test_a_bridge_that_stands_by_is_not_ready_but_well(
     ("census", "code", "told"),
     [
         (
-            Census("dead", reachable=True, open={"unmatched": 2, "refused": 0}, oldest=1.0, quarantined=1),
+            DeadLetterCounts("dead", reachable=True, open={"unmatched": 2, "refused": 0}, oldest=1.0, quarantined=1),
             200,
             {"topic": "dead", "reachable": True, "depth": 2, "reasons": {"unmatched": 2}, "quarantined": 1},
         ),
         (
-            Census("dead", reachable=True, trouble="not authorised"),
+            DeadLetterCounts("dead", reachable=True, trouble="not authorised"),
             200,
             {"topic": "dead", "reachable": True, "depth": None, "oldest_seconds": None, "detail": "not authorised"},
         ),
         (
-            Census("dead", trouble="does not exist"),
+            DeadLetterCounts("dead", trouble="does not exist"),
             503,
             {"topic": "dead", "reachable": False, "depth": None, "quarantined": None, "detail": "does not exist"},
         ),
     ],
 )
 def test_dead_letters_are_no_fault_but_a_topic_out_of_reach_is(
-    census: Census, code: int, told: dict[str, object]
+    census: DeadLetterCounts, code: int, told: dict[str, object]
 ) -> None:
     board = StatusBoard(["router"])
     board.put(Status("router", State.READY))

@@ -9,14 +9,14 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from engine import lag
-from engine.connectors.redelivery.bookmarks import Bookmarks
+from engine.delivery.deduplication.safe_offsets import SafeOffsets
 from engine.kafka import committed_positions
 from routes.config import loads
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-    from engine.connectors.redelivery.patience import Patience
+    from engine.delivery.deduplication.kafka_retry import KafkaRetry
     from engine.spark.positions import KafkaOffsets
 
 CONFIG = loads(
@@ -69,7 +69,7 @@ class Offsets:
 
 def test_a_partition_without_a_known_start_begins_at_0(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lag, "_committed", lambda *_: {0: 7})
-    assert lag._sinks(CONFIG, cast("KafkaOffsets", Offsets())) == [lag.Waiting("sink:n", TOPIC, 3 + 5)]
+    assert lag._sinks(CONFIG, cast("KafkaOffsets", Offsets())) == [lag.LagReport("sink:n", TOPIC, 3 + 5)]
 
 
 def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +81,8 @@ def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pyt
 
 
 def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:
-    consumer, patience = cast("Consumer", Group()), cast("Patience", Impatience())
-    bookmarks = Bookmarks(CONFIG, "s", 1, 1)
+    consumer, patience = cast("Consumer", Group()), cast("KafkaRetry", Impatience())
+    bookmarks = SafeOffsets(CONFIG, "s", 1, 1)
     try:
         bookmarks._partitions = (0,)
         assert bookmarks._positions(consumer, patience) == {0: 7}

@@ -9,7 +9,7 @@ import pytest
 
 from engine import limits
 from engine.cli import main
-from engine.doctor.findings import State
+from engine.doctor.findings import Severity
 from engine.doctor.limits import check_limits
 
 CONFIGURATION = (
@@ -57,10 +57,10 @@ def test_a_low_soft_limit_is_raised(
 def test_doctor_looks_at_the_limit(limit: dict[str, tuple[int, int]]) -> None:
     (found,) = check_limits()
     assert (found.state, found.found, found.exit_code) == (
-        State.FAILED,
+        Severity.FAILED,
         "only 256 at a time, and 1,024 are needed",
         3,
     )
     limit["now"] = (256, 4096)
     (found,) = check_limits()
-    assert (found.state, found.found) == (State.OK, "4,096 at a time")
+    assert (found.state, found.found) == (Severity.OK, "4,096 at a time")

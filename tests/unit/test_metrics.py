@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
-from engine.dead_letters.backlog import OTHER, Backlog, Census
+from engine.dead_letters.backlog import OTHER, Backlog, DeadLetterCounts
 from engine.telemetry.exposition import Merged
 from engine.telemetry.meters import (
     BridgeMetrics,
@@ -82,7 +82,7 @@ def everything(config: Config) -> CollectorRegistry:
     supervisor.leader(leads=True, has_leader=True)
     supervisor.configuration("0123456789abcdef", success=True, time_seconds=1.0)
     ProcessMetrics(bridge, dict)
-    census = Census("dead", reachable=True, open=Backlog(DEAD_LETTER_REASONS).open, quarantined=0)
+    census = DeadLetterCounts("dead", reachable=True, open=Backlog(DEAD_LETTER_REASONS).open, quarantined=0)
     DeadLetterMetrics(bridge, lambda: census)
     board = StatusBoard(["router", "source:jms", "sink:nats"])
     board.put(Status("router", State.READY, metrics=text(router)))
@@ -128,7 +128,7 @@ def test_router_figures_are_totals_that_a_repeated_call_replaces(config: Config)
 
 
 def test_open_dead_letters_are_told_by_reason_as_of_the_scrape() -> None:
-    census = Census("dead", reachable=True, open={"unmatched": 2, OTHER: 1}, oldest=100.0, quarantined=4)
+    census = DeadLetterCounts("dead", reachable=True, open={"unmatched": 2, OTHER: 1}, oldest=100.0, quarantined=4)
     clock = Clock()
     registry = CollectorRegistry()
     DeadLetterMetrics(registry, lambda: census, clock)
@@ -140,8 +140,10 @@ def test_open_dead_letters_are_told_by_reason_as_of_the_scrape() -> None:
     assert value(registry, "jmsbridge_dead_letters_quarantined") == 4
 
 
-@pytest.mark.parametrize("census", [None, Census("dead"), Census("dead", reachable=True, trouble="not authorised")])
-def test_dead_letters_that_nobody_has_counted_have_no_figures(census: Census | None) -> None:
+@pytest.mark.parametrize(
+    "census", [None, DeadLetterCounts("dead"), DeadLetterCounts("dead", reachable=True, trouble="not authorised")]
+)
+def test_dead_letters_that_nobody_has_counted_have_no_figures(census: DeadLetterCounts | None) -> None:
     registry = CollectorRegistry()
     DeadLetterMetrics(registry, lambda: census)
     assert generate_latest(registry) == b""

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from engine.errors import HardFailureError
 from engine.supervision.child import Child
-from engine.supervision.crew import Crew
 from engine.supervision.parts import Part, parts
+from engine.supervision.process_group import ProcessGroup
 from engine.supervision.reload import Reload
 from engine.supervision.revision import Revision
 from engine.supervision.supervisor import Supervisor
@@ -60,7 +60,7 @@ class Bridge:
         self.board, self.registry = StatusBoard(names), CollectorRegistry()
         self.refusal: HardFailureError | None = None
         metrics = BridgeMetrics(self.registry, names, "1", "4")
-        self.crew = Crew([self.make(part, first) for part in first.parts], self.board, metrics)
+        self.crew = ProcessGroup([self.make(part, first) for part in first.parts], self.board, metrics)
         self.reload = Reload(first, None, self.crew, self.board, metrics, self.make, self.prepare)
         self.supervisor = Supervisor(self.crew, self.board, metrics, self, election, self.reload)  # type: ignore[arg-type]
         self.outcome: object = None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.supervision.parts import parts
-from engine.supervision.revision import Change, RefusedError, Revision, change
+from engine.supervision.revision import RestartNeededError, Revision, RevisionChange, change
 from routes.config.snapshot import Snapshot
 
 BASE = """\
@@ -33,11 +33,11 @@ def revision(text: str, number: int = 1, only: str | None = None) -> Revision:
     return Revision(number, snapshot, config, parts(config, only))
 
 
-def changed(old: str, new: str) -> Change:
+def changed(old: str, new: str) -> RevisionChange:
     return change(revision(old), revision(new, 2))
 
 
-def names(found: Change) -> tuple[set[str], set[str], bool]:
+def names(found: RevisionChange) -> tuple[set[str], set[str], bool]:
     return set(found.leave), {part.name for part in found.join}, found.reroutes
 
 
@@ -76,7 +76,7 @@ def test_all_that_may_set_messages_aside_begin_anew_with_another_dead_letter_top
 
 def test_parts_that_run_elsewhere_are_not_touched_here() -> None:
     old, new = (revision(text, only="router") for text in (BASE, BASE.replace("queue:orders", "queue:other")))
-    assert change(old, new) == Change()
+    assert change(old, new) == RevisionChange()
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,6 @@ def test_parts_that_run_elsewhere_are_not_touched_here() -> None:
     ],
 )
 def test_what_only_a_restart_can_do_is_refused_with_its_keys(old: str, new: str, why: str) -> None:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(RestartNeededError) as caught:
         changed(BASE, BASE.replace(old, new))
     assert str(caught.value) == why

@@ -13,10 +13,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.errors import HardFailureError
-from engine.supervision import crew, keeper, supervisor
+from engine.supervision import process_group, process_supervisor, supervisor
 from engine.supervision.child import Child
-from engine.supervision.crew import Crew
 from engine.supervision.parts import Part, Stage
+from engine.supervision.process_group import ProcessGroup
 from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
@@ -38,7 +38,7 @@ class Bridge:
         self.lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
         metrics = BridgeMetrics(self.registry, list(behaviours), "1", "4")
         children = [self.child(name, behaviour) for name, behaviour in behaviours.items()]
-        self.supervisor = Supervisor(Crew(children, self.board, metrics), self.board, metrics, Silent())
+        self.supervisor = Supervisor(ProcessGroup(children, self.board, metrics), self.board, metrics, Silent())
         self.outcome: int | BaseException | None = None
         self.thread = Thread(target=self.run)
 
@@ -146,8 +146,8 @@ def test_the_bridge_error_of_a_part_ends_everything_in_order_with_the_same_words
 def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "_FIRST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(keeper, "_HOPELESS", 2)
+    monkeypatch.setattr(process_supervisor, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(process_supervisor, "_HOPELESS", 2)
     with bridge(tmp_path, router="crashes-early") as running:
         running.thread.join(SECONDS)
         assert not running.thread.is_alive()
@@ -158,7 +158,7 @@ def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
 def test_a_part_that_cannot_be_started_is_tried_again_after_a_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "_FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(process_supervisor, "_FIRST_PAUSE_SECONDS", 0.2)
     program, hidden = tmp_path / "program", tmp_path / "hidden"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     program.chmod(0o700)
@@ -197,7 +197,7 @@ def test_a_second_stop_does_not_wait_for_a_part_that_does_not_listen(tmp_path: P
 
 
 def test_a_part_that_does_not_stop_in_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(crew.PATIENCE_SECONDS, Stage.SOURCE, 0.3)
+    monkeypatch.setitem(process_group.PATIENCE_SECONDS, Stage.SOURCE, 0.3)
     with bridge(tmp_path, orders="deaf") as running:
         running.wait_ready()
         pid = running.pid("orders")

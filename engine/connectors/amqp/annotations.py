@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.codecs.amqp.values import Symbol
+from engine.connectors.amqp.codec.values import Symbol
 from engine.message import BodyType
 
 __all__ = [

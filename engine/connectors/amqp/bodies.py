@@ -9,11 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE
-from engine.codecs.amqp.values import Array, Map, Symbol
 from engine.codecs.structured import (
     NULL,
-    Entry,
+    MapEntry,
     StructureError,
     decode_map,
     decode_object,
@@ -23,6 +21,8 @@ from engine.codecs.structured import (
     encode_stream,
 )
 from engine.connectors.amqp.annotations import BODIES
+from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE
+from engine.connectors.amqp.codec.values import Array, Map, Symbol
 from engine.connectors.amqp.conversion import UnfitError, entry, value_of
 from engine.connectors.base import RefusedError
 from engine.message import BodyType
@@ -30,7 +30,7 @@ from engine.message import BodyType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.codecs.amqp.sections import Sections
+    from engine.connectors.amqp.codec.sections import Sections
     from engine.message import Message
 
 __all__ = ["ENCODED", "Body", "is_serialized", "read_body", "write_body"]
@@ -81,13 +81,13 @@ def _read_data(content: bytes, wanted: BodyType | None) -> Body:
 def _read_nothing(wanted: BodyType | None, *, null: bool) -> Body:
     """Returns the JMS body for an absent body, or for the null that a JMS client sends."""
     if wanted is BodyType.OBJECT:
-        body, types = encode_object(Entry(NULL, None))
+        body, types = encode_object(MapEntry(NULL, None))
         return body, BodyType.OBJECT, types
     return _EMPTY.get(wanted, b""), wanted or BodyType.BYTES, NULL if null and wanted is BodyType.TEXT else ""
 
 
 def _read_map(pairs: Map, errors: dict[str, str], *, exact: bool) -> Body:
-    entries: dict[str, Entry] = {}
+    entries: dict[str, MapEntry] = {}
     for key, value in pairs:
         name = str(key)
         try:
@@ -102,12 +102,12 @@ def _read_map(pairs: Map, errors: dict[str, str], *, exact: bool) -> Body:
 
 
 def _read_stream(items: list[Any], errors: dict[str, str], *, exact: bool) -> Body:
-    entries: list[Entry] = []
+    entries: list[MapEntry] = []
     for number, value in enumerate(items):
         try:
             entries.append(entry(value, exact=exact))
         except UnfitError as error:
-            entries.append(Entry(NULL, None))
+            entries.append(MapEntry(NULL, None))
             errors[str(number)] = str(error)
     body, types = encode_stream(entries)
     return body, BodyType.STREAM, types

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any
 
-from engine.codecs.amqp.values import (
+from engine.codecs.frame import BOOLEANS, PARSERS, shown
+from engine.codecs.structured import CHAR, LARGEST_FLOAT, NULL, MapEntry, single
+from engine.connectors.amqp.codec.values import (
     Byte,
     Char,
     Float,
@@ -26,8 +28,6 @@ from engine.codecs.amqp.values import (
     UShort,
     type_name,
 )
-from engine.codecs.frame import BOOLEANS, PARSERS, shown
-from engine.codecs.structured import CHAR, LARGEST_FLOAT, NULL, Entry, single
 from routes.properties import JmsType, Property
 
 __all__ = ["UnfitError", "entry", "property_of", "to_property", "value_of"]
@@ -41,21 +41,21 @@ class UnfitError(ValueError):
 _BOOLEAN, _BYTE, _SHORT, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES = JmsType
 _MOST_LONG = (1 << 63) - 1
 
-Converter = Callable[[Any], Entry]
+Converter = Callable[[Any], MapEntry]
 
 
 def _of(kind: str) -> Converter:
-    return lambda value: Entry(kind, value)
+    return lambda value: MapEntry(kind, value)
 
 
 def _int_of(kind: str) -> Converter:
-    return lambda value: Entry(kind, int(value))
+    return lambda value: MapEntry(kind, int(value))
 
 
-def _ulong(value: int) -> Entry:
+def _ulong(value: int) -> MapEntry:
     if value > _MOST_LONG:
         raise UnfitError(f"ulong {int(value)} does not fit a long")
-    return Entry(_LONG.value, int(value))
+    return MapEntry(_LONG.value, int(value))
 
 
 _TABLE: Mapping[type, Converter] = {
@@ -69,23 +69,23 @@ _TABLE: Mapping[type, Converter] = {
     int: _of(_LONG.value),
     ULong: _ulong,
     float: _of(_DOUBLE.value),
-    Float: lambda value: Entry(_FLOAT.value, float(value)),
-    Char: lambda value: Entry(_INT.value, ord(value)),
+    Float: lambda value: MapEntry(_FLOAT.value, float(value)),
+    Char: lambda value: MapEntry(_INT.value, ord(value)),
     str: _of(_STRING.value),
-    Symbol: lambda value: Entry(_STRING.value, str(value)),
+    Symbol: lambda value: MapEntry(_STRING.value, str(value)),
     Timestamp: _int_of(_LONG.value),
     bytes: _of(_BYTES.value),
-    type(None): lambda _: Entry(NULL, None),
+    type(None): lambda _: MapEntry(NULL, None),
 }
 """The specification's table, row by row, and null, which the specification leaves out."""
 _EXACT: Mapping[type, Converter] = {
     **_TABLE,
     Short: _int_of(_SHORT.value),
-    Char: lambda value: Entry(CHAR, str(value)),
+    Char: lambda value: MapEntry(CHAR, str(value)),
 }
 
 
-def entry(value: Any, *, exact: bool) -> Entry:
+def entry(value: Any, *, exact: bool) -> MapEntry:
     """Converts an AMQP value to a JMS value: by the table, or keeping its type if `exact` (from a JMS client).
 
     Raises:
@@ -178,7 +178,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def value_of(found: Entry) -> Any:
+def value_of(found: MapEntry) -> Any:
     """Converts an entry of a JMS body to an AMQP value."""
     make = _VALUES.get(found.kind)
     return found.value if make is None else make(found.value)

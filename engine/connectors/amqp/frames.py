@@ -19,8 +19,8 @@ __all__ = [
     "PROTOCOL_HEADER",
     "SASL",
     "SASL_HEADER",
-    "FrameError",
-    "FrameParser",
+    "AmqpFrameError",
+    "AmqpFrameParser",
     "frame",
 ]
 
@@ -37,11 +37,11 @@ _HEAD = struct.Struct(">IBBH")
 _WORDS = 4
 
 
-class FrameError(Exception):
+class AmqpFrameError(Exception):
     """The stream is not AMQP 1.0. Nothing that follows in the stream can be parsed."""
 
 
-class FrameParser:
+class AmqpFrameParser:
     """Splits a stream of bytes into frames. Skips empty frames."""
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -68,7 +68,7 @@ class FrameParser:
         self._rest += data
         if not self._rest.startswith(b"AMQP"[: len(self._rest)]):
             msg = f"{bytes(self._rest[:20])!r} in place of an AMQP header"
-            raise FrameError(msg)
+            raise AmqpFrameError(msg)
         if len(self._rest) < len(PROTOCOL_HEADER):
             return None
         header, self._rest = bytes(self._rest[: len(PROTOCOL_HEADER)]), self._rest[len(PROTOCOL_HEADER) :]
@@ -113,7 +113,7 @@ class FrameParser:
             start = words * _WORDS
             if not _HEAD.size <= start <= size <= self._max:
                 msg = f"a frame of {size} bytes whose body begins at {start}; at most {self._max} bytes are taken"
-                raise FrameError(msg)
+                raise AmqpFrameError(msg)
             if end - position < size:
                 self._missing = size - (end - position)
                 break

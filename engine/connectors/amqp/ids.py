@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from uuid import UUID
 
-from engine.codecs.amqp.values import ULong
+from engine.connectors.amqp.codec.values import ULong
 
 __all__ = ["Id", "correlation_id", "message_id", "to_amqp"]
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from engine.codecs.amqp.sections import Header, Properties, Sections, decode
-from engine.codecs.amqp.values import AmqpError, Byte, Map, Symbol, Timestamp, ULong
 from engine.connectors.amqp import ids
 from engine.connectors.amqp.annotations import (
     DELIVERY_TIME,
@@ -25,6 +23,8 @@ from engine.connectors.amqp.annotations import (
     REPLY_TO,
 )
 from engine.connectors.amqp.bodies import Body, read_body
+from engine.connectors.amqp.codec.sections import Header, Properties, Sections, decode
+from engine.connectors.amqp.codec.values import AmqpError, Byte, Map, Symbol, Timestamp, ULong
 from engine.connectors.amqp.conversion import UnfitError, to_property
 from engine.connectors.amqp.names import Translator, translator
 from engine.connectors.amqp.native import new_message_id

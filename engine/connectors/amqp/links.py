@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from engine.codecs.amqp.values import Described
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.answers import names
+from engine.connectors.amqp.codec.values import Described
 from engine.connectors.amqp.frames import frame
 from engine.connectors.amqp.performatives import Condition, Role, Terminus, Transfer, field, number
+from engine.connectors.amqp.server_performatives import names
 from engine.connectors.amqp.session import serial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 
-__all__ = ["Incoming", "Link", "LinkSession", "Receiver", "Sender"]
+__all__ = ["IncomingTransfer", "Link", "LinkSession", "Receiver", "Sender"]
 
 _HEAD_BYTES = 100
 """Upper bound for the bytes of a transfer frame beside its part of the message."""
@@ -89,7 +89,7 @@ class Link:
         """Handles a flow, in which the remote end tells its credit."""
 
 
-class Incoming(NamedTuple):
+class IncomingTransfer(NamedTuple):
     """A message that a receiver has received completely."""
 
     receiver: Receiver
@@ -115,7 +115,7 @@ class Receiver(Link):
         session: LinkSession,
         name: str,
         terminus: Terminus,
-        take: Callable[[Incoming], None],
+        take: Callable[[IncomingTransfer], None],
         *,
         window: int,
         max_bytes: int,
@@ -205,7 +205,7 @@ class Receiver(Link):
         self._counted()
         self._waiting += 1
         form, settled, transaction = partial.message_format, partial.settled, partial.transaction
-        self._take(Incoming(self, partial.delivery_id, form, encoded, size, settled, transaction))
+        self._take(IncomingTransfer(self, partial.delivery_id, form, encoded, size, settled, transaction))
 
     def _counted(self) -> None:
         self._count = serial(self._count + 1)

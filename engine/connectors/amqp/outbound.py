@@ -11,8 +11,6 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.codecs.amqp.sections import Header, Properties, Sections, encode_sections
-from engine.codecs.amqp.values import AmqpError, Byte, Map, Symbol, Timestamp, UByte, UInt
 from engine.connectors.addresses import kind_and_name, parsed
 from engine.connectors.amqp import ids
 from engine.connectors.amqp.annotations import (
@@ -26,6 +24,8 @@ from engine.connectors.amqp.annotations import (
     SERIALIZED,
 )
 from engine.connectors.amqp.bodies import is_serialized, write_body
+from engine.connectors.amqp.codec.sections import Header, Properties, Sections, encode_sections
+from engine.connectors.amqp.codec.values import AmqpError, Byte, Map, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.conversion import property_of
 from engine.connectors.amqp.names import translator
 from engine.connectors.base import RefusedError

@@ -2,7 +2,7 @@
 
 Only those that the bridge sends and receives: OASIS AMQP 1.0, parts 2.7 (transport), 3.4 and 3.5 (outcomes, termini),
 4.5 (transactions), 5.3 (SASL). A transfer has a decoder of its own for speed, as there is one for each message.
-Performatives that only a listener sends are in `answers`.
+Performatives that only a listener sends are in `server_performatives`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engine.codecs.amqp.decoding import decode_at
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.values import AmqpError, Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.codec.decoding import decode_at
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import AmqpError, Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import MAX_FRAME_BYTES
 from engine.connectors.wire import one_line
 
@@ -25,7 +25,7 @@ __all__ = [
     "RELEASED",
     "Code",
     "Condition",
-    "Outcome",
+    "DeliveryState",
     "Request",
     "Role",
     "Terminus",
@@ -80,7 +80,7 @@ class Role(IntEnum):
     RECEIVER = 1
 
 
-class Outcome(IntEnum):
+class DeliveryState(IntEnum):
     """Descriptors of delivery states."""
 
     RECEIVED = 0x23
@@ -105,8 +105,8 @@ _SELECTOR_CODE = 0x0000_468C_0000_0004
 _NEVER = "never"
 _DURABLE = 2
 
-ACCEPTED = Described(ULong(Outcome.ACCEPTED), [])
-RELEASED = Described(ULong(Outcome.RELEASED), [])
+ACCEPTED = Described(ULong(DeliveryState.ACCEPTED), [])
+RELEASED = Described(ULong(DeliveryState.RELEASED), [])
 _OUTCOMES = ("amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list")
 
 
@@ -156,7 +156,7 @@ class Terminus(NamedTuple):
             *(None, None, None, None),
             Map([(Symbol(_SELECTOR), selector)]) if self.selector else None,
             # Default outcome: messages that a broken link leaves without an outcome return as failed deliveries.
-            _described(Outcome.MODIFIED, True),
+            _described(DeliveryState.MODIFIED, True),
             _symbols(_OUTCOMES),
             _symbols(self.capabilities),
         )
@@ -352,7 +352,7 @@ def transaction_of(state: Any) -> tuple[bytes | None, Any]:
     AmqpError if a transactional state has no transaction id.
     """
     code, fields = outcome_of(state)
-    if code != Outcome.TRANSACTIONAL:
+    if code != DeliveryState.TRANSACTIONAL:
         return None, state
     identity = field(fields, 0)
     if not isinstance(identity, bytes):
@@ -381,15 +381,15 @@ _CODES = {
     "amqp:sasl-mechanisms:list": Code.SASL_MECHANISMS,
     "amqp:sasl-init:list": Code.SASL_INIT,
     "amqp:sasl-outcome:list": Code.SASL_OUTCOME,
-    "amqp:accepted:list": Outcome.ACCEPTED,
-    "amqp:rejected:list": Outcome.REJECTED,
-    "amqp:released:list": Outcome.RELEASED,
-    "amqp:modified:list": Outcome.MODIFIED,
-    "amqp:received:list": Outcome.RECEIVED,
+    "amqp:accepted:list": DeliveryState.ACCEPTED,
+    "amqp:rejected:list": DeliveryState.REJECTED,
+    "amqp:released:list": DeliveryState.RELEASED,
+    "amqp:modified:list": DeliveryState.MODIFIED,
+    "amqp:received:list": DeliveryState.RECEIVED,
     "amqp:declare:list": Request.DECLARE,
     "amqp:discharge:list": Request.DISCHARGE,
-    "amqp:declared:list": Outcome.DECLARED,
-    "amqp:transactional-state:list": Outcome.TRANSACTIONAL,
+    "amqp:declared:list": DeliveryState.DECLARED,
+    "amqp:transactional-state:list": DeliveryState.TRANSACTIONAL,
 }
 
 

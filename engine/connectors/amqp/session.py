@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from engine.codecs.amqp.values import AmqpError, Map
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.answers import names
+from engine.connectors.amqp.codec.values import AmqpError, Map
 from engine.connectors.amqp.frames import (
     AMQP,
     EMPTY,
@@ -22,11 +21,12 @@ from engine.connectors.amqp.frames import (
     PROTOCOL_HEADER,
     SASL,
     SASL_HEADER,
-    FrameError,
-    FrameParser,
+    AmqpFrameError,
+    AmqpFrameParser,
     frame,
 )
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, number
+from engine.connectors.amqp.server_performatives import names
 from engine.connectors.base import NotConnectedError
 from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.tls import tls_context
@@ -90,7 +90,7 @@ class AmqpSession:
         self._tls = tls_context(broker) if tls else None
         self._wire: Wire | None = None
         self._pulse: Pulse | None = None
-        self._parser = FrameParser()
+        self._parser = AmqpFrameParser()
         self._links: dict[int, Link] = {}
         """Links by the bridge's handles."""
         self._remote: dict[int, Link] = {}
@@ -109,7 +109,7 @@ class AmqpSession:
             NotConnectedError: one of these failed; with a longer back-off after a refused login.
         """
         self.hang_up()
-        self._parser = FrameParser()
+        self._parser = AmqpFrameParser()
         self._links, self._remote = {}, {}
         self._next_incoming = self._next_outgoing = self._next_delivery = 0
         self._wire, self._heard, self._silence = Wire(self.endpoint, self._tls, _CONNECT_SECONDS), time.monotonic(), 0.0
@@ -263,7 +263,7 @@ class AmqpSession:
         try:
             while (answer := self._parser.header(data)) is None:
                 data = self._read(deadline)
-        except FrameError as error:
+        except AmqpFrameError as error:
             raise self.fail(f"the broker sent {error}; is this its AMQP port?") from error
         if answer != header:
             what = "login" if header == SASL_HEADER else "AMQP 1.0"
@@ -284,7 +284,7 @@ class AmqpSession:
                     raise self._closed(fields, _REFUSED_SECONDS)
                 if found[0] == kind and said == code:
                     return fields
-        except (FrameError, AmqpError) as error:
+        except (AmqpFrameError, AmqpError) as error:
             raise self._senseless(error) from error
 
     def _read(self, deadline: float) -> bytes:
@@ -317,7 +317,7 @@ class AmqpSession:
             for kind, _, body in self._parser.feed(data):
                 if kind == AMQP:
                     self._take(body)
-        except (FrameError, AmqpError) as error:
+        except (AmqpFrameError, AmqpError) as error:
             raise self._senseless(error) from error
 
     def _take(self, body: bytes) -> None:
@@ -395,7 +395,7 @@ class AmqpSession:
                     # Messages that still arrive return to the broker, as they get no outcome.
                     if not performatives.is_transfer(body) and performatives.read(body)[0] == Code.CLOSE:
                         return
-            except (FrameError, AmqpError) as error:
+            except (AmqpFrameError, AmqpError) as error:
                 raise self._senseless(error) from error
             left = deadline - time.monotonic()
             if left <= 0:

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.addresses import kind_and_name
+from engine.connectors.amqp.encoded_edits import with_duplicate_id
 from engine.connectors.amqp.links import Sender
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
@@ -27,9 +28,8 @@ from engine.connectors.amqp.performatives import (
     number,
     outcome_of,
 )
-from engine.connectors.amqp.performatives import Outcome as State
+from engine.connectors.amqp.performatives import DeliveryState as State
 from engine.connectors.amqp.session import AmqpSession, serial
-from engine.connectors.amqp.splicing import with_duplicate_id
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from engine.connectors.amqp.links import Incoming, Receiver
+from engine.connectors.amqp.encoded_edits import shortened
+from engine.connectors.amqp.links import IncomingTransfer, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition
 from engine.connectors.amqp.selectors import translated_selector
 from engine.connectors.amqp.session import AmqpSession, serial
-from engine.connectors.amqp.splicing import shortened
 from engine.connectors.amqp.transformers import TransformError, inbound_of
 from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.products import Feature, is_topic, refusal, require
@@ -49,7 +49,7 @@ class AmqpSource:
         self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES
         self._inbound = inbound_of(source.transformers)
         self._links: list[Receiver] = []
-        self._waiting: deque[Incoming] = deque()
+        self._waiting: deque[IncomingTransfer] = deque()
 
     @property
     def address(self) -> str:
@@ -148,7 +148,7 @@ class AmqpSource:
             subscription, instead = self._source.subscription or "", "its attach says that the source is not durable"
             raise refusal(self._source, Feature.SUBSCRIPTION, subscription, server, instead)
 
-    def _delivery(self, incoming: Incoming) -> Delivery:
+    def _delivery(self, incoming: IncomingTransfer) -> Delivery:
         destination = incoming.receiver.terminus.destination
         encoded, size = incoming.encoded, None
         if incoming.size > len(encoded):

@@ -19,8 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from engine.codecs.dropbox_name import escape
 from engine.connectors.base import RefusedError
+from engine.connectors.dropbox.file_name import escape
 from routes.targets import ADDRESSES, System
 
 if TYPE_CHECKING:

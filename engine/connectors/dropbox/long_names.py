@@ -16,13 +16,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.codecs.dropbox_name import LONG, decode
 from engine.connectors.dropbox.disk import Disk
+from engine.connectors.dropbox.file_name import LONG, decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.codecs.dropbox_name import DropboxName
+    from engine.connectors.dropbox.file_name import DropboxName
     from engine.connectors.dropbox.folder import Folder
 
 __all__ = ["LongNames"]

@@ -1,6 +1,6 @@
 """Mapping between message files and canonical messages, in both directions: pure functions.
 
-`docs/connectors/dropbox.md` documents the mapping. `engine.codecs.dropbox_name` parses and writes file names.
+`docs/connectors/dropbox.md` documents the mapping. `engine.connectors.dropbox.file_name` parses and writes file names.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.codecs.dropbox_name import LONGEST_BYTES, DropboxName, encode, fitted
 from engine.connectors.base import RefusedError
+from engine.connectors.dropbox.file_name import LONGEST_BYTES, DropboxName, encode, fitted
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
 

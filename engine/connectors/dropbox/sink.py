@@ -13,10 +13,10 @@ import uuid
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.codecs.dropbox_name import escape
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.dropbox.box import OpenBox, locate
 from engine.connectors.dropbox.disk import Disk
+from engine.connectors.dropbox.file_name import escape
 from engine.connectors.dropbox.folder import open_root, told
 from engine.connectors.dropbox.long_names import LongNames
 from engine.connectors.dropbox.message import to_filename

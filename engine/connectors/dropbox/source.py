@@ -1,9 +1,9 @@
 """Source for dropboxes: takes files from `target`, and moves them to `processed` when the journal has their messages.
 
-To take a file, a process moves it to its own folder inside `processing` (`slot`). Of several consumers, bridges or
-others, one succeeds in moving the file, and the others go on to the next. `lane` reads one queue or subscription,
-`waiting` has the order of files, `watch` notices new files, and `message` converts them. The journal, reconnecting and
-stopping are in `source_loop`.
+To take a file, a process moves it to its own folder inside `processing` (`process_lock`). Of several consumers, bridges
+or others, one succeeds in moving the file, and the others go on to the next. `folder_reader` reads one queue or
+subscription, `pending_files` has the order of files, `watch` notices new files, and `message` converts them. The
+journal, reconnecting and stopping are in `source_loop`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from engine.codecs.dropbox_name import escape
 from engine.connectors.base import Redelivery
 from engine.connectors.dropbox.box import locate, subscription
+from engine.connectors.dropbox.file_name import escape
 from engine.connectors.dropbox.folder import open_root, told
-from engine.connectors.dropbox.lane import Lane, Reading
+from engine.connectors.dropbox.folder_reader import FolderReader, ReaderSettings
 from engine.connectors.dropbox.watch import watcher
 from engine.private import make_folder
-from routes.model import Processed, Watch
+from routes.model import FileWatch, Processed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Delivery
     from engine.connectors.dropbox.folder import Folder
-    from engine.connectors.dropbox.lane import Token
+    from engine.connectors.dropbox.folder_reader import Token
     from engine.connectors.dropbox.watch import Watcher
     from routes.model import Config, SourceConfig
 
@@ -49,7 +49,7 @@ class DropboxSource:
         self._root = config.root(source)
         self._is_own_root = source.root is None
         self._client_id = source.client_id or config.bridge_id
-        self._reading = Reading(
+        self._reading = ReaderSettings(
             source.name,
             f"jms-bridge.{escape(config.bridge_id)}.{escape(source.name)}",
             source.scan_interval_seconds,
@@ -57,7 +57,7 @@ class DropboxSource:
             config.journal.max_message_bytes,
         )
         self._open_root: Folder | None = None
-        self._lanes: list[Lane] = []
+        self._lanes: list[FolderReader] = []
         self._watcher: Watcher | None = None
 
     @property
@@ -84,7 +84,7 @@ class DropboxSource:
             for destination in self._source.destinations:
                 self._lanes.append(self._lane(root, destination))
             folders = [folder for lane in self._lanes for folder in lane.folders]
-            self._watcher = watcher(folders, inotify=self._source.watch is Watch.INOTIFY)
+            self._watcher = watcher(folders, inotify=self._source.watch is FileWatch.INOTIFY)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """Returns the delivery of the next file that this process takes; None if none came in time."""
@@ -104,7 +104,7 @@ class DropboxSource:
 
         Returns when the changes are on disk.
         """
-        groups: dict[Lane, list[Token]] = {}
+        groups: dict[FolderReader, list[Token]] = {}
         for token in cast("Sequence[Token]", tokens):
             groups.setdefault(token.lane, []).append(token)
         with told():
@@ -138,11 +138,11 @@ class DropboxSource:
                     return delivery
         return None
 
-    def _lane(self, root: Folder, destination: str) -> Lane:
+    def _lane(self, root: Folder, destination: str) -> FolderReader:
         box = locate(self._root, destination)
         if not box.is_topic:
             # A queue that was created for the reply to one request has no other users, so `close` deletes it.
-            return Lane(root, box, None, self._reading, is_temporary=destination.startswith(_REPLIES))
+            return FolderReader(root, box, None, self._reading, is_temporary=destination.startswith(_REPLIES))
         own = subscription(box, self._source.subscription or self._client_id, self._client_id)
         # A subscription without a configured name is not durable, so `close` deletes it.
-        return Lane(root, own, box, self._reading, is_temporary=not self._source.subscription)
+        return FolderReader(root, own, box, self._reading, is_temporary=not self._source.subscription)

@@ -27,8 +27,8 @@ import structlog
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.dropbox.box import OpenBox, subscriptions
-from engine.connectors.dropbox.slot import Slot
-from engine.connectors.dropbox.waiting import ranked
+from engine.connectors.dropbox.pending_files import ranked
+from engine.connectors.dropbox.process_lock import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

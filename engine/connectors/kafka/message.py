@@ -22,7 +22,7 @@ from routes.targets import KAFKA_TOPIC
 if TYPE_CHECKING:
     from routes.model import SourceConfig
 
-__all__ = ["HOPS", "Located", "Reader"]
+__all__ = ["HOPS", "RecordConverter", "SourceRecord"]
 
 HOPS = "JMS_JmsBridge_Hops"
 """Property that counts how often a message has passed through this bridge before; absent if never."""
@@ -39,7 +39,7 @@ _INVALID = re.compile(r"[^\w$]|^(?=\d)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class SourceRecord:
     """Record with its topic, partition, offset and timestamp."""
 
     record: Record
@@ -50,7 +50,7 @@ class Located:
     """Timestamp in milliseconds since 1970; negative if the record has none."""
 
 
-class Reader:
+class RecordConverter:
     """Converter from the records of one source to canonical messages."""
 
     def __init__(self, source: SourceConfig, bridge_id: str, *, propagates: bool = True) -> None:
@@ -62,7 +62,7 @@ class Reader:
         self._bridge = bridge_id
         self._propagates = propagates
 
-    def message(self, found: Located) -> tuple[Message, str | None]:
+    def message(self, found: SourceRecord) -> tuple[Message, str | None]:
         """Returns the canonical message and a fault, None if there is none.
 
         A fault is the reason why the record cannot be read as configured: its value is not UTF-8 although
@@ -117,7 +117,7 @@ class Reader:
         return self._source.address.fill(text_of)
 
 
-def _complete(fields: dict[str, str], found: Located) -> None:
+def _complete(fields: dict[str, str], found: SourceRecord) -> None:
     """Adds the JMS fields that every message has, from key, topic, partition, offset and timestamp of the record."""
     if "JMSCorrelationID" not in fields and found.record.key and (key := _text(found.record.key)):
         fields["JMSCorrelationID"] = key
@@ -129,7 +129,7 @@ def _complete(fields: dict[str, str], found: Located) -> None:
         fields.setdefault("JMSTimestamp", str(found.timestamp_ms))
 
 
-def _place(found: Located) -> dict[str, Property]:
+def _place(found: SourceRecord) -> dict[str, Property]:
     """Returns properties with topic, partition, offset and key of the record."""
     own = {
         f"{_OWN}Topic": Property(found.topic, JmsType.STRING),

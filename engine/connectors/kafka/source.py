@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.connectors.base import Delivery, NotConnectedError
 from engine.connectors.group import REFUSED, member
-from engine.connectors.kafka.message import Located, Reader
+from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.connectors.transactions import TransactionalJournal
 from engine.errors import HardFailureError
 from engine.journal import JournalError
@@ -57,7 +57,7 @@ class KafkaSource:
         self._worker = worker
         self._patterns = [re.compile(pattern) for pattern in source.destinations]
         self._own = config.own_topics
-        self._reader = Reader(source, config.bridge_id, propagates=config.tracing.propagate)
+        self._reader = RecordConverter(source, config.bridge_id, propagates=config.tracing.propagate)
         self._consumer: Consumer | None = None
         self._journal: TransactionalJournal | None = None
         self._topics: frozenset[str] = frozenset()
@@ -196,7 +196,7 @@ class KafkaSource:
         headers: Any = message.headers() or ()
         self._next[topic, partition] = offset + 1
         record = Record(message.key(), message.value(), tuple(headers))
-        taken, fault = self._reader.message(Located(record, topic, partition, offset, message.timestamp()[1]))
+        taken, fault = self._reader.message(SourceRecord(record, topic, partition, offset, message.timestamp()[1]))
         return Delivery(taken, (topic, partition, offset), fault=fault)
 
     def _commit(self, ends: Mapping[Place, int]) -> None:

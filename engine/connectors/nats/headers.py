@@ -15,7 +15,7 @@ from engine.connectors.base import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Known", "pack", "parse", "status"]
+__all__ = ["NameCache", "pack", "parse", "status"]
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ _MOST_KNOWN = 1000
 _LONGEST_KNOWN = 100
 
 
-class Known(dict[str, T]):
+class NameCache(dict[str, T]):
     """Cache of a function's results by header name, since senders use the same few names again and again.
 
     Holds at most `_MOST_KNOWN` names, none longer than `_LONGEST_KNOWN` characters.
@@ -87,4 +87,4 @@ def _is_legal(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-_LEGAL = Known(_is_legal)
+_LEGAL = NameCache(_is_legal)

@@ -31,7 +31,7 @@ _ACK_WAIT_SECONDS = 30.0
 """`ack_wait` of consumers that the bridge creates. The messages of a killed bridge are redelivered after this time; a
 running bridge extends it for its open messages."""
 _MOST_UNACKNOWLEDGED = 25_000
-"""Limit of unacknowledged messages for each worker; higher than the number that `source_flow` leaves open."""
+"""Limit of unacknowledged messages for each worker; higher than the number that `IngressPipeline` leaves open."""
 _NANOSECONDS = 1_000_000_000
 _NOT_ENABLED = "JetStream is not enabled there; start the server with -js, or remove {key}"
 _NO_STREAM = 10059

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.codecs import frame, json_frame, typed_frame
+from engine.codecs import frame
 from engine.codecs.frame import FrameError
 from engine.connectors.base import RefusedError
-from engine.connectors.nats.headers import Known, pack, parse
+from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.headers import NameCache, pack, parse
 from engine.connectors.numbers import whole
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
 from engine.trace_context import of_properties, with_context
@@ -23,7 +24,7 @@ from routes.targets import REPLY_FORMAT, REQUEST_FORMAT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MESSAGE_ID", "Fault", "Incoming", "Stored", "reply_format", "stored", "to_message", "to_wire"]
+__all__ = ["MESSAGE_ID", "FrameFault", "IncomingMessage", "Stored", "reply_format", "stored", "to_message", "to_wire"]
 
 MESSAGE_ID = "Nats-Msg-Id"
 """Header by which JetStream recognises a message that was published before."""
@@ -43,7 +44,7 @@ _SHORT_ACK_TOKENS = 9
 _FIELD, _OWN, _PROPERTY, _NOTHING = range(4)
 
 
-class Incoming(NamedTuple):
+class IncomingMessage(NamedTuple):
     """NATS message as received."""
 
     subject: str
@@ -67,7 +68,7 @@ class Stored(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FrameFault:
     """Reason why a frame cannot be decoded; the whole payload is then the body of the message."""
 
     why: str
@@ -95,14 +96,14 @@ def stored(reply: str) -> Stored | None:
 
 
 def to_message(
-    incoming: Incoming,
+    incoming: IncomingMessage,
     facts: Stored | None,
     wire: WireFormat,
     source: str,
     default: Callable[[], tuple[str, int]],
     *,
     propagates: bool = True,
-) -> tuple[Message, Fault | None]:
+) -> tuple[Message, FrameFault | None]:
     """Returns the canonical message and the fault of its frame, None if there is none.
 
     `facts` is None for messages that are not from a stream. `default` supplies the message id and the time in
@@ -131,7 +132,7 @@ def to_message(
     return Message(body, body_type, fields, properties, source, origins), fault
 
 
-def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, Fault | None]:
+def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, FrameFault | None]:
     """Returns the message in a frame, the format of the payload, and the fault of the frame.
 
     The message is None if the payload is not a frame of an expected format, or a faulty frame.
@@ -141,13 +142,13 @@ def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, 
         if wire in (WireFormat.AUTO, WireFormat.JSON) and body.startswith(json_frame.MARKER):
             return frame.to_message(json_frame.decode(body)), WireFormat.JSON, None
     except FrameError as error:
-        return None, plain, Fault(f"a faulty JSON frame: {error}", body_only=False)
+        return None, plain, FrameFault(f"a faulty JSON frame: {error}", body_only=False)
     typed = WireFormat.TYPED if wire is WireFormat.AUTO else wire
     try:
         if (codes := _CODES.get(typed)) is not None and body.startswith(typed_frame.MARKER):
             return frame.to_message(typed_frame.decode(body, codes), known=codes.fields), typed, None
     except FrameError as error:
-        return None, plain, Fault(f"a faulty typed frame: {error}", body_only=True)
+        return None, plain, FrameFault(f"a faulty typed frame: {error}", body_only=True)
     return None, plain, None
 
 
@@ -197,7 +198,7 @@ def _meaning(name: str) -> int:
     return _NOTHING if _is_reserved(name) else _PROPERTY
 
 
-_MEANINGS = Known(_meaning)
+_MEANINGS = NameCache(_meaning)
 
 
 def _is_reserved(name: str) -> bool:
@@ -211,7 +212,7 @@ def _body_type(declared: str | None, body: bytes) -> BodyType:
 
 def _complete(
     fields: dict[str, str],
-    incoming: Incoming,
+    incoming: IncomingMessage,
     facts: Stored | None,
     given: str | None,
     default: Callable[[], tuple[str, int]],

@@ -1,7 +1,7 @@
 """Source for NATS: reads plain subscriptions, or a JetStream stream, which stores messages until they are acknowledged.
 
-`subscription` and `stream` hold the differences between the two, `message` the conversion, `connection` the connection.
-The journal, reconnecting and stopping are in `source_loop`.
+`subscription` and `stream_reader` hold the differences between the two, `message` the conversion, `connection` the
+connection. The journal, reconnecting and stopping are in `source_loop`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import structlog
 from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.message import stored, to_message
-from engine.connectors.nats.stream import Stream
+from engine.connectors.nats.stream_reader import StreamReader
 from engine.connectors.nats.subscription import Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.nats.message import Incoming
+    from engine.connectors.nats.message import IncomingMessage
     from routes.model import Config, SourceConfig
 
 __all__ = ["NatsSource"]
@@ -33,12 +33,12 @@ _log = structlog.get_logger(__name__)
 
 
 class _Feed(Protocol):
-    """Interface shared by `Stream` and `Subscription`."""
+    """Interface shared by `StreamReader` and `Subscription`."""
 
     @property
     def ready(self) -> bool: ...
     def start(self) -> None: ...
-    def next(self) -> tuple[Incoming, object] | None: ...
+    def next(self) -> tuple[IncomingMessage, object] | None: ...
     def acknowledge(self, tokens: Sequence[object]) -> None: ...
     def tend(self) -> None: ...
     def leave(self) -> None: ...
@@ -56,7 +56,7 @@ class NatsSource:
         self._source = source
         self._propagates = config.tracing.propagate
         self._connection = Connection(config, source)
-        self._stream = Stream(self._connection, source, config.bridge_id) if source.stream else None
+        self._stream = StreamReader(self._connection, source, config.bridge_id) if source.stream else None
         self._feed: _Feed = self._stream or Subscription(self._connection, source, config.bridge_id)
         self._run = ""
         self._count = 0
@@ -127,7 +127,7 @@ class NatsSource:
         if self._stream is not None:
             self._stream.left()
 
-    def _delivery(self, incoming: Incoming, token: object) -> Delivery:
+    def _delivery(self, incoming: IncomingMessage, token: object) -> Delivery:
         facts = stored(incoming.reply) if token is not None else None
         is_past = self._stream is not None and facts is not None and self._stream.is_past(facts)
         message, fault = to_message(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors.nats.message import Incoming
+from engine.connectors.nats.message import IncomingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Subscription:
         self._connection = connection
         self._source = source
         self._group = re.sub(r"\s", "_", source.consumer or f"{bridge_id}.{source.name}")
-        self._waiting: deque[Incoming] = deque()
+        self._waiting: deque[IncomingMessage] = deque()
         self._bytes = 0
         self._dropped = 0
         self._numbers: list[int] = []
@@ -47,7 +47,7 @@ class Subscription:
         self._bytes = self._dropped = 0
         self._numbers = [self._connection.listen(name, self._take, self._group) for name in self._source.destinations]
 
-    def next(self) -> tuple[Incoming, object] | None:
+    def next(self) -> tuple[IncomingMessage, object] | None:
         """Returns the next message with None as its token; None if no message waits."""
         if not self._waiting:
             if self._dropped:
@@ -90,5 +90,5 @@ class Subscription:
             return
         self._bytes += len(body)
         self._waiting.append(
-            Incoming(subject.decode("utf-8", "replace"), reply.decode("utf-8", "replace"), headers, body)
+            IncomingMessage(subject.decode("utf-8", "replace"), reply.decode("utf-8", "replace"), headers, body)
         )

@@ -15,7 +15,7 @@ from engine.connectors.numbers import whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Frame", "FrameError", "FrameParser", "escape"]
+__all__ = ["Frame", "StompFrameError", "StompFrameParser", "escape"]
 
 _COMMANDS = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
 _EOLS = re.compile(rb"[\n\r]*")
@@ -26,7 +26,7 @@ _UNESCAPED = {"\\n": "\n", "\\r": "\r", "\\c": ":", "\\\\": "\\"}
 _ESCAPED = str.maketrans({char: escape for escape, char in _UNESCAPED.items()})
 
 
-class FrameError(Exception):
+class StompFrameError(Exception):
     """Error in the received bytes: they are not STOMP 1.2, and nothing after them can be parsed."""
 
 
@@ -42,7 +42,7 @@ class Frame(NamedTuple):
     """Size of the body as sent, in bytes; greater than `len(body)` if the body was too large to keep."""
 
 
-class FrameParser:
+class StompFrameParser:
     """Parser of one connection: takes received bytes and yields complete frames. Heart-beats are skipped."""
 
     def __init__(self, max_body_bytes: int, kept_bytes: int) -> None:
@@ -93,7 +93,7 @@ class FrameParser:
         self._rest = data[position:]
         if len(self._rest) > self._max_head:
             msg = f"a frame with more than {self._max_head} bytes of headers"
-            raise FrameError(msg)
+            raise StompFrameError(msg)
         return None
 
 
@@ -153,7 +153,7 @@ def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:
     command, *lines = text.split("\n")
     if command not in _COMMANDS:
         msg = f"a frame begins with {command[:40]!r}, which is no STOMP command"
-        raise FrameError(msg)
+        raise StompFrameError(msg)
     # Of the frames that a broker sends, only CONNECTED has headers that are not escaped.
     escaped = "\\" in text and command != "CONNECTED"
     headers: dict[str, str] = {}
@@ -161,7 +161,7 @@ def _parse_head(head: bytes) -> tuple[str, dict[str, str]]:
         name, colon, value = line.partition(":")
         if not colon:
             msg = f"a header line without a colon: {line[:40]!r}"
-            raise FrameError(msg)
+            raise StompFrameError(msg)
         if escaped and "\\" in line:
             name, value = _unescape(name), _unescape(value)
         headers.setdefault(name, value)
@@ -185,7 +185,7 @@ def _unescape(text: str) -> str:
 def _check_end(data: bytes, end: int, length: int | None) -> None:
     if data[end]:
         msg = f"a body that does not end after its {length} bytes"
-        raise FrameError(msg)
+        raise StompFrameError(msg)
 
 
 def _content_length(headers: Mapping[str, str]) -> int | None:
@@ -195,5 +195,5 @@ def _content_length(headers: Mapping[str, str]) -> int | None:
     length = whole(text.strip(" \t"))
     if length is None:
         msg = f"a content-length that is no number: {text[:40]!r}"
-        raise FrameError(msg)
+        raise StompFrameError(msg)
     return length

@@ -15,7 +15,7 @@ import structlog
 from engine.connectors.base import NotConnectedError
 from engine.connectors.numbers import whole
 from engine.connectors.products import ARTEMIS, product_of
-from engine.connectors.stomp.frames import FrameError, FrameParser
+from engine.connectors.stomp.frames import StompFrameError, StompFrameParser
 from engine.connectors.stomp.wire import StompConnection, endpoint
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import greeting, one_line
@@ -68,7 +68,7 @@ class StompSession:
         self._tls = tls_context(broker) if self.endpoint.tls else None
         self._max_body = max_body_bytes
         self._connection: StompConnection | None = None
-        self._parser = FrameParser(max_body_bytes, _KEPT_BYTES)
+        self._parser = StompFrameParser(max_body_bytes, _KEPT_BYTES)
         self._frames: deque[Frame] = deque()
         self._silence = 0.0
         self._heard = 0.0
@@ -94,7 +94,7 @@ class StompSession:
             HardFailureError: the broker does not implement STOMP 1.2.
         """
         self.close()
-        self._parser = FrameParser(self._max_body, _KEPT_BYTES)
+        self._parser = StompFrameParser(self._max_body, _KEPT_BYTES)
         self._frames.clear()
         connection = StompConnection(self.endpoint, self._tls, _CONNECT_SECONDS, self._broker.heartbeat_seconds)
         if self._broker.virtual_host is not None:
@@ -231,7 +231,7 @@ class StompSession:
             self._heard = now
             try:
                 self._frames.extend(self._parser.feed(data))
-            except FrameError as error:
+            except StompFrameError as error:
                 raise self.lost(f"the broker sent {error}") from error
         elif self._silence and now - self._heard > self._silence:
             raise self.lost(f"the broker has been silent for {now - self._heard:.0f} s, in spite of heart-beats")

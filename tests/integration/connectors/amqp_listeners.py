@@ -21,7 +21,7 @@ _PROGRAM = """\
 import sys, threading
 from pathlib import Path
 from prometheus_client import CollectorRegistry
-from engine.connectors.source_loop import run_source
+from engine.delivery.source_loop import run_source
 from engine.telemetry.status import Reporter
 from routes import config
 run_source(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry
 
 from engine import connectors
-from engine.connectors.source_loop import run_source
+from engine.delivery.source_loop import run_source
 from engine.telemetry.status import Reporter
 from routes import config as configuration
 

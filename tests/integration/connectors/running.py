@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from prometheus_client import CollectorRegistry
 
-from engine.connectors.source_loop import run_source
+from engine.delivery.source_loop import run_source
 from engine.message import Message, Record
 from engine.telemetry.status import Reporter
 from routes import config as configuration

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from confluent_kafka import Consumer, Producer, TopicPartition
 from nats.aio.client import Client
 
-from engine.connectors.sink_loop import run_sink
+from engine.delivery.sink_loop import run_sink
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
 from engine.topics import create_missing, ensure_journal, ensure_sink_topics
 from routes import config as configuration

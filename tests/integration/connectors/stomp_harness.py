@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from engine.connectors.stomp.frames import Frame, FrameParser, escape
+from engine.connectors.stomp.frames import Frame, StompFrameParser, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Peer:
 
     def __init__(self, port: int, timeout_seconds: float = 30, **connect: str) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout_seconds)
-        self._parser = FrameParser(64 * 1024 * 1024, 1)
+        self._parser = StompFrameParser(64 * 1024 * 1024, 1)
         self._frames = self._read()
         self.write(self.frame("CONNECT", {"accept-version": "1.2", "host": "test"} | connect))
         self.expect("CONNECTED")

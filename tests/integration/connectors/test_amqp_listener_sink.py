@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer
 
-from engine.connectors.amqp.limits import ListenerLimits
-from engine.connectors.amqp.listener_sink import AmqpListenerSink
+from engine.connectors.amqp_listener.limits import ListenerLimits
+from engine.connectors.amqp_listener.sink import AmqpListenerSink
 from engine.connectors.group import sink_group
 from engine.embedded.ports import accepts
 from engine.message import BodyType, Message

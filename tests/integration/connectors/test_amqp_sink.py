@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.codecs.structured import Entry, encode_map, encode_stream
+from engine.codecs.structured import MapEntry, encode_map, encode_stream
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.embedded import QUICK_START, free_ports
@@ -147,11 +147,11 @@ def test_a_jms_application_sees_fields_and_properties(sink: AmqpSink, qpid: Qpid
             {"type": "bytes", "body": base64.b64encode(bytes(range(256))).decode()},
         ),
         (
-            structured(BodyType.MAP, *encode_map({"a": Entry("int", 1), "b": Entry("bytes", b"\0")})),
+            structured(BodyType.MAP, *encode_map({"a": MapEntry("int", 1), "b": MapEntry("bytes", b"\0")})),
             {"type": "map", "entry a": "int:1", "entry b": "bytes:AA=="},
         ),
         (
-            structured(BodyType.STREAM, *encode_stream([Entry("byte", 1), Entry("string", "x")])),
+            structured(BodyType.STREAM, *encode_stream([MapEntry("byte", 1), MapEntry("string", "x")])),
             {"type": "stream", "item 0": "byte:1", "item 1": "string:x"},
         ),
     ],

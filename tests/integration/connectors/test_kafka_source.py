@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CODE = (
     "import sys, threading; from pathlib import Path; from prometheus_client import CollectorRegistry;"
-    "from engine.connectors.source_loop import run_source; from engine.telemetry.status import Reporter;"
+    "from engine.delivery.source_loop import run_source; from engine.telemetry.status import Reporter;"
     "from routes import config;"
     "run_source(config.load(Path(sys.argv[1])), 'src', 1, Reporter(None, 'source:src', CollectorRegistry()),"
     " threading.Event())"

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import Frame
+from engine.codecs.frame import HeaderFrame
 from engine.connectors.base import NotConnectedError
-from engine.connectors.nats import subscription
+from engine.connectors.nats import json_frame, subscription, typed_frame
 from engine.message import BodyType
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness, bodies, nothing, publish, receive
@@ -107,7 +106,7 @@ def test_a_server_that_goes_is_noticed_but_what_has_come_is_kept(own: NatsHarnes
 
 def test_frames_are_read_and_faulty_ones_are_told(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:
     source = connectors.source(jetstream.url, queue, stream=queue)
-    frame = Frame(b"body")
+    frame = HeaderFrame(b"body")
     good = [json_frame.encode(frame), typed_frame.encode(frame)]
     jetstream.send(queue, [Outgoing(body) for body in (*good, good[0][:-1], good[1][:-1], good[1][:-2])])
     source.connect()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.dead_letters.replay import Outcome, replay
+from engine.dead_letters.replay import ReplayOutcome, replay
 from engine.message import BodyType, Message
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 RUN_SINK = (
     "import sys, threading; from pathlib import Path; from prometheus_client import CollectorRegistry;"
-    "from engine.connectors.sink_loop import run_sink; from engine.telemetry.status import Reporter;"
+    "from engine.delivery.sink_loop import run_sink; from engine.telemetry.status import Reporter;"
     "from routes import config;"
     "run_sink(config.load(Path(sys.argv[1])), 'out', 1, Reporter(None, 'sink:out', CollectorRegistry()),"
     " threading.Event())"
@@ -343,7 +343,7 @@ def test_dead_letters_are_written_once_through_kills_and_replayed_once(
     letters = [int(located.record.value or b"") for located in read(config.bootstrap_servers, config.letter_topic)]
     assert sorted(letters) == list(range(0, count, 2))
     done = Counter(each.outcome for each in replay(config, None))
-    assert done == {Outcome.REPLAYED: count // 2}
+    assert done == {ReplayOutcome.REPLAYED: count // 2}
     assert sorted(numbers(sink_harness.arrived(queue, count // 2))) == list(range(1, count, 2))
 
 

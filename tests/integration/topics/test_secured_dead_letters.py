@@ -11,15 +11,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 
 from engine.dead_letters.replay import replay
-from engine.dead_letters.watch import Watch
+from engine.dead_letters.watch import DeadLetterWatch
 from engine.errors import HardFailureError
-from engine.peek import Reader
+from engine.peek import KafkaTopicReader
 from tests.integration.topics.test_secured_kafka import LOGIN, configure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.dead_letters.backlog import Census
+    from engine.dead_letters.backlog import DeadLetterCounts
     from routes.model import Config
     from tests.integration.topics.conftest import SecuredKafka
 
@@ -33,7 +33,7 @@ def dead_letters(kafka: SecuredKafka, *allowed: AclOperation) -> Config:
     return configure(kafka.sasl, "t", *LOGIN, f"routing.dead-letter-topic={topic}")
 
 
-def wait(watch: Watch, condition: Callable[[Census], bool]) -> Census:
+def wait(watch: DeadLetterWatch, condition: Callable[[DeadLetterCounts], bool]) -> DeadLetterCounts:
     deadline = time.monotonic() + 30
     while (census := watch.census()) is None or not condition(census):
         assert time.monotonic() < deadline, census
@@ -44,7 +44,7 @@ def wait(watch: Watch, condition: Callable[[Census], bool]) -> Census:
 def test_what_may_not_be_read_is_not_counted_until_it_may(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.WRITE)
     topic, audit, quarantine = config.letter_topics
-    with Watch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: config, lambda: True) as watch:
         census = wait(watch, lambda found: bool(found.trouble))
         assert (census.reachable, census.depth) == (True, None), census.trouble
         assert f"topic '{audit}' (dead letters): does not exist, or the bridge is not authorised" in census.trouble
@@ -58,7 +58,7 @@ def test_what_may_not_be_read_is_not_counted_until_it_may(secured_kafka: Secured
 
 def test_a_topic_that_may_not_be_written_is_out_of_reach_for_dead_letters(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.READ)
-    with Watch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: config, lambda: True) as watch:
         census = wait(watch, lambda found: bool(found.trouble))
     assert not census.reachable
     assert "not authorised to write it; grant WRITE on it" in census.trouble
@@ -67,7 +67,7 @@ def test_a_topic_that_may_not_be_written_is_out_of_reach_for_dead_letters(secure
 def test_dead_letters_are_read_without_any_right_on_a_group(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.READ)
     topic = config.letter_topics[0]
-    with Reader(config, topic) as reader:
+    with KafkaTopicReader(config, topic) as reader:
         assert [located.record.value for located in reader.read()] == [b"body"]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AclOperation, AdminClient
 
-from engine.doctor.findings import State
+from engine.doctor.findings import Severity
 from engine.doctor.kafka import check_kafka
 from engine.topics import Cluster, survey
 from routes.config import loads
@@ -77,7 +77,7 @@ def test_a_login_that_kafka_refuses_is_one_finding(secured_kafka: SecuredKafka) 
     wrong = LOGIN.replace("bridge-secret", "guessed-wrong")
     config = configure(secured_kafka, fresh("orders"), fresh("journal"), wrong)
     (found,) = check_kafka(config, 20)
-    assert (found.state, found.exit_code) == (State.FAILED, 4)
+    assert (found.state, found.exit_code) == (Severity.FAILED, 4)
     assert "refuses the login" in found.found
     assert found.remedy == "check kafka.sasl.* and kafka.security.protocol"
     assert "guessed-wrong" not in found.found

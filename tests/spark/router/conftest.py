@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from engine.message import Message, Record
 from engine.router import route
-from engine.topology.driver import records_frame
+from engine.streams.driver import records_frame
 from routes.config import loads
 from routes.model import Config, Route
 from tests.spark.router.harness import Result, Router

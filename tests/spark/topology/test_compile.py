@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from engine.message import Record
-from engine.topology import ByBranch, TopologyBuilder, TopologyTestDriver
+from engine.streams import ByBranch, TopologyBuilder, TopologyTestDriver
 
 
 def record(body: str, key: str | None = None, **properties: str) -> Record:

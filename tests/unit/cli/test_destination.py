@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.destination import Place, kafka_topic, place_of
+from engine.cli.destination import BrokerDestination, kafka_topic, place_of
 from engine.errors import UsageError
 from routes.config import loads
 from routes.model import Config, WireFormat
@@ -38,7 +38,7 @@ def config(brokers: str = BROKERS) -> Config:
     return loads(ROUTE + brokers)
 
 
-def at(destination: str, *, to_send: bool = True, brokers: str = BROKERS) -> Place:
+def at(destination: str, *, to_send: bool = True, brokers: str = BROKERS) -> BrokerDestination:
     return place_of(config(brokers), destination, None, None, to_send=to_send)
 
 

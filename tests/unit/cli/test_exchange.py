@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from engine.cli import exchange
-from engine.cli.destination import Place, place_of
+from engine.cli.destination import BrokerDestination, place_of
 from engine.connectors.base import Delivery, NotConnectedError, Outcome, Outgoing
 from engine.errors import HardFailureError, UnreachableError
 from engine.message import Message
@@ -89,12 +89,12 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> FakeSink:
 
 
 @pytest.fixture
-def place() -> Place:
+def place() -> BrokerDestination:
     return place_of(CONFIG, "nats:orders", None, None, to_send=True)
 
 
 @pytest.fixture
-def give(place: Place) -> Callable[..., None]:
+def give(place: BrokerDestination) -> Callable[..., None]:
     def call(number: int = 1, body: bytes = b"", reply_to: str = "") -> None:
         exchange.give(CONFIG, place, place.sink("me"), Message(body), reply_to, number)
 
@@ -160,7 +160,9 @@ def test_a_question_is_not_asked_twice(sink: FakeSink, give: Callable[..., None]
     assert str(caught.value) == f"nats://127.0.0.1:1 does not answer ({sink.fails})"
 
 
-def test_a_message_is_acknowledged_when_it_has_been_shown(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+def test_a_message_is_acknowledged_when_it_has_been_shown(
+    monkeypatch: pytest.MonkeyPatch, place: BrokerDestination
+) -> None:
     source = FakeSource([Delivery(Message(b"%d" % number), number) for number in range(5)])
     monkeypatch.setattr(exchange, "SOURCES", {System.NATS: lambda *_: source})
     shown = exchange.take(CONFIG, place, place.source("me"), 3, None)
@@ -172,7 +174,7 @@ def test_a_message_is_acknowledged_when_it_has_been_shown(monkeypatch: pytest.Mo
 
 
 def test_a_message_that_is_cut_or_faulty_is_shown_with_a_remark(
-    capsys: pytest.CaptureFixture[str], place: Place
+    capsys: pytest.CaptureFixture[str], place: BrokerDestination
 ) -> None:
     exchange.item(place, Delivery(Message(b"x"), 1, size=100, fault="a faulty frame"))
     assert capsys.readouterr().err.splitlines() == [

@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, decode, encode_sections
-from engine.codecs.amqp.values import AmqpError, Described, Int, Map, Symbol, Timestamp, UByte, UInt, ULong
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.sections import (
+    DATA,
+    SEQUENCE,
+    VALUE,
+    Header,
+    Properties,
+    Sections,
+    decode,
+    encode_sections,
+)
+from engine.connectors.amqp.codec.values import AmqpError, Described, Int, Map, Symbol, Timestamp, UByte, UInt, ULong
 
 HEADER = "00 53 70 c0 02 01 41"
 """durable = true"""

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp import encoding
-from engine.codecs.amqp.decoding import MOST_DEPTH, decode
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.values import (
+from engine.connectors.amqp.codec import encoding
+from engine.connectors.amqp.codec.decoding import MOST_DEPTH, decode
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import (
     AmqpError,
     Array,
     Byte,

@@ -12,11 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.decoding import decode
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.sections import decode as decode_sections
-from engine.codecs.amqp.sections import encode_sections
-from engine.codecs.amqp.values import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.codec.decoding import decode
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.sections import decode as decode_sections
+from engine.connectors.amqp.codec.sections import encode_sections
+from engine.connectors.amqp.codec.values import (
+    Byte,
+    Char,
+    Float,
+    Int,
+    Map,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import BodyType
 from routes.properties import JmsType, Property

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.dropbox_name import (
+from engine.connectors.dropbox.file_name import (
     CLASSES,
     LONG,
     LONGEST_BYTES,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import FIELDS, FIELDS_1_0, Frame, FrameError, checksum, from_message, to_message
+from engine.codecs.frame import FIELDS, FIELDS_1_0, FrameError, HeaderFrame, checksum, from_message, to_message
+from engine.connectors.nats import json_frame, typed_frame
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 
@@ -59,17 +59,17 @@ numbers = st.one_of(
 )
 values = st.one_of(texts.map(Property.of), st.booleans().map(Property.of), numbers)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(lambda name: name not in FIELDS)
-frames = st.builds(Frame, st.binary(max_size=200), st.dictionaries(names, values, max_size=20))
+frames = st.builds(HeaderFrame, st.binary(max_size=200), st.dictionaries(names, values, max_size=20))
 
 
 @given(frames)
-def test_typed_frames_come_back_as_they_were(frame: Frame) -> None:
+def test_typed_frames_come_back_as_they_were(frame: HeaderFrame) -> None:
     expected = {name: value for name, value in frame.headers.items() if value.text}
-    assert typed_frame.decode(typed_frame.encode(frame)) == Frame(frame.body, expected)
+    assert typed_frame.decode(typed_frame.encode(frame)) == HeaderFrame(frame.body, expected)
 
 
 @given(frames)
-def test_json_frames_come_back_with_the_types_that_json_has(frame: Frame) -> None:
+def test_json_frames_come_back_with_the_types_that_json_has(frame: HeaderFrame) -> None:
     found = json_frame.decode(json_frame.encode(frame))
     assert found.body == frame.body
     assert found.headers.keys() == frame.headers.keys()
@@ -82,7 +82,7 @@ def test_json_frames_come_back_with_the_types_that_json_has(frame: Frame) -> Non
 
 
 @given(frames, st.data())
-def test_no_damage_does_more_than_raise_frame_errors(frame: Frame, data: st.DataObject) -> None:
+def test_no_damage_does_more_than_raise_frame_errors(frame: HeaderFrame, data: st.DataObject) -> None:
     for codec in (json_frame, typed_frame):
         good = codec.encode(frame)
         at = data.draw(st.integers(len(codec.MARKER), len(good)))
@@ -132,16 +132,18 @@ class TestJson:
         assert message.body_type is BodyType.TEXT
 
     def test_the_bytes_that_are_written(self) -> None:
-        frame = Frame(b"hi", {"region": Property.of("ä"), "n": Property("7", JmsType.INT)})
+        frame = HeaderFrame(b"hi", {"region": Property.of("ä"), "n": Property("7", JmsType.INT)})
         assert json_frame.encode(frame) == json_bytes('{"region":"ä","n":7}'.encode(), b"hi")
-        assert json_frame.encode(Frame()) == bytes.fromhex("abcd0100abcd 00000002 00000f62 7b7d 00000000 00000000")
+        assert json_frame.encode(HeaderFrame()) == bytes.fromhex(
+            "abcd0100abcd 00000002 00000f62 7b7d 00000000 00000000"
+        )
 
     def test_the_java_programs_message_without_a_body(self) -> None:
-        assert json_frame.decode(json_frame.MARKER + part(b"{}") + b"\0\0") == Frame()
+        assert json_frame.decode(json_frame.MARKER + part(b"{}") + b"\0\0") == HeaderFrame()
 
     def test_a_time_that_the_java_program_cannot_read_is_left_out_and_read(self) -> None:
-        early = Frame(b"", {"BRIDGE_timestamp": Property("1000", JmsType.LONG)})
-        assert json_frame.decode(json_frame.encode(early)) == Frame()
+        early = HeaderFrame(b"", {"BRIDGE_timestamp": Property("1000", JmsType.LONG)})
+        assert json_frame.decode(json_frame.encode(early)) == HeaderFrame()
         assert json_frame.decode(json_bytes(b'{"BRIDGE_timestamp":1000}', b"")) == early
 
     def test_what_follows_is_left_alone(self) -> None:
@@ -240,8 +242,8 @@ class TestTyped:
             b"\x03own\x93"
             b"\x04text\x91\x00\x80" + b"\xc3\xa4" * 64 + b"\x02no\x8f"
         )
-        assert typed_frame.encode(Frame(b"hi", headers)) == typed_bytes(6, expected, b"hi")
-        assert typed_frame.encode(Frame()) == b"\xab\xcd\x01\x00\x00" + b"\0" * 8
+        assert typed_frame.encode(HeaderFrame(b"hi", headers)) == typed_bytes(6, expected, b"hi")
+        assert typed_frame.encode(HeaderFrame()) == b"\xab\xcd\x01\x00\x00" + b"\0" * 8
 
     def test_what_the_java_program_writes_and_cannot_read_is_read_where_it_has_one_meaning(self) -> None:
         many = b"".join(b"\x03%03d\x01" % number for number in range(200))
@@ -261,7 +263,7 @@ class TestTyped:
     )
     def test_what_does_not_fit(self, headers: dict[str, Property], why: str) -> None:
         with pytest.raises(FrameError, match=why):
-            typed_frame.encode(Frame(b"", headers))
+            typed_frame.encode(HeaderFrame(b"", headers))
 
     def test_a_number_that_does_not_fit_its_type_becomes_a_text(self) -> None:
         headers = {
@@ -269,7 +271,7 @@ class TestTyped:
             "b": Property("x", JmsType.INT),
             "c": Property("1e99", JmsType.FLOAT),
         }
-        found = typed_frame.decode(typed_frame.encode(Frame(b"", headers))).headers
+        found = typed_frame.decode(typed_frame.encode(HeaderFrame(b"", headers))).headers
         assert {name: (value.text, value.type) for name, value in found.items()} == {
             name: (value.text, JmsType.STRING) for name, value in headers.items()
         }
@@ -319,7 +321,7 @@ class TestTyped:
         self, codes: typed_frame.HeaderCodes, expected: dict[int, str]
     ) -> None:
         headers = b"".join(bytes((code & 0xFF,)) + b"\x92\x01x" for code in expected)
-        frame = Frame(b"b", {name: Property("x", JmsType.STRING) for name in expected.values()})
+        frame = HeaderFrame(b"b", {name: Property("x", JmsType.STRING) for name in expected.values()})
         assert typed_frame.decode(typed_bytes(len(expected), headers, b"b"), codes) == frame
         assert typed_frame.encode(frame, codes) == typed_bytes(len(expected), headers, b"b")
 
@@ -346,11 +348,11 @@ class TestMessages:
         encoded = typed_frame.encode(frame, typed_frame.CODES_1_0)
         assert to_message(typed_frame.decode(encoded, typed_frame.CODES_1_0), known=FIELDS_1_0) == message
         # The Java program sets none either for one that is blank.
-        blank = Frame(b"x", {"BRIDGE_correlation_id": Property(" ", JmsType.STRING)})
+        blank = HeaderFrame(b"x", {"BRIDGE_correlation_id": Property(" ", JmsType.STRING)})
         assert to_message(blank, known=FIELDS_1_0).headers == {}
 
     def test_an_empty_type_is_a_type(self) -> None:
-        frame = Frame(b"", {"BRIDGE_type": Property("", JmsType.STRING)})
+        frame = HeaderFrame(b"", {"BRIDGE_type": Property("", JmsType.STRING)})
         assert to_message(json_frame.decode(json_frame.encode(frame))).headers == {"JMSType": ""}
         assert from_message(Message(b"", BodyType.TEXT, {"JMSType": ""})) == frame
 
@@ -358,11 +360,11 @@ class TestMessages:
     def test_what_the_java_program_takes_for_not_set_is_no_field(self, name: str) -> None:
         kind = FIELDS[name][1]
         nothing = {JmsType.STRING: "NO_TYPE", JmsType.BOOLEAN: "false"}.get(kind, "-1")
-        found = to_message(Frame(b"", {name: Property(nothing, kind)})).headers
+        found = to_message(HeaderFrame(b"", {name: Property(nothing, kind)})).headers
         assert found == ({"JMSRedelivered": "false"} if kind is JmsType.BOOLEAN else {})
 
     def test_a_header_without_a_name_is_no_property(self) -> None:
-        frame = Frame(b"", {"": Property("x", JmsType.STRING), "a": Property("1", JmsType.INT)})
+        frame = HeaderFrame(b"", {"": Property("x", JmsType.STRING), "a": Property("1", JmsType.INT)})
         message = to_message(frame)
         assert message.properties == {"a": Property("1", JmsType.INT)}
         assert from_message(Message(b"", BodyType.TEXT, {}, frame.headers)).headers == message.properties
@@ -384,5 +386,5 @@ class TestMessages:
 @pytest.mark.parametrize("text", ["soon", "", "1.5", "9" * 5000])
 def test_a_time_that_is_no_number_is_left_out_of_a_json_frame(text: str) -> None:
     name = next(iter(json_frame._TIMES))
-    encoded = json_frame.encode(Frame(b"", {name: Property(text, JmsType.LONG)}))
+    encoded = json_frame.encode(HeaderFrame(b"", {name: Property(text, JmsType.LONG)}))
     assert json_frame.decode(encoded).headers == {}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import Frame
+from engine.codecs.frame import HeaderFrame
 from engine.connectors.amqp.conversion import property_of, to_property
+from engine.connectors.nats import json_frame, typed_frame
 from routes.predicate.values import read
 from routes.properties import JmsType, Property
 
@@ -31,7 +31,7 @@ from routes.properties import JmsType, Property
     ],
 )
 def test_what_is_no_value_of_its_type_is_a_text(codec: ModuleType, text: str, kind: JmsType) -> None:
-    found = codec.decode(codec.encode(Frame(b"", {"a": Property(text, kind)}))).headers
+    found = codec.decode(codec.encode(HeaderFrame(b"", {"a": Property(text, kind)}))).headers
     assert found == {"a": Property(text, JmsType.STRING)}
     assert property_of(Property(text, kind)) == text
 
@@ -40,7 +40,7 @@ def test_what_is_no_value_of_its_type_is_a_text(codec: ModuleType, text: str, ki
 @pytest.mark.parametrize("truth", [True, False])
 def test_a_boolean_is_one_in_any_case_of_letters(codec: ModuleType, truth: bool) -> None:
     given_ = Property(str(truth).upper(), JmsType.BOOLEAN)
-    assert codec.decode(codec.encode(Frame(b"", {"a": given_}))).headers == {"a": Property.of(truth)}
+    assert codec.decode(codec.encode(HeaderFrame(b"", {"a": given_}))).headers == {"a": Property.of(truth)}
     assert property_of(given_) is truth
 
 
@@ -52,7 +52,7 @@ def test_a_value_is_sent_as_what_predicates_see(text: str, kind: JmsType) -> Non
     given_ = Property(text, kind)
     seen = read(given_)
     sent = to_property(property_of(given_), exact=True)
-    framed = typed_frame.decode(typed_frame.encode(Frame(b"", {"a": given_}))).headers["a"]
+    framed = typed_frame.decode(typed_frame.encode(HeaderFrame(b"", {"a": given_}))).headers["a"]
     for found in (sent, framed):
         if seen is None:
             assert found == Property(text, JmsType.STRING)

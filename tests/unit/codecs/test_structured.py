@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.codecs.structured import (
     CHAR,
     NULL,
-    Entry,
+    MapEntry,
     StructureError,
     decode_map,
     decode_object,
@@ -47,7 +47,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("kind", "value", "text", "without"), TABLE)
 def test_each_type_is_natural_json_and_comes_back(kind: str, value: object, text: str, without: str) -> None:
-    body, types = encode_object(Entry(kind, value))  # type: ignore[arg-type]
+    body, types = encode_object(MapEntry(kind, value))  # type: ignore[arg-type]
     assert (body.decode(), types) == (text, kind)
     found = decode_object(body, types)
     assert found.kind == kind
@@ -56,7 +56,7 @@ def test_each_type_is_natural_json_and_comes_back(kind: str, value: object, text
 
 
 def test_a_number_that_is_none_is_a_text() -> None:
-    body, types = encode_object(Entry("double", float("nan")))
+    body, types = encode_object(MapEntry("double", float("nan")))
     assert (body, types) == (b'"NaN"', "double")
     value = decode_object(body, types).value
     assert isinstance(value, float)
@@ -64,10 +64,10 @@ def test_a_number_that_is_none_is_a_text() -> None:
 
 
 def test_a_map_is_an_object_and_a_stream_an_array() -> None:
-    entries = {"a,b=%": Entry("int", 1), "c": Entry(CHAR, "x")}
+    entries = {"a,b=%": MapEntry("int", 1), "c": MapEntry(CHAR, "x")}
     assert encode_map(entries) == (b'{"a,b=%":1,"c":"x"}', "a%2Cb%3D%25=int,c=char")
     assert decode_map(*encode_map(entries)) == entries
-    stream = [Entry("short", 1), Entry(NULL, None), Entry("string", "x")]
+    stream = [MapEntry("short", 1), MapEntry(NULL, None), MapEntry("string", "x")]
     assert encode_stream(stream) == (b'[1,null,"x"]', "short,null,string")
     assert decode_stream(*encode_stream(stream)) == stream
 
@@ -94,7 +94,7 @@ def test_a_type_that_does_not_fit_is_not_taken(body: str, types: str, kind: str)
 @pytest.mark.parametrize("types", ["", "int", "int,int,int,int", ",,", "a=int", "amqp"])
 def test_types_of_another_length_do_no_harm(types: str) -> None:
     assert [entry.kind for entry in decode_stream(b"[1,2]", types)] == ["int", "int"]
-    assert decode_map(b'{"a":1}', types) == {"a": Entry("int", 1)}
+    assert decode_map(b'{"a":1}', types) == {"a": MapEntry("int", 1)}
 
 
 @pytest.mark.parametrize(
@@ -125,21 +125,21 @@ def test_hostile_json_is_a_named_error(body: bytes) -> None:
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 ENTRIES = st.one_of(
-    st.booleans().map(lambda value: Entry("boolean", value)),
-    st.integers(-128, 127).map(lambda value: Entry("byte", value)),
-    st.integers(-(2**15), 2**15 - 1).map(lambda value: Entry("short", value)),
-    st.integers(-(2**31), 2**31 - 1).map(lambda value: Entry("int", value)),
-    st.integers(-(2**63), 2**63 - 1).map(lambda value: Entry("long", value)),
-    st.floats(width=32).map(lambda value: Entry("float", value)),
-    st.floats().map(lambda value: Entry("double", value)),
-    st.characters(exclude_categories=["Cs"]).map(lambda value: Entry("char", value)),
-    TEXT.map(lambda value: Entry("string", value)),
-    st.binary().map(lambda value: Entry("bytes", value)),
-    st.just(Entry("null", None)),
+    st.booleans().map(lambda value: MapEntry("boolean", value)),
+    st.integers(-128, 127).map(lambda value: MapEntry("byte", value)),
+    st.integers(-(2**15), 2**15 - 1).map(lambda value: MapEntry("short", value)),
+    st.integers(-(2**31), 2**31 - 1).map(lambda value: MapEntry("int", value)),
+    st.integers(-(2**63), 2**63 - 1).map(lambda value: MapEntry("long", value)),
+    st.floats(width=32).map(lambda value: MapEntry("float", value)),
+    st.floats().map(lambda value: MapEntry("double", value)),
+    st.characters(exclude_categories=["Cs"]).map(lambda value: MapEntry("char", value)),
+    TEXT.map(lambda value: MapEntry("string", value)),
+    st.binary().map(lambda value: MapEntry("bytes", value)),
+    st.just(MapEntry("null", None)),
 )
 
 
-def same(one: Entry, other: Entry) -> bool:
+def same(one: MapEntry, other: MapEntry) -> bool:
     if one.kind != other.kind:
         return False
     if isinstance(one.value, float) and isinstance(other.value, float):
@@ -149,7 +149,7 @@ def same(one: Entry, other: Entry) -> bool:
 
 
 @given(st.dictionaries(TEXT, ENTRIES, max_size=8))
-def test_every_map_comes_back(entries: dict[str, Entry]) -> None:
+def test_every_map_comes_back(entries: dict[str, MapEntry]) -> None:
     body, types = encode_map(entries)
     assert isinstance(json.loads(body), dict)
     found = decode_map(body, types)
@@ -158,7 +158,7 @@ def test_every_map_comes_back(entries: dict[str, Entry]) -> None:
 
 
 @given(st.lists(ENTRIES, max_size=8))
-def test_every_stream_comes_back(entries: list[Entry]) -> None:
+def test_every_stream_comes_back(entries: list[MapEntry]) -> None:
     body, types = encode_stream(entries)
     found = decode_stream(body, types)
     assert len(found) == len(entries)

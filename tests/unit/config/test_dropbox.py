@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from routes.config import lint_text, loads
-from routes.model import Processed, Watch
+from routes.model import FileWatch, Processed
 from routes.targets import ADDRESSES, System
 
 START = """\
@@ -29,7 +29,7 @@ def fault(*lines: str, base: Path = Path()) -> str:
 def test_what_holds_without_any_key(tmp_path: Path) -> None:
     config = loads(START, tmp_path)
     (source,), (sink,) = config.sources, config.sinks
-    assert (source.watch, source.scan_interval_seconds, source.processed) == (Watch.INOTIFY, 1.0, Processed.KEEP)
+    assert (source.watch, source.scan_interval_seconds, source.processed) == (FileWatch.INOTIFY, 1.0, Processed.KEEP)
     assert source.subscription == "s"
     assert config.root(source) == config.root(sink) == tmp_path / "var" / "dropbox"
     assert config.url(source) == f"dropbox://{tmp_path}/var/dropbox"
@@ -50,7 +50,7 @@ def test_all_keys(tmp_path: Path) -> None:
     """
     config = loads(START.replace("source.s.destinations=queue:q\n", "") + lines, tmp_path)
     (source,), (sink,) = config.sources, config.sinks
-    assert (source.watch, source.scan_interval_seconds, source.processed) == (Watch.SCAN, 0.25, Processed.DELETE)
+    assert (source.watch, source.scan_interval_seconds, source.processed) == (FileWatch.SCAN, 0.25, Processed.DELETE)
     assert (source.subscription, source.client_id, source.workers) == ("sub", "b-1", 3)
     assert config.root(source) == tmp_path / "spool"
     assert config.root(sink) == Path("/srv/dropbox")

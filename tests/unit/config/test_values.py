@@ -10,7 +10,7 @@ import pytest
 from routes.config import addresses, values
 from routes.config.addresses import Destination
 from routes.config.language import KEY_HEADER
-from routes.config.values import BadValueError, Kind
+from routes.config.values import BadValueError, ValueKind
 from routes.model import Policy
 from routes.targets import Reference, Template
 
@@ -64,7 +64,7 @@ SIZE = values.size("1KiB", "1GiB")
         (KEY_HEADER, 'msg.header."customer-id"', "customer-id"),
     ],
 )
-def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
+def test_a_value_is_read(kind: ValueKind, text: str, value: Any) -> None:
     assert kind.parse(text) == value
 
 
@@ -181,7 +181,7 @@ def test_a_value_is_read(kind: Kind, text: str, value: Any) -> None:
         ),
     ],
 )
-def test_a_value_is_refused_with_a_reason(kind: Kind, text: str, message: str, hint: str, offset: int) -> None:
+def test_a_value_is_refused_with_a_reason(kind: ValueKind, text: str, message: str, hint: str, offset: int) -> None:
     with pytest.raises(BadValueError) as raised:
         kind.parse(text)
     assert (str(raised.value), raised.value.hint, raised.value.offset) == (message, hint, offset)

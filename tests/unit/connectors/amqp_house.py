@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.access import Logins
-from engine.connectors.amqp.frames import AMQP, PROTOCOL_HEADER, SASL, SASL_HEADER, FrameParser, frame
-from engine.connectors.amqp.limits import ListenerLimits
-from engine.connectors.amqp.peer import Peer
+from engine.connectors.amqp.frames import AMQP, PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus
+from engine.connectors.amqp_listener.access import Logins
+from engine.connectors.amqp_listener.connection import ServerConnection
+from engine.connectors.amqp_listener.limits import ListenerLimits
 from routes.model import SourceConfig
 from routes.targets import System
 
 if TYPE_CHECKING:
-    from engine.codecs.amqp.values import Described
-    from engine.connectors.amqp.coordinator import Transaction
-    from engine.connectors.amqp.links import Incoming, Link, Sender
-    from engine.connectors.amqp.peer_session import PeerSession
+    from engine.connectors.amqp.codec.values import Described
+    from engine.connectors.amqp.links import IncomingTransfer, Link, Sender
+    from engine.connectors.amqp_listener.coordinator import Transaction
+    from engine.connectors.amqp_listener.session import ServerSession
 
 
 BAD = b"bad"
@@ -39,7 +39,7 @@ class House:
         self.limits = limits or ListenerLimits()
         config = SourceConfig(name="l", type=System.AMQP, destinations=(), username=username, password=password)
         self.logins = Logins(config)
-        self.taken: list[Incoming] = []
+        self.taken: list[IncomingTransfer] = []
         self.gone: list[Link] = []
         self.committing: list[Transaction] = []
         self.undone: list[list[bytes]] = []
@@ -52,13 +52,13 @@ class House:
     def receives(self, link: Sender) -> Condition | None:
         return Condition("amqp:not-allowed", link.terminus.destination)
 
-    def takes(self, peer: Peer) -> bool:
+    def takes(self, peer: ServerConnection) -> bool:
         return True
 
-    def arrived(self, incoming: Incoming) -> None:
+    def arrived(self, incoming: IncomingTransfer) -> None:
         self.taken.append(incoming)
 
-    def posted(self, transaction: Transaction, incoming: Incoming) -> Condition | None:
+    def posted(self, transaction: Transaction, incoming: IncomingTransfer) -> Condition | None:
         if incoming.encoded == BAD:
             return Condition("amqp:decode-error", "bad")
         transaction.work.append(incoming.encoded)
@@ -74,7 +74,7 @@ class House:
     def credited(self, link: Sender) -> None:
         """Clients get no messages here."""
 
-    def settled(self, session: PeerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
+    def settled(self, session: ServerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
         """Clients get no messages here."""
 
     def left(self, link: Link) -> None:
@@ -85,8 +85,8 @@ class Client:
     """Says what a test wants it to say, and reads what comes back."""
 
     def __init__(self, house: House) -> None:
-        self.peer = Peer(house, "client", 0.0)
-        self._parser = FrameParser()
+        self.peer = ServerConnection(house, "client", 0.0)
+        self._parser = AmqpFrameParser()
         self.headers: list[bytes] = []
 
     def say(self, *data: bytes) -> list[tuple[int, list[Any]]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.codecs.amqp.values import Array, Symbol
-from engine.connectors.amqp.access import Addresses, Logins, address_of
+from engine.connectors.amqp.codec.values import Array, Symbol
+from engine.connectors.amqp_listener.access import AllowedDestinations, Logins, address_of
 from routes.model import SourceConfig
 from routes.targets import System
 
@@ -31,13 +31,13 @@ def test_the_kind_of_an_address_is_told_by_a_capability_or_a_prefix(fields: list
 
 
 def test_addresses_are_listed_or_begin_like_a_listed_one() -> None:
-    addresses = Addresses(("queue:a", "topic:b.*"))
+    addresses = AllowedDestinations(("queue:a", "topic:b.*"))
     allowed = ("queue:a", "topic:b.", "topic:b.c.d")
     assert [each for each in (*allowed, "queue:ab", "topic:b", "queue:b.c", "topic:a", "") if each in addresses] == [
         *allowed
     ]
-    assert "queue:x" in Addresses(("*",))
-    assert "queue:x" not in Addresses(())
+    assert "queue:x" in AllowedDestinations(("*",))
+    assert "queue:x" not in AllowedDestinations(())
 
 
 def _logins(username: str | None) -> Logins:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE, Properties, Sections, encode_sections
-from engine.codecs.amqp.values import Byte, Char, Int, Map, Short, Symbol
+from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Properties, Sections, encode_sections
+from engine.connectors.amqp.codec.values import Byte, Char, Int, Map, Short, Symbol
 from engine.connectors.amqp.transformers import inbound
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from engine.connectors.amqp.commits import Commits
-from engine.connectors.amqp.limits import ListenerLimits, TransactionUse
+from engine.connectors.amqp_listener.limits import ListenerLimits, TransactionUse
+from engine.connectors.amqp_listener.transaction_writer import TransactionWriter
 from engine.connectors.transactions import InDoubtError, TransactionalJournal
 from engine.errors import HardFailureError
 from engine.journal import JournalError, JournalTooLargeError
@@ -18,7 +18,7 @@ from engine.message import Message
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from engine.connectors.amqp.coordinator import Transaction
+    from engine.connectors.amqp_listener.coordinator import Transaction
 
 
 LIMITS = ListenerLimits(clients=2, transaction_messages_of_all=100, transaction_messages=50)
@@ -88,26 +88,26 @@ def woken() -> Event:
 
 
 @pytest.fixture
-def commits(ledger: Ledger, woken: Event) -> Iterator[Commits]:
-    made = Commits(ledger, woken.set, LIMITS)
+def commits(ledger: Ledger, woken: Event) -> Iterator[TransactionWriter]:
+    made = TransactionWriter(ledger, woken.set, LIMITS)
     yield made
     ledger.go.set()
     made.close()
 
 
-def holding(commits: Commits, *bodies: bytes) -> Work:
+def holding(commits: TransactionWriter, *bodies: bytes) -> Work:
     work = Work()
     for body in bodies:
         assert commits.take(cast("Transaction", work), Message(body), len(body)) is None
     return work
 
 
-def ask(commits: Commits, *works: Work) -> None:
+def ask(commits: TransactionWriter, *works: Work) -> None:
     for each in works:
         commits.ask(cast("Transaction", each))
 
 
-def told(commits: Commits, *works: Work) -> int:
+def told(commits: TransactionWriter, *works: Work) -> int:
     """How many messages were committed when all have been told."""
     deadline = time.monotonic() + 10
     count = 0
@@ -117,7 +117,9 @@ def told(commits: Commits, *works: Work) -> int:
     return count
 
 
-def test_a_transaction_is_told_when_the_journal_has_it(commits: Commits, ledger: Ledger, woken: Event) -> None:
+def test_a_transaction_is_told_when_the_journal_has_it(
+    commits: TransactionWriter, ledger: Ledger, woken: Event
+) -> None:
     work = holding(commits, b"1", b"2")
     ask(commits, work)
     assert woken.wait(10)
@@ -126,13 +128,15 @@ def test_a_transaction_is_told_when_the_journal_has_it(commits: Commits, ledger:
     assert (work.told, ledger.committed) == (["committed"], [[b"1", b"2"]])
 
 
-def test_an_empty_transaction_needs_no_journal(commits: Commits, ledger: Ledger) -> None:
+def test_an_empty_transaction_needs_no_journal(commits: TransactionWriter, ledger: Ledger) -> None:
     work = Work()
     ask(commits, work)
     assert (work.told, ledger.opened) == (["committed"], 0)
 
 
-def test_what_is_asked_for_during_a_commit_is_committed_together_and_in_order(commits: Commits, ledger: Ledger) -> None:
+def test_what_is_asked_for_during_a_commit_is_committed_together_and_in_order(
+    commits: TransactionWriter, ledger: Ledger
+) -> None:
     ledger.go.clear()
     first = holding(commits, b"1")
     ask(commits, first)
@@ -155,7 +159,7 @@ def test_what_is_asked_for_during_a_commit_is_committed_together_and_in_order(co
     ],
 )
 def test_a_commit_that_fails_is_told_and_the_next_has_another_journal(
-    commits: Commits, ledger: Ledger, refusal: Exception, told_: str
+    commits: TransactionWriter, ledger: Ledger, refusal: Exception, told_: str
 ) -> None:
     ledger.refusals.append(refusal)
     work = holding(commits, b"1")
@@ -168,7 +172,7 @@ def test_a_commit_that_fails_is_told_and_the_next_has_another_journal(
     assert (ledger.opened, ledger.closed, ledger.committed) == (2, 1, [[b"2"]])
 
 
-def test_a_kafka_that_refuses_transactions_stops_nothing_else(commits: Commits, ledger: Ledger) -> None:
+def test_a_kafka_that_refuses_transactions_stops_nothing_else(commits: TransactionWriter, ledger: Ledger) -> None:
     ledger.unwilling = HardFailureError("grant WRITE on the transactional id")
     work = holding(commits, b"1")
     ask(commits, work)
@@ -176,7 +180,7 @@ def test_a_kafka_that_refuses_transactions_stops_nothing_else(commits: Commits, 
     assert work.told == ["rolled back: grant WRITE on the transactional id"]
 
 
-def test_a_fault_of_our_own_is_not_hidden(commits: Commits, ledger: Ledger, woken: Event) -> None:
+def test_a_fault_of_our_own_is_not_hidden(commits: TransactionWriter, ledger: Ledger, woken: Event) -> None:
     ledger.refusals.append(ZeroDivisionError("ours"))
     ask(commits, holding(commits, b"1"))
     assert woken.wait(10)
@@ -184,7 +188,7 @@ def test_a_fault_of_our_own_is_not_hidden(commits: Commits, ledger: Ledger, woke
         commits.check()
 
 
-def test_the_transactions_of_a_client_have_no_more_than_so_many_messages_and_bytes(commits: Commits) -> None:
+def test_the_transactions_of_a_client_have_no_more_than_so_many_messages_and_bytes(commits: TransactionWriter) -> None:
     many = cast("Transaction", holding(commits, *[b"x"] * LIMITS.transaction_messages))
     condition = commits.take(many, Message(b"x"), 1)
     assert condition is not None
@@ -196,7 +200,7 @@ def test_the_transactions_of_a_client_have_no_more_than_so_many_messages_and_byt
     assert commits.take(large, Message(b"x"), 1) is not None
 
 
-def test_the_transactions_of_one_client_are_counted_together(commits: Commits) -> None:
+def test_the_transactions_of_one_client_are_counted_together(commits: TransactionWriter) -> None:
     use = TransactionUse()
     first, second = Work(use), Work(use)
     for number in range(LIMITS.transaction_messages):
@@ -208,7 +212,7 @@ def test_the_transactions_of_one_client_are_counted_together(commits: Commits) -
 
 
 def test_each_client_has_a_share_that_the_transactions_of_others_do_not_take(ledger: Ledger) -> None:
-    commits = Commits(ledger, lambda: None, ListenerLimits(clients=5, transaction_messages_of_all=10))
+    commits = TransactionWriter(ledger, lambda: None, ListenerLimits(clients=5, transaction_messages_of_all=10))
     hung = holding(commits, *[b"x"] * 10)
     assert commits.take(cast("Transaction", hung), Message(b"x"), 1) is not None
     for _ in range(4):
@@ -219,7 +223,7 @@ def test_each_client_has_a_share_that_the_transactions_of_others_do_not_take(led
     holding(commits, b"1", b"2")
 
 
-def test_closing_waits_for_what_was_asked_for(commits: Commits, ledger: Ledger) -> None:
+def test_closing_waits_for_what_was_asked_for(commits: TransactionWriter, ledger: Ledger) -> None:
     works = [holding(commits, b"1"), holding(commits, b"2")]
     ask(commits, *works)
     commits.close()

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.values import AmqpError, Described, Symbol, UInt, ULong
 from engine.connectors.amqp import performatives
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import AmqpError, Described, Symbol, UInt, ULong
 from engine.connectors.amqp.frames import (
     AMQP,
     EMPTY,
     MAX_FRAME_BYTES,
     PROTOCOL_HEADER,
     SASL,
-    FrameError,
-    FrameParser,
+    AmqpFrameError,
+    AmqpFrameParser,
     frame,
 )
 from engine.connectors.amqp.performatives import Code, Condition, Role, Transfer
@@ -31,14 +31,14 @@ FRAMES = [(AMQP, 0, BODIES[0]), (SASL, 7, BODIES[1]), (AMQP, 0, BODIES[2])]
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 def test_any_cut_gives_the_same_frames(cuts: list[int]) -> None:
-    parser = FrameParser()
+    parser = AmqpFrameParser()
     places = [0, *sorted(cuts), len(STREAM)]
     pieces = [STREAM[start:end] for start, end in pairwise(places)]
     assert [found for piece in pieces for found in parser.feed(piece)] == FRAMES
 
 
 def test_an_extended_header_is_passed_over() -> None:
-    assert list(FrameParser().feed(b"\0\0\0\x0d\x03\0\0\0abcdX")) == [(0, 0, b"X")]
+    assert list(AmqpFrameParser().feed(b"\0\0\0\x0d\x03\0\0\0abcdX")) == [(0, 0, b"X")]
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_an_extended_header_is_passed_over() -> None:
     ids=["too small", "head too small", "head larger than the frame", "too large"],
 )
 def test_what_is_no_frame_is_told(data: bytes) -> None:
-    with pytest.raises(FrameError, match="a frame of"):
-        list(FrameParser().feed(data))
-    with pytest.raises(FrameError, match="a frame of"):
-        FrameParser().one(data)
+    with pytest.raises(AmqpFrameError, match="a frame of"):
+        list(AmqpFrameParser().feed(data))
+    with pytest.raises(AmqpFrameError, match="a frame of"):
+        AmqpFrameParser().one(data)
 
 
 def test_frames_may_follow_a_header_at_once() -> None:
-    parser = FrameParser()
+    parser = AmqpFrameParser()
     assert parser.header(PROTOCOL_HEADER[:3]) is None
     assert parser.header(PROTOCOL_HEADER[3:] + EMPTY + STREAM) == PROTOCOL_HEADER
     assert parser.one(b"") == FRAMES[0]
@@ -63,8 +63,8 @@ def test_frames_may_follow_a_header_at_once() -> None:
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400", b"\x15\x03\x03\0\x02\x02", b"AMXP"])
 def test_what_is_no_header_is_told(data: bytes) -> None:
-    with pytest.raises(FrameError, match="in place of an AMQP header"):
-        FrameParser().header(data)
+    with pytest.raises(AmqpFrameError, match="in place of an AMQP header"):
+        AmqpFrameParser().header(data)
 
 
 @given(
@@ -157,6 +157,6 @@ def test_fields_that_are_not_set_are_left_out_at_the_end() -> None:
 
 def test_a_frame_takes_as_much_as_the_bridge_says_it_takes() -> None:
     body = b"x" * (MAX_FRAME_BYTES - 8)
-    assert list(FrameParser().feed(frame(0, body))) == [(0, 0, body)]
-    with pytest.raises(FrameError):
-        list(FrameParser().feed(frame(0, body + b"x")))
+    assert list(AmqpFrameParser().feed(frame(0, body))) == [(0, 0, body)]
+    with pytest.raises(AmqpFrameError):
+        list(AmqpFrameParser().feed(frame(0, body + b"x")))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, encode_sections
-from engine.codecs.amqp.values import (
+from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, encode_sections
+from engine.connectors.amqp.codec.values import (
     Array,
     Byte,
     Char,

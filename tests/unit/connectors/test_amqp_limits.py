@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.codecs.amqp.sections import VALUE, Header, Properties, Sections, decode, encode_sections
-from engine.codecs.amqp.values import Int, Map, Timestamp, UInt
+from engine.connectors.amqp.codec.sections import VALUE, Header, Properties, Sections, decode, encode_sections
+from engine.connectors.amqp.codec.values import Int, Map, Timestamp, UInt
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import Message
 from routes.properties import Property

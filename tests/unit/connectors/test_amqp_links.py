@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.values import Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp import performatives, session
-from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, FrameParser, frame
-from engine.connectors.amqp.links import Incoming, Receiver, Sender
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import Array, Described, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
+from engine.connectors.amqp.links import IncomingTransfer, Receiver, Sender
 from engine.connectors.amqp.performatives import Code, Terminus, Transfer
 from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.base import NotConnectedError
@@ -49,8 +49,8 @@ def terminus(code: int) -> Described:
     return Described(ULong(code), [])
 
 
-def receiver(own: Session, window: int = 10) -> tuple[Receiver, list[Incoming]]:
-    taken: list[Incoming] = []
+def receiver(own: Session, window: int = 10) -> tuple[Receiver, list[IncomingTransfer]]:
+    taken: list[IncomingTransfer] = []
     link = Receiver(
         cast("AmqpSession", own), "r", Terminus("q", "queue"), taken.append, window=window, max_bytes=100, kept_bytes=30
     )
@@ -109,7 +109,7 @@ def flow(credit: int, count: int = 0, *, drain: bool = False) -> list[Any]:
 
 
 def transfers(frames: Sequence[bytes]) -> list[Transfer]:
-    return [performatives.read_transfer(body) for _, _, body in FrameParser().feed(b"".join(frames))]
+    return [performatives.read_transfer(body) for _, _, body in AmqpFrameParser().feed(b"".join(frames))]
 
 
 def test_no_more_goes_out_than_there_is_credit_for() -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp import performatives
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
 from engine.connectors.amqp.links import Receiver
-from engine.connectors.amqp.peer_session import WINDOW
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, condition_of, field
+from engine.connectors.amqp_listener.session import WINDOW
 from tests.unit.connectors.amqp_house import Client, House, attach, init, message, said
 
 

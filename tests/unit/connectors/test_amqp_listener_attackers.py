@@ -11,14 +11,21 @@ from typing import Any, Self
 
 import pytest
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.values import Described, ULong
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.answers import RESOURCE_LIMIT
-from engine.connectors.amqp.frames import MAX_FRAME_BYTES, PROTOCOL_HEADER, SASL_HEADER, FrameError, FrameParser, frame
-from engine.connectors.amqp.limits import ListenerLimits
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import Described, ULong
+from engine.connectors.amqp.frames import (
+    MAX_FRAME_BYTES,
+    PROTOCOL_HEADER,
+    SASL_HEADER,
+    AmqpFrameError,
+    AmqpFrameParser,
+    frame,
+)
 from engine.connectors.amqp.performatives import Code, Role, Terminus, condition_of
-from engine.connectors.amqp.server import STOPPING, Server
+from engine.connectors.amqp.server_performatives import RESOURCE_LIMIT
+from engine.connectors.amqp_listener.limits import ListenerLimits
+from engine.connectors.amqp_listener.server import STOPPING, Server
 from engine.embedded import free_ports
 from tests.unit.connectors.test_amqp_listener import Client, House, said
 
@@ -123,7 +130,7 @@ def test_an_address_with_many_connections_makes_room_for_another_one() -> None:
 
 
 def test_a_frame_byte_by_byte_costs_no_more_than_its_bytes() -> None:
-    parser = FrameParser()
+    parser = AmqpFrameParser()
     body = encode(Described(ULong(Code.OPEN), ["x" * 500_000]))
     data = frame(0, body)
     begun = time.process_time()
@@ -137,8 +144,8 @@ def test_a_frame_byte_by_byte_costs_no_more_than_its_bytes() -> None:
 def test_a_declared_size_takes_no_memory(size: int) -> None:
     tracemalloc.start()
     try:
-        with pytest.raises(FrameError):
-            list(FrameParser().feed(size.to_bytes(4) + b"\2\0\0\0"))
+        with pytest.raises(AmqpFrameError):
+            list(AmqpFrameParser().feed(size.to_bytes(4) + b"\2\0\0\0"))
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.answers import FRAMING_ERROR, INVALID_FIELD, RESOURCE_LIMIT
-from engine.connectors.amqp.frames import PROTOCOL_HEADER, FrameParser, frame
-from engine.connectors.amqp.limits import ListenerLimits, Pool
-from engine.connectors.amqp.listener_source import AmqpListenerSource, Arrivals
+from engine.connectors.amqp.frames import PROTOCOL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, condition_of
-from engine.connectors.amqp.server import _Slice
-from engine.connectors.amqp.turns import ClientTurns, Owner
+from engine.connectors.amqp.server_performatives import FRAMING_ERROR, INVALID_FIELD, RESOURCE_LIMIT
+from engine.connectors.amqp_listener.limits import ListenerLimits, Pool
+from engine.connectors.amqp_listener.server import _Slice
+from engine.connectors.amqp_listener.source import AmqpListenerSource, Arrivals
+from engine.connectors.amqp_listener.turns import ClientTurns, Owner
 from routes.config import loads
 from tests.unit.connectors.amqp_house import Client, House, attach, message, said
 from tests.unit.connectors.test_amqp_listener_attackers import OPEN, QUEUE, Listening, heard, limited
 
 if TYPE_CHECKING:
-    from engine.connectors.amqp.links import Incoming
+    from engine.connectors.amqp.links import IncomingTransfer
 
 LIMITS = ListenerLimits()
 ECHO = said(performatives._performative(Code.FLOW, 0, 1, 0, 1, None, None, None, None, None, True))
@@ -223,7 +223,7 @@ def test_the_frames_that_are_taken_are_as_announced() -> None:
     client = Client(House())
     answers = client.say(PROTOCOL_HEADER, said(performatives.open_("c", "h", 0, "test")))
     assert answers[0][1][2] == LIMITS.frame_bytes
-    parser = FrameParser(LIMITS.frame_bytes)
+    parser = AmqpFrameParser(LIMITS.frame_bytes)
     assert len(list(parser.feed(frame(0, b"x" * (LIMITS.frame_bytes - 8))))) == 1
 
 
@@ -277,7 +277,7 @@ def test_the_messages_of_clients_go_on_in_turns() -> None:
     assert arrivals.bytes == 0
 
 
-def number_of(clients: list[Client], incoming: Incoming) -> tuple[int, int]:
+def number_of(clients: list[Client], incoming: IncomingTransfer) -> tuple[int, int]:
     peers = [client.peer for client in clients]
     return peers.index(cast("Any", incoming.receiver.session).peer), incoming.delivery_id
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.values import ULong
 from engine.connectors.amqp import ids
+from engine.connectors.amqp.codec.values import ULong
 from engine.connectors.amqp.names import translator
 from engine.connectors.amqp.transformers import TransformerSettings, inbound, translated_selector
 from routes import name_translators

@@ -8,8 +8,20 @@ from uuid import UUID
 
 import pytest
 
-from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, decode
-from engine.codecs.amqp.values import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UByte, UInt, ULong
+from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, decode
+from engine.connectors.amqp.codec.values import (
+    Byte,
+    Char,
+    Float,
+    Int,
+    Map,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+)
 from engine.connectors.amqp.transformers import outbound, outbound_of
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message

@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, decode, encode_sections
-from engine.codecs.amqp.values import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UByte, UInt
+from engine.connectors.amqp.codec.sections import (
+    DATA,
+    SEQUENCE,
+    VALUE,
+    Header,
+    Properties,
+    Sections,
+    decode,
+    encode_sections,
+)
+from engine.connectors.amqp.codec.values import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message

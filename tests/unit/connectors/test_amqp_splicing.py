@@ -6,9 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.amqp.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, decode, encode_sections
-from engine.codecs.amqp.values import Map, Symbol, UInt
-from engine.connectors.amqp.splicing import shortened, with_duplicate_id
+from engine.connectors.amqp.codec.sections import (
+    DATA,
+    SEQUENCE,
+    VALUE,
+    Header,
+    Properties,
+    Sections,
+    decode,
+    encode_sections,
+)
+from engine.connectors.amqp.codec.values import Map, Symbol, UInt
+from engine.connectors.amqp.encoded_edits import shortened, with_duplicate_id
 
 HEADS = (
     Sections(),

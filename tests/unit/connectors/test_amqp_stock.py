@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.sections import VALUE, Sections, encode_sections
-from engine.codecs.amqp.values import Described, Map, Symbol, UInt, ULong
 from engine.connectors import expiry
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.frames import PROTOCOL_HEADER, FrameParser, frame
-from engine.connectors.amqp.listener_sink import AmqpListenerSink
-from engine.connectors.amqp.peer import Peer
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.sections import VALUE, Sections, encode_sections
+from engine.connectors.amqp.codec.values import Described, Map, Symbol, UInt, ULong
+from engine.connectors.amqp.frames import PROTOCOL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Role, Terminus, condition_of, field
+from engine.connectors.amqp_listener.connection import ServerConnection
+from engine.connectors.amqp_listener.sink import AmqpListenerSink
 from engine.connectors.base import Outcome, Outgoing, RefusedError
 from engine.message import Message
 from routes.config import loads
@@ -60,8 +60,8 @@ class Client:
     """Receives, and answers as a test wants."""
 
     def __init__(self, sink: AmqpListenerSink, *, translates: bool = False, max_frame: int = 0) -> None:
-        self.peer = Peer(sink, "client", 0.0)
-        self._parser = FrameParser()
+        self.peer = ServerConnection(sink, "client", 0.0)
+        self._parser = AmqpFrameParser()
         capabilities = performatives._symbols(["APACHE.ORG:SELECTOR"]) if translates else None
         most = UInt(max_frame) if max_frame else None
         opened = encode(Described(ULong(Code.OPEN), ["c", None, most, *[None] * 5, capabilities]))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from engine.codecs.amqp.values import Described, ULong
-from engine.connectors.amqp import stock_readers
+from engine.connectors.amqp.codec.values import Described, ULong
 from engine.connectors.amqp.frames import EMPTY
-from engine.connectors.amqp.listener_sink import AmqpListenerSink
 from engine.connectors.amqp.performatives import Code, condition_of
+from engine.connectors.amqp_listener import receivers
+from engine.connectors.amqp_listener.sink import AmqpListenerSink
 from routes.predicate import evaluate, parse
 from tests.unit.connectors.test_amqp_stock import ACCEPTED, RELEASED, Client, Clock, clock, give, known, sink
 
@@ -28,7 +28,7 @@ def evaluated(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(lookup(SEARCHED))
         return evaluate(selector, lookup)
 
-    monkeypatch.setattr(stock_readers, "evaluate", counted)
+    monkeypatch.setattr(receivers, "evaluate", counted)
     return found
 
 
@@ -95,7 +95,7 @@ def test_a_receiver_whose_selector_takes_long_rests(
         clock.now += 1.0
         return False
 
-    monkeypatch.setattr(stock_readers, "evaluate", slow)
+    monkeypatch.setattr(receivers, "evaluate", slow)
     client = Client(sink)
     client.attach(selector="n = 1000")
     give(sink, *range(1, 50))

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.sections import VALUE, Sections, encode_sections
-from engine.codecs.amqp.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp import performatives
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.sections import VALUE, Sections, encode_sections
+from engine.connectors.amqp.codec.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp.frames import EMPTY
-from engine.connectors.amqp.peer_session import WINDOW
-from engine.connectors.amqp.performatives import Code, Condition, Outcome, condition_of, field, outcome_of
+from engine.connectors.amqp.performatives import Code, Condition, DeliveryState, condition_of, field, outcome_of
+from engine.connectors.amqp_listener.session import WINDOW
 from tests.unit.connectors.amqp_house import BAD, Client, House, attach, said
 
 COORDINATOR = Described(ULong(0x30), [performatives._symbols(["amqp:local-transactions", "amqp:distributed"])])
@@ -42,20 +42,20 @@ class Controller(Client):
 
     def declare(self) -> bytes:
         code, (identity,) = self.ask(0x31)
-        assert code == Outcome.DECLARED
+        assert code == DeliveryState.DECLARED
         assert isinstance(identity, bytes)
         return identity
 
     def discharge(self, transaction: bytes, *, fail: bool = False) -> Condition | bool | None:
         """True if it is accepted, False if there is no answer yet, else why not."""
         code, fields = self.ask(0x32, transaction, fail)
-        if code in (0, Outcome.ACCEPTED):
-            return code == Outcome.ACCEPTED
-        assert code == Outcome.REJECTED
+        if code in (0, DeliveryState.ACCEPTED):
+            return code == DeliveryState.ACCEPTED
+        assert code == DeliveryState.REJECTED
         return condition_of(fields[0])
 
     def post(self, transaction: bytes, body: bytes = b"x", *, settled: bool = False) -> tuple[int, list[Any]]:
-        state = Described(ULong(Outcome.TRANSACTIONAL), [transaction])
+        state = Described(ULong(DeliveryState.TRANSACTIONAL), [transaction])
         return self.transfer(body, state, handle=DATA, settled=settled)
 
     def transfer(
@@ -92,14 +92,18 @@ def test_messages_wait_for_the_discharge_and_come_together_in_order(house: House
     transaction = client.declare()
     for body in (b"1", b"2"):
         code, (identity, outcome) = client.post(transaction, body)
-        assert (code, identity, outcome_of(outcome)) == (Outcome.TRANSACTIONAL, transaction, (Outcome.ACCEPTED, []))
+        assert (code, identity, outcome_of(outcome)) == (
+            DeliveryState.TRANSACTIONAL,
+            transaction,
+            (DeliveryState.ACCEPTED, []),
+        )
     assert (house.taken, house.committing) == ([], [])
     assert client.discharge(transaction) is False
     (found,) = house.committing
     assert found.work == [b"1", b"2"]
     found.committed()
     ((code, fields),) = client.say()
-    assert (code, fields[1:4], outcome_of(fields[4])) == (Code.DISPOSITION, [3, 3, True], (Outcome.ACCEPTED, []))
+    assert (code, fields[1:4], outcome_of(fields[4])) == (Code.DISPOSITION, [3, 3, True], (DeliveryState.ACCEPTED, []))
 
 
 def test_what_is_not_part_of_a_transaction_goes_its_own_way(house: House, client: Controller) -> None:
@@ -120,7 +124,10 @@ def test_a_commit_that_failed_is_rejected_as_rolled_back(house: House, client: C
     house.committing[0].rolled_back("Kafka said no")
     ((_, fields),) = client.say()
     code, (error,) = outcome_of(fields[4])
-    assert (code, condition_of(error)) == (Outcome.REJECTED, Condition("amqp:transaction:rollback", "Kafka said no"))
+    assert (code, condition_of(error)) == (
+        DeliveryState.REJECTED,
+        Condition("amqp:transaction:rollback", "Kafka said no"),
+    )
 
 
 def test_a_client_whose_transaction_is_in_doubt_is_left(house: House, client: Controller) -> None:
@@ -137,7 +144,7 @@ def test_a_message_that_cannot_be_taken_dooms_its_transaction_and_frees_what_it_
     client.post(transaction, b"1")
     for body in (BAD, b"2"):
         _, (_, outcome) = client.post(transaction, body)
-        assert outcome_of(outcome)[0] == Outcome.REJECTED
+        assert outcome_of(outcome)[0] == DeliveryState.REJECTED
     assert house.undone == [[b"1"]]
     assert client.discharge(transaction) == Condition("amqp:transaction:rollback", "bad (amqp:decode-error)")
     assert (house.committing, len(house.undone)) == ([], 1)
@@ -163,7 +170,7 @@ def test_a_transaction_is_no_other_sessions(house: House, client: Controller) ->
     assert other.discharge(transaction) == unknown
     code, (error,) = other.post(transaction)
     assert (code, condition_of(error)) == (
-        Outcome.REJECTED,
+        DeliveryState.REJECTED,
         Condition("amqp:transaction:unknown-id", "a message of a transaction that is not there any more"),
     )
     assert client.discharge(transaction, fail=True) is True
@@ -182,7 +189,7 @@ def test_messages_of_a_transaction_use_up_no_credit(client: Controller) -> None:
     transaction = client.declare()
     for _ in range(3 * WINDOW):
         code, _ = client.post(transaction)
-        assert code == Outcome.TRANSACTIONAL
+        assert code == DeliveryState.TRANSACTIONAL
     assert not client.peer.ended
 
 
@@ -203,7 +210,16 @@ def test_settled_messages_are_part_of_it_without_an_answer(house: House, client:
 
 
 def test_a_settled_message_of_an_unknown_transaction_ends_its_link(client: Controller) -> None:
-    fields = [UInt(DATA), UInt(0), b"t", UInt(0), True, False, None, Described(ULong(Outcome.TRANSACTIONAL), [b"?"])]
+    fields = [
+        UInt(DATA),
+        UInt(0),
+        b"t",
+        UInt(0),
+        True,
+        False,
+        None,
+        Described(ULong(DeliveryState.TRANSACTIONAL), [b"?"]),
+    ]
     ((code, why),) = client.say(said(encode(Described(ULong(Code.TRANSFER), fields)) + b"x"))
     condition = condition_of(why[2])
     assert code == Code.DETACH
@@ -244,7 +260,7 @@ def test_what_a_coordinator_does_not_do_is_rejected(
 ) -> None:
     outcome, (error,) = client.ask(code, *fields)
     condition = condition_of(error)
-    assert outcome == Outcome.REJECTED
+    assert outcome == DeliveryState.REJECTED
     assert condition is not None
     assert condition.name == name
     client.declare()
@@ -252,8 +268,8 @@ def test_what_a_coordinator_does_not_do_is_rejected(
 
 def test_requests_by_name_are_understood(client: Controller) -> None:
     code, (identity,) = client.ask(Symbol("amqp:declare:list"))
-    assert code == Outcome.DECLARED
-    assert client.ask(Symbol("amqp:discharge:list"), identity, True)[0] == Outcome.ACCEPTED
+    assert code == DeliveryState.DECLARED
+    assert client.ask(Symbol("amqp:discharge:list"), identity, True)[0] == DeliveryState.ACCEPTED
 
 
 def test_the_transactions_of_a_client_are_bounded(client: Controller) -> None:
@@ -261,7 +277,7 @@ def test_the_transactions_of_a_client_are_bounded(client: Controller) -> None:
         client.declare()
     code, (error,) = client.ask(0x31)
     condition = condition_of(error)
-    assert code == Outcome.REJECTED
+    assert code == DeliveryState.REJECTED
     assert condition is not None
     assert condition.name == "amqp:resource-limit-exceeded"
 
@@ -284,7 +300,7 @@ def test_a_request_that_is_no_message_does_no_harm(house: House, payload: bytes)
     client = Controller(house)
     client.post(client.declare(), b"1")
     state, _ = client.transfer(payload, handle=CONTROL)
-    assert state == Outcome.REJECTED or client.peer.ended
+    assert state == DeliveryState.REJECTED or client.peer.ended
     client.peer.gone()
     assert house.undone == [[b"1"]]
 

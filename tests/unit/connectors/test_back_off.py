@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.connectors.back_off import BackOff
+from engine.delivery.back_off import BackOff
 
 
 class Clock:

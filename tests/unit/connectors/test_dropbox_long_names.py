@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.codecs.dropbox_name import escape
 from engine.connectors.base import Outcome, Outgoing
+from engine.connectors.dropbox.file_name import escape
 from engine.message import Message
 from routes.properties import JmsType, Property
 from tests.dropboxes import files

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.codecs.dropbox_name import LONGEST_BYTES, decode
 from engine.connectors.base import Outgoing, RefusedError
+from engine.connectors.dropbox.file_name import LONGEST_BYTES, decode
 from engine.connectors.dropbox.message import to_filename, to_message
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property

@@ -17,7 +17,7 @@ from engine.connectors.dropbox import folder as folder_module
 from engine.connectors.dropbox import topic as topic_module
 from engine.connectors.dropbox.box import OpenBox, locate
 from engine.connectors.dropbox.folder import Folder, open_root
-from engine.connectors.dropbox.slot import Slot
+from engine.connectors.dropbox.process_lock import Slot
 from engine.connectors.dropbox.topic import distribute
 from tests.dropboxes import FOLDERS, files, headers
 from tests.unit.connectors.dropbox_bridge import Bridge, numbered, outcomes, taken

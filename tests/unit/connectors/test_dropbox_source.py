@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.dropbox import lane, waiting, watch
+from engine.connectors.dropbox import folder_reader, pending_files, watch
 from engine.connectors.dropbox.folder import Folder
 from tests.dropboxes import FOLDERS, files
 from tests.unit.connectors.dropbox_bridge import Bridge, taken
@@ -281,7 +281,7 @@ def test_a_disk_that_fails_is_a_lost_connection(bridge: Bridge, queue: Path, mon
     def fail(*_: object) -> bytes:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(lane.os, "read", fail)
+    monkeypatch.setattr(folder_reader.os, "read", fail)
     with pytest.raises(NotConnectedError, match=r"^Input/output error$"):
         taken(source, 1)
 
@@ -292,14 +292,14 @@ def test_ten_thousand_files_are_looked_through_once(
     for n in range(10_000):
         (queue / "target" / f"4.{1_140_429_201_295_000 + n}-1.T").touch()
     listings = 0
-    ranked = waiting.ranked
+    ranked = pending_files.ranked
 
     def counted(folder: Folder) -> object:
         nonlocal listings
         listings += 1
         return ranked(folder)
 
-    monkeypatch.setattr(waiting, "ranked", counted)
+    monkeypatch.setattr(pending_files, "ranked", counted)
     source = bridge.source(scan_interval="10m")
     found = taken(source, 10_000, 60)
     # One look, which asks again for what a listing may have missed.

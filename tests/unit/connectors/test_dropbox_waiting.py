@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.connectors.dropbox import waiting
+from engine.connectors.dropbox import pending_files
 from engine.connectors.dropbox.folder import Folder
-from engine.connectors.dropbox.waiting import Waiting
+from engine.connectors.dropbox.pending_files import PendingFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
-    from engine.codecs.dropbox_name import Rank
+    from engine.connectors.dropbox.file_name import Rank
 
 
 def test_a_file_that_a_listing_has_missed_is_not_overtaken_by_a_later_one(
@@ -21,7 +21,7 @@ def test_a_file_that_a_listing_has_missed_is_not_overtaken_by_a_later_one(
 ) -> None:
     for name in "abc":
         (tmp_path / name).touch()
-    listed = waiting.ranked
+    listed = pending_files.ranked
     listings = 0
 
     def missing(folder: Folder) -> list[Rank]:
@@ -32,10 +32,10 @@ def test_a_file_that_a_listing_has_missed_is_not_overtaken_by_a_later_one(
             (tmp_path / "d").touch()
         return [rank for rank in listed(folder) if listings > 1 or rank.filename != "b"]
 
-    monkeypatch.setattr(waiting, "ranked", missing)
+    monkeypatch.setattr(pending_files, "ranked", missing)
     taken: list[str] = []
     with Folder.open(str(tmp_path)) as folder:
-        files = Waiting(folder, 0.0, lambda: True)
+        files = PendingFiles(folder, 0.0, lambda: True)
         while len(taken) < 4 and (name := files.next(taken)):
             taken.append(name)
             (tmp_path / name).unlink()

@@ -12,7 +12,7 @@ import pytest
 from nats.errors import ProtocolError
 
 from engine.connectors.nats.protocol import Parser
-from engine.connectors.stomp.frames import Frame, FrameError, FrameParser
+from engine.connectors.stomp.frames import Frame, StompFrameError, StompFrameParser
 from tests.fuzz.targets import Server
 
 BODY_BYTES = 64 * 1024
@@ -32,7 +32,7 @@ def at_most(count: int) -> Iterator[None]:
 
 
 def test_a_stomp_body_that_is_too_large_is_passed_over_in_the_memory_of_its_beginning() -> None:
-    parser = FrameParser(BODY_BYTES, KEPT_BYTES)
+    parser = StompFrameParser(BODY_BYTES, KEPT_BYTES)
     size = 64 * 1024**2
     with at_most(1_000_000):
         assert list(parser.feed(b"MESSAGE\ncontent-length:%d\n\n" % size)) == []
@@ -43,7 +43,7 @@ def test_a_stomp_body_that_is_too_large_is_passed_over_in_the_memory_of_its_begi
 
 
 def fed(*pieces: bytes) -> list[Frame]:
-    parser = FrameParser(BODY_BYTES, KEPT_BYTES)
+    parser = StompFrameParser(BODY_BYTES, KEPT_BYTES)
     return [frame for piece in pieces for frame in parser.feed(piece)]
 
 
@@ -53,7 +53,7 @@ def fed(*pieces: bytes) -> list[Frame]:
     ids=["headers", "a header", "a command", "escapes"],
 )
 def test_stomp_headers_without_an_end_end_the_connection(piece: bytes) -> None:
-    with at_most(16 * 1024 * 1024), pytest.raises(FrameError, match="more than 1048576 bytes of headers"):
+    with at_most(16 * 1024 * 1024), pytest.raises(StompFrameError, match="more than 1048576 bytes of headers"):
         fed(b"MESSAGE\n", *[piece] * 100)
 
 
@@ -64,8 +64,8 @@ def test_stomp_heart_beats_without_a_frame_take_no_memory() -> None:
 
 @pytest.mark.parametrize("length", ["-1", "1e9", "9" * 5000, "0x10", "\u0661", " ", "+5"])
 def test_a_stomp_length_that_is_no_number_is_told(length: str) -> None:
-    with pytest.raises(FrameError, match="a content-length that is no number"):
-        list(FrameParser(BODY_BYTES, KEPT_BYTES).feed(f"MESSAGE\ncontent-length:{length}\n\nx\0".encode()))
+    with pytest.raises(StompFrameError, match="a content-length that is no number"):
+        list(StompFrameParser(BODY_BYTES, KEPT_BYTES).feed(f"MESSAGE\ncontent-length:{length}\n\nx\0".encode()))
 
 
 def parse(*pieces: bytes) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.connectors.kafka import message as kafka_message
-from engine.connectors.kafka.message import HOPS, Located, Reader
+from engine.connectors.kafka.message import HOPS, RecordConverter, SourceRecord
 from engine.connectors.kafka.styles import as_text
 from engine.explain.header_styles import published_headers
 from engine.message import BodyType, Message, Record
@@ -29,7 +29,7 @@ PLACE = {"JMS_Kafka_Topic", "JMS_Kafka_Partition", "JMS_Kafka_Offset", "JMS_Kafk
 
 
 def read(record: Record, source: SourceConfig = SOURCE, timestamp: int = 1000) -> tuple[Message, str | None]:
-    return Reader(source, "b1").message(Located(record, "t", 2, 7, timestamp))
+    return RecordConverter(source, "b1").message(SourceRecord(record, "t", 2, 7, timestamp))
 
 
 def plain(*headers: tuple[str, bytes | None], key: bytes | None = None, value: bytes | None = b"x") -> Record:
@@ -210,7 +210,9 @@ OLD, NEW = (f"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{digit}-01" for
 
 def contexts(*headers: tuple[str, bytes | None], propagates: bool = True) -> dict[str, Property]:
     """The properties of a trace context that a record with these headers has as a message."""
-    found = Reader(SOURCE, "b1", propagates=propagates).message(Located(plain(*headers), "t", 2, 7, 1000))[0]
+    found = RecordConverter(SOURCE, "b1", propagates=propagates).message(
+        SourceRecord(plain(*headers), "t", 2, 7, 1000)
+    )[0]
     return {name: found.properties[name] for name in ("traceparent", "tracestate") if name in found.properties}
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import Frame
+from engine.codecs.frame import HeaderFrame
+from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.headers import pack
-from engine.connectors.nats.message import Incoming, reply_format, to_message, to_wire
+from engine.connectors.nats.message import IncomingMessage, reply_format, to_message, to_wire
 from engine.message import BodyType, Message
 from routes.model import WireFormat
 from routes.properties import JmsType, Property
 from routes.targets import REPLY_FORMAT, REQUEST_FORMAT
 
-FRAME = Frame(b"body", {"region": Property("emea", JmsType.STRING)})
+FRAME = HeaderFrame(b"body", {"region": Property("emea", JmsType.STRING)})
 ENCODED = {
     WireFormat.JSON: json_frame.encode(FRAME),
     WireFormat.TYPED: typed_frame.encode(FRAME),
@@ -22,7 +22,7 @@ ENCODED = {
 
 
 def taken(body: bytes, wire: WireFormat, headers: list[tuple[str, str]] | None = None, reply: str = "") -> Message:
-    incoming = Incoming("orders.eu", reply, pack(headers or []), body)
+    incoming = IncomingMessage("orders.eu", reply, pack(headers or []), body)
     return to_message(incoming, None, wire, "src", lambda: ("ID:fresh", 1))[0]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.nats.jetstream import ApiError, _overlap, acknowledged, ensure_consumer, ensure_stream
-from engine.connectors.nats.stream import Stream, _lines, _place
+from engine.connectors.nats.stream_reader import StreamReader, _lines, _place
 from routes.model import SourceConfig
 from routes.targets import System
 
@@ -74,7 +74,7 @@ def test_a_stream_list_of_another_form_names_no_stream() -> None:
 
 @pytest.mark.parametrize(("pending", "left"), [(b"3", 7), (b"9" * 5000, 0), ("\u0663".encode(), 0), (b"x", 0)])
 def test_a_request_that_ends_says_how_much_of_it_is_left(pending: bytes, left: int) -> None:
-    stream = Stream(server({}), SOURCE, "b")
+    stream = StreamReader(server({}), SOURCE, "b")
     stream._asked = 10
     stream._hear(b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: " + pending + b"\r\n\r\n")
     assert stream._asked == left

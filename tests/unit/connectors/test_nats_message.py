@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import Frame
+from engine.codecs.frame import HeaderFrame
 from engine.connectors.base import RefusedError
+from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.headers import pack, parse
-from engine.connectors.nats.message import Fault, Incoming, Stored, stored, to_message, to_wire
+from engine.connectors.nats.message import FrameFault, IncomingMessage, Stored, stored, to_message, to_wire
 from engine.message import BodyType, Message
 from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, JmsType, Property
@@ -42,8 +42,8 @@ def taken(
     wire: WireFormat = WireFormat.AUTO,
     facts: Stored | None = None,
     reply: str = "",
-) -> tuple[Message, Fault | None]:
-    incoming = Incoming("orders.eu", reply, pack(headers or []), body)
+) -> tuple[Message, FrameFault | None]:
+    incoming = IncomingMessage("orders.eu", reply, pack(headers or []), body)
     return to_message(incoming, facts, wire, "src", lambda: (FRESH, NOW))
 
 
@@ -53,9 +53,9 @@ def message(*args: object, **named: object) -> Message:
     return found
 
 
-def sent(original: Message, wire: WireFormat = WireFormat.HEADERS, identity: str = "id-1") -> Incoming:
+def sent(original: Message, wire: WireFormat = WireFormat.HEADERS, identity: str = "id-1") -> IncomingMessage:
     block, payload = to_wire(original, wire, identity)
-    return Incoming("orders.eu", "", block, payload)
+    return IncomingMessage("orders.eu", "", block, payload)
 
 
 # What comes in
@@ -168,8 +168,8 @@ def test_the_kind_of_body(body: bytes, declared: str | None, expected: BodyType)
 
 def test_raw_takes_the_body_alone_but_knows_bridges_and_repetitions() -> None:
     headers = [("region", "emea"), ("JMSType", "x"), ("jmsbridge.origin", "b1"), ("Nats-Msg-Id", "m")]
-    found = message(json_frame.encode(Frame(b"x")), headers, WireFormat.RAW)
-    assert found.body == json_frame.encode(Frame(b"x"))
+    found = message(json_frame.encode(HeaderFrame(b"x")), headers, WireFormat.RAW)
+    assert found.body == json_frame.encode(HeaderFrame(b"x"))
     assert found.body_type is BodyType.BYTES
     assert found.properties == {}
     assert "JMSType" not in found.headers
@@ -198,7 +198,9 @@ def test_the_acknowledgement_subject_tells_place_and_time(reply: str, expected: 
 
 # Frames
 
-FRAME = Frame(b"body", {"region": Property("emea", JmsType.STRING), "BRIDGE_priority": Property("7", JmsType.INT)})
+FRAME = HeaderFrame(
+    b"body", {"region": Property("emea", JmsType.STRING), "BRIDGE_priority": Property("7", JmsType.INT)}
+)
 ENCODED = {
     WireFormat.JSON: json_frame.encode(FRAME),
     WireFormat.TYPED: typed_frame.encode(FRAME),
@@ -219,7 +221,7 @@ def test_a_frame_says_all_but_what_stands_beside_it(framed: WireFormat, beside: 
 
 
 def test_a_time_in_a_frame_is_when_it_was_sent() -> None:
-    body = json_frame.encode(Frame(b"", {"BRIDGE_timestamp": Property("99999999999", JmsType.LONG)}))
+    body = json_frame.encode(HeaderFrame(b"", {"BRIDGE_timestamp": Property("99999999999", JmsType.LONG)}))
     assert message(body, facts=FACTS).headers["JMSTimestamp"] == "99999999999"
 
 
@@ -230,7 +232,7 @@ def test_fields_without_a_name_in_frames_are_fields_all_the_same() -> None:
         "JMS_JmsBridge_ReplyTo": "x",
         "JMSXGroupID": "g",
     }
-    body = json_frame.encode(Frame(b"", {name: Property(text, JmsType.STRING) for name, text in names.items()}))
+    body = json_frame.encode(HeaderFrame(b"", {name: Property(text, JmsType.STRING) for name, text in names.items()}))
     found = message(body)
     assert found.properties == {}
     assert found.headers["JMSCorrelationID"] == "c"
@@ -282,7 +284,7 @@ def test_a_faulty_typed_frame_is_a_body_as_for_the_java_program(cut: int, wire: 
     st.sampled_from([b"", json_frame.MARKER, typed_frame.MARKER]), st.binary(), st.binary(), st.sampled_from(WireFormat)
 )
 def test_no_bytes_make_the_reader_fail(marker: bytes, body: bytes, block: bytes, wire: WireFormat) -> None:
-    incoming = Incoming("a", "", b"NATS/1.0\r\n" + block, marker + body)
+    incoming = IncomingMessage("a", "", b"NATS/1.0\r\n" + block, marker + body)
     found, _ = to_message(incoming, None, wire, "src", lambda: (FRESH, NOW))
     found.to_record()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.connectors.nats.headers import pack, parse
-from engine.connectors.nats.message import Incoming, to_message, to_wire
+from engine.connectors.nats.message import IncomingMessage, to_message, to_wire
 from engine.message import Message
 from routes.model import WireFormat
 from routes.properties import Property
@@ -16,9 +16,9 @@ PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 TRACED = Message(b"x", properties={"traceparent": Property(PARENT), "region": Property("emea")})
 
 
-def sent(original: Message, wire: WireFormat) -> Incoming:
+def sent(original: Message, wire: WireFormat) -> IncomingMessage:
     block, payload = to_wire(original, wire, "id-1")
-    return Incoming("orders.eu", "", block, payload)
+    return IncomingMessage("orders.eu", "", block, payload)
 
 
 @pytest.mark.parametrize("wire", [WireFormat.HEADERS, WireFormat.JSON, WireFormat.TYPED, WireFormat.RAW])

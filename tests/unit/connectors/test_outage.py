@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.connectors import sink_loop, source_loop
-from engine.connectors.back_off import BackOff
 from engine.connectors.base import NotConnectedError
-from engine.connectors.letters import SinkLetters
-from engine.connectors.listener import Listener
-from engine.connectors.replies import Requests
-from engine.connectors.sink_loop import SinkLoop
-from engine.connectors.source_loop import SourceLoop, SourceWorker
+from engine.delivery import sink_loop, source_loop
+from engine.delivery.back_off import BackOff
+from engine.delivery.replies import Requests
+from engine.delivery.reply_receiver import ReplyReceiver
+from engine.delivery.sink_letters import SinkLetters
+from engine.delivery.sink_loop import SinkLoop
+from engine.delivery.source_loop import SourceLoop, SourceWorker
 from engine.telemetry.meters import SinkMetrics, SourceMetrics
-from engine.telemetry.status import State, Voices
+from engine.telemetry.status import PartStates, State
 from routes.config import loads
 
 if TYPE_CHECKING:
@@ -127,10 +127,10 @@ def test_a_sink_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.Mo
     monkeypatch.setattr(sink_loop, "BackOff", lambda: hours)
     # It would wait for a Kafka.
     monkeypatch.setattr(SinkLetters, "open", lambda _: None)
-    own, voice = CONFIG.sinks[0], Voices(said).voice()
+    own, voice = CONFIG.sinks[0], PartStates(said).voice()
     metrics = SinkMetrics(registry, "out", "sink:out")
     requests = Requests(CONFIG, own, 1, metrics)
-    listener = Listener(CONFIG, own, requests, registry, Voices(said).voice())
+    listener = ReplyReceiver(CONFIG, own, requests, registry, PartStates(said).voice())
 
     SinkLoop(CONFIG, own, UnreachableSink(), requests, metrics, voice).run(stop, listener)
 

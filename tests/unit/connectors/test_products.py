@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from engine.codecs.amqp.encoding import encode
-from engine.codecs.amqp.values import Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors import SINKS, SOURCES
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
 from engine.connectors.amqp.performatives import Code
 from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.connection_check import VISITS
 from engine.connectors.products import Feature, product_of
-from engine.connectors.visits import VISITS
 from engine.errors import HardFailureError
 from engine.message import Message
 from routes.config import loads

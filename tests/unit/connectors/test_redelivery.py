@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.redelivery.clean import CleanEnds
-from engine.connectors.redelivery.known import Known, digest
-from engine.connectors.redelivery.order import Order
+from engine.delivery.deduplication.clean_ends import CleanEnds
+from engine.delivery.deduplication.out_of_order_detector import OutOfOrderDetector
+from engine.delivery.deduplication.seen_messages import SeenMessages, digest
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
 
@@ -28,8 +28,8 @@ def first(message: Message) -> Message:
     return replace(message, headers={**message.headers, "JMSRedelivered": "false", "JMSXDeliveryCount": "1"})
 
 
-def known(*messages: Message, most: int = 100) -> Known:
-    found = Known(most)
+def known(*messages: Message, most: int = 100) -> SeenMessages:
+    found = SeenMessages(most)
     for message in messages:
         found.add(message.headers["JMSMessageID"], message.to_record())
     return found
@@ -164,7 +164,7 @@ def test_no_position_ever_passes_what_is_not_acknowledged(steps: list[str]) -> N
 
 
 def test_a_message_that_was_sent_before_others_of_its_destination_is_late() -> None:
-    order = Order()
+    order = OutOfOrderDetector()
 
     def late(destination: str, sent: str | None) -> bool:
         return order.is_late({"JMSDestination": destination} | ({} if sent is None else {"JMSTimestamp": sent}))
@@ -181,7 +181,7 @@ def test_a_message_that_was_sent_before_others_of_its_destination_is_late() -> N
 
 def test_a_span_that_the_bridge_put_on_a_record_makes_no_other_message_of_it() -> None:
     parents = [{"traceparent": f"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{digit}-01"} for digit in "67"]
-    journal = Known()
+    journal = SeenMessages()
     journal.add("ID:1", first(ORDER).to_record(parents[0]))
 
     assert journal.take(redelivered(ORDER).to_record())

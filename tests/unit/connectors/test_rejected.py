@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.connectors.rejected import TOO_LARGE, dead_letter, unjournaled
+from engine.delivery.dead_letter_record import TOO_LARGE, dead_letter, unjournaled
 from engine.message import DESTINATION, ORIGIN, POSITION, REPLAYS, ROUTE, Message, Record
 from engine.message import SIZE as SIZE_HEADER
 from routes import config as configuration

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.connectors.base import Redelivery
-from engine.connectors.redelivery import repeats
-from engine.connectors.redelivery.repeats import Repeats
+from engine.delivery.deduplication import deduplicator
+from engine.delivery.deduplication.deduplicator import Deduplicator
 from engine.message import Message, Record
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Journal:
 @pytest.fixture
 def journal(monkeypatch: pytest.MonkeyPatch) -> Journal:
     made = Journal()
-    monkeypatch.setattr(repeats, "time", SimpleNamespace(monotonic=lambda: made.now))
+    monkeypatch.setattr(deduplicator, "time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
 
@@ -104,9 +104,9 @@ class Counting:
 
 def connected(
     journal: Any, *, is_marked: bool = True, placed: Counting | None = None, doubt_seconds: float = 30
-) -> Repeats:
+) -> Deduplicator:
     redelivery = Redelivery(60, doubt_seconds, is_marked)
-    made = Repeats(journal, journal, SimpleNamespace(), redelivery, placed)  # type: ignore[arg-type]
+    made = Deduplicator(journal, journal, SimpleNamespace(), redelivery, placed)  # type: ignore[arg-type]
     made.begin()
     return made
 
@@ -175,7 +175,7 @@ def test_the_first_position_is_the_first_record_of_the_source(journal: Journal) 
     assert journal.position == {0: 0}
 
 
-def run(source: Repeats, journal: Journal, seconds: float, received: int, acknowledged: int) -> None:
+def run(source: Deduplicator, journal: Journal, seconds: float, received: int, acknowledged: int) -> None:
     end = journal.now + seconds
     while journal.now < end:
         journal.now += 0.5

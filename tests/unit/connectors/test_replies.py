@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from engine.codecs import json_frame, typed_frame
-from engine.codecs.frame import Frame
-from engine.connectors import replies
+from engine.codecs.frame import HeaderFrame
 from engine.connectors.base import Delivery
-from engine.connectors.nats.message import Incoming, reply_format, to_message, to_wire
-from engine.connectors.replies import ReplySource, Requests, ReturnAddress
+from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.message import IncomingMessage, reply_format, to_message, to_wire
+from engine.delivery import replies
+from engine.delivery.replies import ReplySource, Requests, ReturnAddress
 from engine.message import Message
 from engine.telemetry.meters import SinkMetrics
 from routes.config import loads
@@ -219,23 +219,23 @@ def test_a_reply_takes_the_format_of_its_request_through_the_service(form: str |
 @pytest.mark.parametrize(
     ("payload", "wire", "read"),
     [
-        (json_frame.encode(Frame(b"?")), WireFormat.AUTO, json_frame.decode),
-        (typed_frame.encode(Frame(b"?")), WireFormat.AUTO, typed_frame.decode),
+        (json_frame.encode(HeaderFrame(b"?")), WireFormat.AUTO, json_frame.decode),
+        (typed_frame.encode(HeaderFrame(b"?")), WireFormat.AUTO, typed_frame.decode),
         (
-            typed_frame.encode(Frame(b"?"), typed_frame.CODES_1_0),
+            typed_frame.encode(HeaderFrame(b"?"), typed_frame.CODES_1_0),
             WireFormat.TYPED_1_0,
             lambda data: typed_frame.decode(data, typed_frame.CODES_1_0),
         ),
-        (b"?", WireFormat.AUTO, Frame),
-        (b"?", WireFormat.RAW, Frame),
+        (b"?", WireFormat.AUTO, HeaderFrame),
+        (b"?", WireFormat.RAW, HeaderFrame),
     ],
     ids=["json", "typed", "typed-1.0", "plain", "raw"],
 )
 def test_all_requesters_of_one_server_have_replies_in_their_own_format(
-    payload: bytes, wire: WireFormat, read: Callable[[bytes], Frame]
+    payload: bytes, wire: WireFormat, read: Callable[[bytes], HeaderFrame]
 ) -> None:
     made, _ = requests("jms")
-    incoming = Incoming("a.b", "_INBOX.1", b"", payload)
+    incoming = IncomingMessage("a.b", "_INBOX.1", b"", payload)
     asked_, _ = to_message(incoming, None, wire, "nats", lambda: ("ID:1", 1))
     # Both go through the journal and the topic of a sink.
     request, _ = made.outgoing(Message.from_record(asked_.to_record()))

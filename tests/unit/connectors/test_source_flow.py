@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.connectors.base import Delivery
-from engine.connectors.redelivery.patience import StoppedError
-from engine.connectors.source_flow import Flow
+from engine.delivery.deduplication.kafka_retry import StoppedError
+from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.message import Message
 from engine.telemetry.meters import SourceMetrics
 from routes import config as configuration
@@ -72,7 +72,7 @@ def test_nothing_is_taken_behind_a_message_that_stays_with_the_broker(tmp_path: 
     file = tmp_path / "b.properties"
     file.write_text(CONFIGURATION)
     source, metrics = Three(), SourceMetrics(CollectorRegistry(), "s", "source:s")
-    flow = Flow(configuration.load(file), source, Full(), None, metrics)  # type: ignore[arg-type]
+    flow = IngressPipeline(configuration.load(file), source, Full(), None, metrics)  # type: ignore[arg-type]
     with pytest.raises(StoppedError):
         flow.step()
     flow.settle()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import Outcome, Outgoing
-from engine.connectors.spans import SinkSpans, SourceSpans
+from engine.delivery.spans import SinkSpans, SourceSpans
 from engine.journal import JournalError, JournalTooLargeError
 from engine.message import ROUTE, Message, Record
 from engine.telemetry.tracing import Operation

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.stomp.frames import Frame, FrameError, FrameParser, escape
+from engine.connectors.stomp.frames import Frame, StompFrameError, StompFrameParser, escape
 from engine.connectors.stomp.sink import _number
 
 LIMIT = 1000
@@ -14,7 +14,7 @@ KEPT = 100
 
 
 def parse(*pieces: bytes, limit: int = LIMIT, kept: int = KEPT) -> list[Frame]:
-    parser = FrameParser(limit, kept)
+    parser = StompFrameParser(limit, kept)
     return [frame for piece in pieces for frame in parser.feed(piece)]
 
 
@@ -111,7 +111,7 @@ def test_bytes_that_are_no_utf8_in_a_header_do_not_hurt() -> None:
     ],
 )
 def test_what_is_not_stomp_is_told(stream: bytes, says: str) -> None:
-    with pytest.raises(FrameError) as caught:
+    with pytest.raises(StompFrameError) as caught:
         parse(stream)
 
     assert says in str(caught.value)
@@ -132,7 +132,7 @@ def test_of_a_body_over_the_limit_only_the_beginning_is_kept(length: bool, size:
 
 
 def test_a_body_that_is_promised_but_never_comes_takes_no_memory() -> None:
-    parser = FrameParser(LIMIT, KEPT)
+    parser = StompFrameParser(LIMIT, KEPT)
 
     frames = [*parser.feed(b"MESSAGE\ncontent-length:999999999999\n\n"), *parser.feed(b"x" * 10_000_000)]
 
@@ -164,12 +164,12 @@ def test_any_cut_of_the_stream_gives_the_same_frames(frames: list, data: st.Data
 
 @given(st.lists(st.binary(max_size=60), max_size=6))
 def test_noise_is_refused_or_waited_for_but_never_breaks_the_parser(pieces: list[bytes]) -> None:
-    parser = FrameParser(LIMIT, KEPT)
+    parser = StompFrameParser(LIMIT, KEPT)
     try:
         for piece in [b"MESSAGE\n", *pieces]:
             for frame in parser.feed(piece):
                 assert frame.command in ("CONNECTED", "MESSAGE", "RECEIPT", "ERROR")
-    except FrameError:
+    except StompFrameError:
         return
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.connectors.base import Outgoing, RefusedError
 from engine.connectors.products import ARTEMIS, product_of
-from engine.connectors.stomp.frames import Frame, FrameParser
+from engine.connectors.stomp.frames import Frame, StompFrameParser
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.sending import to_frame
 from engine.message import BodyType, Message
@@ -42,7 +42,7 @@ def sent(
     message = Message(body, body_type, headers or {}, values, origins=origins)
     data = to_frame(Outgoing(7, message, address, "the-id", reply_to), ARTEMIS if artemis else OTHER)
     assert data.startswith(b"SEND\n")
-    (frame,) = FrameParser(1 << 20, 1 << 20).feed(b"MESSAGE" + data.removeprefix(b"SEND"))
+    (frame,) = StompFrameParser(1 << 20, 1 << 20).feed(b"MESSAGE" + data.removeprefix(b"SEND"))
     return frame
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.dead_letters.letter import DeadLetter
 from engine.message import BodyType, Message, Record
-from engine.peek import Located, Position
+from engine.peek import LocatedRecord, Position
 from routes.properties import JmsType, Property
 
 __all__ = ["letter"]
@@ -28,4 +28,4 @@ def letter(
         ("__connect.errors.exception.message", b"why"),
     ]
     headers = (*record.headers, *own, *more)
-    return DeadLetter(Located(Position("dead", 0, 17), 1_000, Record(record.key, record.value, headers)))
+    return DeadLetter(LocatedRecord(Position("dead", 0, 17), 1_000, Record(record.key, record.value, headers)))

@@ -8,26 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.dead_letters.audit import Action, Actor, Entry, parse
+from engine.dead_letters.audit import Action, Actor, AuditEntry, parse
 from engine.message import Record
-from engine.peek import Located, Position
+from engine.peek import LocatedRecord, Position
 
 AT = Position("dead", 2, 17)
 
 
-def read(value: bytes | None, key: bytes | None = b"dead:2:17") -> Entry | None:
-    return parse(Located(Position("dead.replayed", 0, 0), 0, Record(key, value, ())))
+def read(value: bytes | None, key: bytes | None = b"dead:2:17") -> AuditEntry | None:
+    return parse(LocatedRecord(Position("dead.replayed", 0, 0), 0, Record(key, value, ())))
 
 
 def test_an_entry_is_read_as_it_was_written() -> None:
     actor = Actor("alice", "host-1", "dlt replay --reason 'größer'")
     time = "2026-11-22T05:00:00.000Z"
-    entry = Entry(AT, Action.QUARANTINED, time, "dead.quarantine:0:3", "unmatched", "", "j:0:1", 3, actor, "id")
+    entry = AuditEntry(AT, Action.QUARANTINED, time, "dead.quarantine:0:3", "unmatched", "", "j:0:1", 3, actor, "id")
     assert read(entry.to_json().encode()) == entry
 
 
 def test_an_entry_says_who_did_what_when_and_where_the_copy_is() -> None:
-    written = json.loads(Entry(AT, Action.DISCARDED, actor=Actor("alice", "host-1", "dlt discard --all")).to_json())
+    written = json.loads(
+        AuditEntry(AT, Action.DISCARDED, actor=Actor("alice", "host-1", "dlt discard --all")).to_json()
+    )
     assert written == {
         "action": "discarded",
         "time": "",
@@ -46,7 +48,7 @@ def test_an_entry_says_who_did_what_when_and_where_the_copy_is() -> None:
 
 def test_the_text_of_earlier_versions_is_read() -> None:
     found = read(b"journal:1:5 2026-11-21T06:47:07Z")
-    assert found == Entry(AT, Action.REPLAYED, "2026-11-21T06:47:07Z", "journal:1:5")
+    assert found == AuditEntry(AT, Action.REPLAYED, "2026-11-21T06:47:07Z", "journal:1:5")
 
 
 @pytest.mark.parametrize("value", [b"{", b"{}", b'{"action": "sold"}', b'{"action": 5, "replays": "x"}', b"\xff", b""])

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.dead_letters.backlog import OTHER, Backlog, Census
+from engine.dead_letters.backlog import OTHER, Backlog, DeadLetterCounts
 
 REASONS = ("key-not-found", "unmatched")
 
@@ -126,9 +126,9 @@ def test_counts_are_those_of_a_plain_list(events: list[tuple[str, int]], steps: 
 
 
 def test_a_census_adds_up_and_ages() -> None:
-    census = Census("dead", reachable=True, open={"a": 2, "b": 1}, oldest=100.0, quarantined=4)
+    census = DeadLetterCounts("dead", reachable=True, open={"a": 2, "b": 1}, oldest=100.0, quarantined=4)
     assert (census.depth, census.oldest_age(160.5), census.oldest_age(90.0)) == (3, 60.5, 0.0)
-    assert (Census("dead").depth, Census("dead").oldest_age(5.0)) == (None, 0.0)
+    assert (DeadLetterCounts("dead").depth, DeadLetterCounts("dead").oldest_age(5.0)) == (None, 0.0)
 
 
 def test_it_says_of_each_place_whether_it_is_open() -> None:

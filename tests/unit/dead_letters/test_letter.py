@@ -8,7 +8,7 @@ import pytest
 
 from engine.dead_letters.letter import DeadLetter, milliseconds, original
 from engine.message import Message
-from engine.peek import Located, Position
+from engine.peek import LocatedRecord, Position
 from tests.unit.dead_letters.letters import letter
 
 
@@ -59,5 +59,5 @@ def test_a_dead_letter_without_a_time_is_as_old_as_its_record() -> None:
 
 
 def test_a_record_that_is_no_dead_letter_says_nothing() -> None:
-    empty = DeadLetter(Located(Position("dead", 0, 0), -1, original(letter(), "b1")))
+    empty = DeadLetter(LocatedRecord(Position("dead", 0, 0), -1, original(letter(), "b1")))
     assert (empty.reason, empty.route, empty.detail, empty.time, empty.truncated) == ("", "", "", "", "")

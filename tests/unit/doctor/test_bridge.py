@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.doctor.bridge import Answer, ask_bridge, check_http
-from engine.doctor.findings import State
+from engine.doctor.findings import Severity
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.status import StatusBoard
 from routes.config import loads
@@ -54,7 +54,7 @@ def test_a_bridge_tells_who_it_is_also_behind_a_login(serve: Serve) -> None:
 def test_a_bridge_that_does_not_tell_its_id_is_another_one(serve: Serve) -> None:
     config = serve({})
     (found,) = check_http(config, "abc", ask_bridge(config, 10))
-    assert (found.state, found.exit_code) == (State.FAILED, 3)
+    assert (found.state, found.exit_code) == (Severity.FAILED, 3)
     assert found.found.startswith("a bridge that does not tell its id runs at 127.0.0.1:")
 
 
@@ -69,31 +69,31 @@ def test_what_is_no_bridge_is_not_taken_for_one_and_its_port_is_not_free() -> No
 @pytest.mark.parametrize(
     ("answer", "state", "said"),
     [
-        (READY, State.OK, "bridge 'b1' runs at 127.0.0.1:8480 and is ready"),
+        (READY, Severity.OK, "bridge 'b1' runs at 127.0.0.1:8480 and is ready"),
         (
             replace(READY, waiting_for=("router", "source:s")),
-            State.WARNING,
+            Severity.WARNING,
             "bridge 'b1' runs at 127.0.0.1:8480 and waits for router, source:s",
         ),
         (
             replace(READY, waiting_for=("router",), standby="another bridge leads"),
-            State.OK,
+            Severity.OK,
             "bridge 'b1' runs at 127.0.0.1:8480 and stands by: another bridge leads",
         ),
         (
             replace(READY, waiting_for=("a bridge that leads",), standby="waiting for Kafka", has_leader=False),
-            State.WARNING,
+            Severity.WARNING,
             "bridge 'b1' runs at 127.0.0.1:8480 and waits for a bridge that leads",
         ),
         (
             replace(READY, hash="old"),
-            State.WARNING,
+            Severity.WARNING,
             "bridge 'b1' runs at 127.0.0.1:8480, but not on the file as it is now",
         ),
-        (replace(READY, bridge="b2"), State.FAILED, "bridge 'b2' runs at 127.0.0.1:8480"),
+        (replace(READY, bridge="b2"), Severity.FAILED, "bridge 'b2' runs at 127.0.0.1:8480"),
     ],
 )
-def test_how_a_bridge_is_told(answer: Answer, state: State, said: str) -> None:
+def test_how_a_bridge_is_told(answer: Answer, state: Severity, said: str) -> None:
     (found,) = check_http(loads(TEXT), "abc", answer)
     assert (found.state, found.found) == (state, said)
 
@@ -101,13 +101,13 @@ def test_how_a_bridge_is_told(answer: Answer, state: State, said: str) -> None:
 def test_beside_another_bridge_one_on_a_shared_kafka_would_only_wait_with_its_figures() -> None:
     config = loads(TEXT + "kafka.bootstrap.servers=127.0.0.1:1\n")
     (found,) = check_http(config, "abc", replace(READY, bridge="b2"))
-    assert found.state is State.WARNING
+    assert found.state is Severity.WARNING
 
 
 def test_a_certificate_that_is_none_is_told_beside_the_port(tmp_path: Path) -> None:
     (tmp_path / "http.pem").write_text("none")
     http = HttpConfig("127.0.0.1", 0, certificate=tmp_path / "http.pem", key=tmp_path / "http.pem")
     certificate, port = check_http(replace(loads(TEXT), http=http), "abc", None)
-    assert (certificate.name, certificate.state, certificate.exit_code) == ("http.tls", State.FAILED, 3)
+    assert (certificate.name, certificate.state, certificate.exit_code) == ("http.tls", Severity.FAILED, 3)
     assert certificate.remedy == "correct http.tls.certificate and http.tls.key"
-    assert port.state is State.OK
+    assert port.state is Severity.OK

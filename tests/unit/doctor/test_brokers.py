@@ -11,7 +11,7 @@ import pytest
 
 from engine.connectors.base import NotConnectedError
 from engine.doctor.brokers import broker_check, not_connected
-from engine.doctor.findings import Finding, State, ok
+from engine.doctor.findings import Finding, Severity, ok
 from engine.doctor.kafka import told
 from engine.embedded.ports import free_ports
 from engine.topics import Survey
@@ -50,7 +50,7 @@ def test_a_broker_that_is_not_there_is_told_with_the_key_that_names_it(kind: str
     url = f"{scheme}://127.0.0.1:{port}"
     (found,) = look(f"sink.out.type={kind}\nsink.out.url={url}\n")
     assert found == Finding(
-        "sink:out", State.FAILED, f"{url}: Connection refused", "start the broker, or correct sink.out.url", 6
+        "sink:out", Severity.FAILED, f"{url}: Connection refused", "start the broker, or correct sink.out.url", 6
     )
 
 
@@ -88,9 +88,9 @@ def test_a_listener_is_its_port_and_its_certificate(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", port)):
         (taken,) = look(plain)
         (own,) = look(plain, running=True)
-    assert (taken.state, taken.exit_code) == (State.FAILED, 3)
+    assert (taken.state, taken.exit_code) == (Severity.FAILED, 3)
     assert taken.remedy == "stop that program, or set source.l.listen to another address or port"
-    assert own.state is State.OK
+    assert own.state is Severity.OK
 
 
 def test_dropboxes_are_looked_at_and_not_made(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_dropboxes_are_looked_at_and_not_made(tmp_path: Path) -> None:
     data = f"embedded.data={tmp_path / 'var'}\n"
     assert look(settings + data) == [ok("source:d", f"{tmp_path}/var/dropbox is not there yet; the bridge makes it")]
     (gone,) = look(f"{settings}source.d.root={tmp_path / 'gone'}\n")
-    assert (gone.state, gone.exit_code) == (State.FAILED, 6)
+    assert (gone.state, gone.exit_code) == (Severity.FAILED, 6)
     assert gone.found.endswith(f"there is no folder {tmp_path}/gone; is its disk mounted?")
     assert look(f"{settings}source.d.root={tmp_path}\n") == [ok("source:d", f"{tmp_path} can be read and written")]
     assert list(tmp_path.iterdir()) == []
@@ -114,7 +114,7 @@ def test_a_dropbox_that_is_closed_is_told(tmp_path: Path) -> None:
 def test_a_dropbox_with_a_link_in_it_is_told(tmp_path: Path) -> None:
     settings = f"source.d.type=dropbox\nsource.d.destinations=queue:orders\nsource.d.root={tmp_path}\n"
     (tmp_path / "orders" / "incoming").mkdir(parents=True)
-    assert [each.state for each in look(settings)] == [State.OK]
+    assert [each.state for each in look(settings)] == [Severity.OK]
     (tmp_path / "orders" / "incoming" / "target").symlink_to(tmp_path)
     (found,) = look(settings)
     assert f"a link is not followed, put a folder in its place: {tmp_path}/orders/incoming/target" in found.found
@@ -124,9 +124,9 @@ def test_topics_that_are_well_are_one_line_and_each_problem_is_one() -> None:
     problem = Problem("prices", "route 'prices'", "does not exist", "create it")
     found = list(told(Survey(("orders",), ("journal", "state"), (problem,))))
     assert found == [
-        Finding("topic prices", State.FAILED, "prices (route 'prices') does not exist", "create it", 4),
+        Finding("topic prices", Severity.FAILED, "prices (route 'prices') does not exist", "create it", 4),
         ok("topics", "orders can be used; the bridge makes journal, state when it starts"),
     ]
     many = tuple(f"t{number}" for number in range(7))
     assert list(told(Survey(many, (), ()))) == [ok("topics", "t0, t1, t2, t3, t4 and 2 more can be used")]
-    assert [each.state for each in told(Survey((), (), (problem,)))] == [State.FAILED]
+    assert [each.state for each in told(Survey((), (), (problem,)))] == [Severity.FAILED]

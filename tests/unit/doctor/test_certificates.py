@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.doctor.certificates import check_certificate, check_certificates
-from engine.doctor.findings import State
+from engine.doctor.findings import Severity
 from routes.config import load
 from tests.certificates import certify, openssl
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return certify(tmp_path_factory.mktemp("certificates") / "made")
 
 
-def states(path: Path, days: float = 0, *, is_own: bool = True) -> list[State]:
+def states(path: Path, days: float = 0, *, is_own: bool = True) -> list[Severity]:
     """So many days from now."""
     now = datetime.now(UTC) + timedelta(days=days)
     return [finding.state for finding in check_certificate(path, now, is_own=is_own)]
@@ -32,15 +32,15 @@ def test_one_that_ends_soon_is_told_before_it_does(folder: Path) -> None:
     bridge = folder / "bridge.pem"
     openssl(folder, "req -x509 -key bridge.key -days 100 -out long.pem -subj /CN=bridge")
 
-    assert states(folder / "long.pem") == [State.OK]
-    assert states(bridge) == [State.WARNING]
-    assert states(bridge, 31) == [State.FAILED]
-    assert states(bridge, -1) == [State.FAILED]
+    assert states(folder / "long.pem") == [Severity.OK]
+    assert states(bridge) == [Severity.WARNING]
+    assert states(bridge, 31) == [Severity.FAILED]
+    assert states(bridge, -1) == [Severity.FAILED]
 
 
 def test_one_that_has_expired_is_told_with_its_day(folder: Path) -> None:
     (finding,) = check_certificate(folder / "expired.pem", datetime.now(UTC), is_own=True)
-    assert finding.state is State.FAILED
+    assert finding.state is Severity.FAILED
     assert finding.found.endswith("expired.pem has expired on 2020-01-02 00:00 UTC")
 
 
@@ -49,8 +49,8 @@ def test_old_ones_among_authorities_do_not_matter(folder: Path) -> None:
     bundle = folder / "bundle.pem"
     bundle.write_bytes((folder / "expired.pem").read_bytes() + (folder / "new.pem").read_bytes())
 
-    assert states(bundle, is_own=False) == [State.OK]
-    assert states(bundle, is_own=True) == [State.FAILED]
+    assert states(bundle, is_own=False) == [Severity.OK]
+    assert states(bundle, is_own=True) == [Severity.FAILED]
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\1", b"-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n"])

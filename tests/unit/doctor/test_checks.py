@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from threading import Barrier, Event
 
 from engine.doctor.checks import Check, run
-from engine.doctor.findings import Finding, State, ok
+from engine.doctor.findings import Finding, Severity, ok
 from engine.errors import HardFailureError, UnreachableError
 
 
@@ -50,7 +50,7 @@ def test_who_does_not_answer_in_time_has_failed_but_what_it_has_found_before_cou
     assert time.monotonic() - began < 10
     assert (answers, other) == (ok("kafka", "answers"), ok("other", "fine"))
     assert late.found.startswith("no answer within 0.")
-    assert (late.state, late.remedy, late.exit_code) == (State.FAILED, "start it", 6)
+    assert (late.state, late.remedy, late.exit_code) == (Severity.FAILED, "start it", 6)
 
 
 def test_errors_are_findings_and_never_hold_up_the_others() -> None:
@@ -61,8 +61,8 @@ def test_errors_are_findings_and_never_hold_up_the_others() -> None:
         raise LookupError("oh")
 
     refused, broken = run([Check("r", refuses), Check("b", breaks, "tell us")], soon(), quiet)
-    assert refused == Finding("r", State.FAILED, "the broker refuses", "ask its owner", 4)
-    assert broken == Finding("b", State.FAILED, "internal error: LookupError: oh", "tell us", 1)
+    assert refused == Finding("r", Severity.FAILED, "the broker refuses", "ask its owner", 4)
+    assert broken == Finding("b", Severity.FAILED, "internal error: LookupError: oh", "tell us", 1)
 
 
 def test_it_tells_what_is_still_looked_at() -> None:

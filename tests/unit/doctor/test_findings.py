@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.doctor.findings import Finding, State, exit_code, failed, of_error, ok, warning
+from engine.doctor.findings import Finding, Severity, exit_code, failed, of_error, ok, warning
 from engine.errors import HardFailureError, SetupError, UnreachableError
 
 
@@ -20,7 +20,7 @@ def test_an_error_that_tells_its_remedy_is_split() -> None:
     error = UnreachableError("no Kafka at h:1 for 5 s (refused; twice); start it, or correct kafka.bootstrap.servers")
     assert of_error("kafka", error, "unused") == Finding(
         "kafka",
-        State.FAILED,
+        Severity.FAILED,
         "no Kafka at h:1 for 5 s (refused; twice)",
         "start it, or correct kafka.bootstrap.servers",
         6,
@@ -29,5 +29,5 @@ def test_an_error_that_tells_its_remedy_is_split() -> None:
 
 def test_an_error_without_a_remedy_is_given_one_and_stays_in_one_line() -> None:
     found = of_error("s", HardFailureError("it speaks\n  STOMP 1.0"), "take another broker")
-    assert found == Finding("s", State.FAILED, "it speaks STOMP 1.0", "take another broker", 4)
+    assert found == Finding("s", Severity.FAILED, "it speaks STOMP 1.0", "take another broker", 4)
     assert of_error("s", SetupError("x"), "mend").exit_code == 3

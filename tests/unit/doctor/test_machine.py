@@ -13,7 +13,7 @@ import pytest
 
 from engine.doctor.clock import is_synchronised
 from engine.doctor.disk import Room, check_disks, judge, room
-from engine.doctor.findings import State, ok
+from engine.doctor.findings import Severity, ok
 from engine.doctor.folders import (
     check_file,
     check_files,
@@ -57,18 +57,18 @@ def test_a_port_is_free_or_taken_by_somebody_or_by_the_bridge_itself(taken: int)
     (free,) = free_ports(1)
     assert check_port("http.address", LOOPBACK, free, running=False) == ok("http.address", f"port {free} is free")
     foreign = check_port("http.address", LOOPBACK, taken, running=False)
-    assert (foreign.state, foreign.exit_code) == (State.FAILED, 3)
+    assert (foreign.state, foreign.exit_code) == (Severity.FAILED, 3)
     assert foreign.found.startswith(f"port {taken} is in use")
     if sys.platform == "linux":
         assert foreign.found.endswith(f" (pid {os.getpid()})")
     assert foreign.remedy == "stop that program, or set http.address to another address or port"
-    assert check_port("http.address", LOOPBACK, taken, running=True).state is State.OK
+    assert check_port("http.address", LOOPBACK, taken, running=True).state is Severity.OK
 
 
 def test_an_address_that_is_none_of_this_machine_cannot_be_listened_on() -> None:
     # Of a network that is for documentation only (RFC 5737).
     found = check_port("http.address", "192.0.2.1", 8480, running=False)
-    assert found.state is State.FAILED
+    assert found.state is Severity.FAILED
     assert found.found.startswith("port 8480 cannot be used on 192.0.2.1: ")
 
 
@@ -111,7 +111,7 @@ def test_a_folder_is_there_or_can_be_made(tmp_path: Path) -> None:
 def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "var").write_text("")
     found = check_folder("embedded.data", tmp_path / "var" / "checkpoint")
-    assert (found.state, found.found, found.exit_code) == (State.FAILED, f"{tmp_path}/var is no folder", 3)
+    assert (found.state, found.found, found.exit_code) == (Severity.FAILED, f"{tmp_path}/var is no folder", 3)
     assert found.remedy.endswith("or set embedded.data to another folder")
 
 
@@ -121,7 +121,7 @@ def test_a_folder_that_every_user_can_enter_is_told(tmp_path: Path) -> None:
         folder.chmod(0o755)
         (inner := folder / "my var").mkdir(mode=0o755)
         (found,) = check_privacy("embedded.data", inner)
-        assert (found.state, found.remedy) == (State.WARNING, f"chmod go-rwx '{inner}'")
+        assert (found.state, found.remedy) == (Severity.WARNING, f"chmod go-rwx '{inner}'")
         inner.chmod(0o750)
         assert list(check_privacy("embedded.data", inner)) == []
         inner.chmod(0o755)
@@ -132,9 +132,9 @@ def test_a_folder_that_every_user_can_enter_is_told(tmp_path: Path) -> None:
 
 def test_hard_links_to_files_of_others_are_told(tmp_path: Path) -> None:
     switch = tmp_path / "protected_hardlinks"
-    assert check_hard_links(switch).state is State.OK
+    assert check_hard_links(switch).state is Severity.OK
     switch.write_text("1\n")
-    assert check_hard_links(switch).state is State.OK
+    assert check_hard_links(switch).state is Severity.OK
     switch.write_text("0\n")
     assert check_hard_links(switch).remedy == "sysctl -w fs.protected_hardlinks=1"
 
@@ -146,7 +146,7 @@ def test_a_folder_that_is_closed_or_has_a_closed_one_in_it_is_told(tmp_path: Pat
     assert check_folder("router.checkpoint", closed).found == f"{closed} cannot be written"
     assert check_folder("router.checkpoint", closed / "4").found == f"{closed} cannot be written"
     within = check_folder("router.checkpoint", tmp_path)
-    assert within.state is State.FAILED
+    assert within.state is Severity.FAILED
     assert within.found.startswith(f"{closed} belongs to ")
 
 
@@ -164,10 +164,10 @@ def test_a_file_with_a_secret_is_for_its_user_alone(tmp_path: Path) -> None:
     key.chmod(0o644)
     assert list(check_file(key, secret=False)) == []
     (found,) = check_file(key, secret=True)
-    assert found.state is State.WARNING
+    assert found.state is Severity.WARNING
     assert found.remedy == f"chmod o-rwx '{key}'"
     (gone,) = check_file(tmp_path / "gone", secret=False)
-    assert (gone.state, gone.exit_code) == (State.FAILED, 3)
+    assert (gone.state, gone.exit_code) == (Severity.FAILED, 3)
 
 
 def test_secrets_are_looked_for_where_the_configuration_has_them(tmp_path: Path) -> None:
@@ -190,22 +190,24 @@ def test_secrets_are_looked_for_where_the_configuration_has_them(tmp_path: Path)
 @pytest.mark.parametrize(
     ("free_bytes", "free_inodes", "state"),
     [
-        (1024 * MIB, 10_000, State.OK),
-        (1024 * MIB, None, State.OK),
-        (1024 * MIB - 1, None, State.WARNING),
-        (100 * MIB, 10_000, State.WARNING),
-        (100 * MIB - 1, None, State.FAILED),
-        (0, 0, State.FAILED),
-        (1 << 40, 9_999, State.WARNING),
-        (1 << 40, 1_000, State.WARNING),
-        (1 << 40, 999, State.FAILED),
+        (1024 * MIB, 10_000, Severity.OK),
+        (1024 * MIB, None, Severity.OK),
+        (1024 * MIB - 1, None, Severity.WARNING),
+        (100 * MIB, 10_000, Severity.WARNING),
+        (100 * MIB - 1, None, Severity.FAILED),
+        (0, 0, Severity.FAILED),
+        (1 << 40, 9_999, Severity.WARNING),
+        (1 << 40, 1_000, Severity.WARNING),
+        (1 << 40, 999, Severity.FAILED),
     ],
 )
-def test_a_disk_is_judged_by_its_bytes_and_its_inodes(free_bytes: int, free_inodes: int | None, state: State) -> None:
+def test_a_disk_is_judged_by_its_bytes_and_its_inodes(
+    free_bytes: int, free_inodes: int | None, state: Severity
+) -> None:
     found = judge("logs", Path("/var"), Room(free_bytes, free_inodes))
     assert found.state is state
-    assert (found.exit_code == 3) is (state is State.FAILED)
-    assert bool(found.remedy) is (state is not State.OK)
+    assert (found.exit_code == 3) is (state is Severity.FAILED)
+    assert bool(found.remedy) is (state is not Severity.OK)
 
 
 def test_a_disk_is_told_in_units_for_people() -> None:
@@ -235,7 +237,7 @@ def test_jars_are_looked_for_where_a_part_needs_them(tmp_path: Path) -> None:
     assert jars_of(loads(PLAIN + "kafka.bootstrap.servers=127.0.0.1:1\n")) == ("spark", "artemis")
     (tmp_path / "spark").mkdir()
     (missing,) = check_jars(tmp_path, ("spark", "kafka"))
-    assert (missing.state, missing.exit_code) == (State.FAILED, 3)
+    assert (missing.state, missing.exit_code) == (Severity.FAILED, 3)
     assert missing.found == f"no jms-bridge-spark.jar in {tmp_path}/spark"
     (tmp_path / "spark" / "jms-bridge-spark.jar").touch()
     assert list(check_jars(tmp_path, ("spark",))) == [ok("jars", f"spark in {tmp_path}")]
@@ -244,7 +246,7 @@ def test_jars_are_looked_for_where_a_part_needs_them(tmp_path: Path) -> None:
 def test_installed_packages_are_those_that_are_pinned() -> None:
     found = {finding.name: finding for finding in check_packages()}
     assert found.keys() == {"python", "jms-bridge", "pyspark", "librdkafka"}
-    assert all(finding.state is State.OK for finding in found.values())
+    assert all(finding.state is Severity.OK for finding in found.values())
 
 
 def nats_program(folder: Path, version: str, refuses: str = "") -> Path:
@@ -274,7 +276,7 @@ def test_a_nats_server_that_refuses_its_configuration_or_does_not_run_is_told(
     assert list(check_nats_server()) == [ok("nats-server", f"v2.12.4, {program}")]
     nats_program(tmp_path, "v2.12.4", refuses="logfile_max_num")
     (refused,) = check_nats_server()
-    assert (refused.state, refused.remedy) == (State.FAILED, nats.REMEDY)
+    assert (refused.state, refused.remedy) == (Severity.FAILED, nats.REMEDY)
     assert refused.found.endswith("unknown field logfile_max_num")
     program.write_text("#!/bin/sh\necho none\n")
     (unknown,) = check_nats_server()
@@ -289,5 +291,5 @@ def test_a_secret_too_short_to_be_masked_everywhere_is_warned_of(secret: str, fo
     file = tmp_path / "b.properties"
     file.write_text(f"{PLAIN}source.s.username=u\nsource.s.password={secret}\n")
     told = list(check_secrets(Snapshot.take(file)))
-    assert [(each.name, each.state) for each in told] == [("secrets", State.WARNING)] * found
+    assert [(each.name, each.state) for each in told] == [("secrets", Severity.WARNING)] * found
     assert all(each.found.startswith("source.s.password: fewer than 8 characters") for each in told)

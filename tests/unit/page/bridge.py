@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 from engine.page.app import pages
 from engine.page.samples import INTERVAL_SECONDS, Samples
 from engine.page.view import View
-from engine.telemetry.figures import Figures
 from engine.telemetry.http import application
 from engine.telemetry.http_login import HttpLogin
+from engine.telemetry.registered_values import Figures
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.model import HttpConfig
@@ -23,7 +23,7 @@ from routes.model import HttpConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.dead_letters.backlog import Census
+    from engine.dead_letters.backlog import DeadLetterCounts
     from engine.telemetry.http import Standing
 
 __all__ = ["CONFIGURATION", "LOGIN", "Page"]
@@ -69,7 +69,7 @@ class Page:
         self.registry.register(self.figures)
         self.now = 0.0
         self.samples = Samples(self.registry, lambda: self.now)
-        self.census: Census | None = None
+        self.census: DeadLetterCounts | None = None
         self.reload: Mapping[str, object] = {}
         view = View(
             self.board,

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from engine.dead_letters.audit import Action, Actor, Entry
+from engine.dead_letters.audit import Action, Actor, AuditEntry
 from engine.dead_letters.letter import DeadLetter
-from engine.dead_letters.replay import Options, Outcome, Replayed
+from engine.dead_letters.replay import Options, Replayed, ReplayOutcome
 from engine.dead_letters.search import Found, Summary
 from engine.errors import UnreachableError
-from engine.page import letters, settle
+from engine.page import letters, settlement
 from engine.peek import Position
 from routes.model import Config
 from tests.unit.dead_letters.letters import letter
@@ -31,7 +31,7 @@ class Kafka:
     def __init__(self) -> None:
         self.found = Found((), 0, is_complete=True)
         self.letter = letter()
-        self.entry: Entry | None = None
+        self.entry: AuditEntry | None = None
         self.asked: Any = None
         self.settled: list[tuple[str, tuple[Position, ...], bool, Options]] = []
         self.error: Exception | None = None
@@ -46,8 +46,8 @@ class Kafka:
             if self.error:
                 raise self.error
             self.settled.append((name, tuple(positions), dry_run, options))
-            would = Outcome.WOULD_REPLAY if name == "replay" else Outcome.WOULD_DISCARD
-            outcome = Outcome.REPLAYED if name == "replay" else Outcome.DISCARDED
+            would = ReplayOutcome.WOULD_REPLAY if name == "replay" else ReplayOutcome.WOULD_DISCARD
+            outcome = ReplayOutcome.REPLAYED if name == "replay" else ReplayOutcome.DISCARDED
             for _each in positions:
                 yield Replayed(self.letter, would if dry_run else outcome)
 
@@ -77,7 +77,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     monkeypatch.setattr(letters, "exists", lambda *_: made.has_quarantine)
     monkeypatch.setattr(letters, "identity", lambda *_: "id")
     monkeypatch.setattr(letters, "settled", lambda *_: {Position("dead", 0, 7): made.entry} if made.entry else {})
-    monkeypatch.setattr(settle, "_ACTIONS", {name: made.settle(name) for name in ("replay", "discard")})
+    monkeypatch.setattr(settlement, "_ACTIONS", {name: made.settle(name) for name in ("replay", "discard")})
     return made
 
 
@@ -168,7 +168,7 @@ def test_a_large_body_is_cut(page: Page, kafka: Kafka) -> None:
 
 
 def test_a_settled_letter_says_by_whom(page: Page, kafka: Kafka) -> None:
-    kafka.entry = Entry(
+    kafka.entry = AuditEntry(
         Position("dead", 0, 7), Action.DISCARDED, "2026-11-22T05:00:00Z", actor=Actor("bob", "10.0.0.1", "status page")
     )
     text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
@@ -259,7 +259,7 @@ def test_an_error_after_the_confirmation_leads_to_the_audit(page: Page, kafka: K
 
 
 def test_the_audit_names_who_did_what(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Entry(
+    entry = AuditEntry(
         Position("dead", 0, 7), Action.REPLAYED, "yesterday", "journal:0:9", actor=Actor(HOSTILE, "host", "status page")
     )
     monkeypatch.setattr(letters, "last", lambda *_: [entry])

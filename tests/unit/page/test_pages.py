@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.dead_letters.backlog import Census, Latest
+from engine.dead_letters.backlog import DeadLetterCounts, Latest
 from engine.telemetry.metrics import DELIVERED, FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, ROUTED
 from engine.telemetry.status import State, Status
 from tests.unit.page.bridge import LOGIN, Page
@@ -102,18 +102,20 @@ def test_a_journal_that_falls_behind_is_seen(page: Page) -> None:
 
 
 def test_open_dead_letters_are_on_the_overview(page: Page) -> None:
-    page.census = Census("dead", reachable=True, open={"unmatched": 3}, oldest=time.time() - 7300, quarantined=2)
+    page.census = DeadLetterCounts(
+        "dead", reachable=True, open={"unmatched": 3}, oldest=time.time() - 7300, quarantined=2
+    )
     shown = page.text("/")
     assert "3 open" in shown
     assert "oldest 2 h 1 min, 2 in quarantine" in shown
-    page.census = Census("dead", trouble="Kafka at 127.0.0.1:1 does not answer")
+    page.census = DeadLetterCounts("dead", trouble="Kafka at 127.0.0.1:1 does not answer")
     assert "The dead-letter topic cannot be reached" in page.text("/")
 
 
 def test_routes_have_their_counts_and_the_last_error(page: Page) -> None:
     flow(page)
     latest = Latest(int(time.time() * 1000) - 65_000, "key-not-found", "there is no value", "0:41")
-    page.census = Census("dead", reachable=True, latest={"orders": latest})
+    page.census = DeadLetterCounts("dead", reachable=True, latest={"orders": latest})
     shown = page.text("/routes")
     assert "1,500" in shown
     assert "6 key-not-found" in shown
@@ -203,7 +205,7 @@ def test_what_no_form_holds_is_refused(page: Page) -> None:
 def test_nothing_that_was_typed_or_said_is_run(page: Page) -> None:
     page.board.put(Status("source:jms", State.DEGRADED, HOSTILE))
     latest = Latest(1, HOSTILE, HOSTILE, "0:1")
-    page.census = Census("dead", trouble=HOSTILE, latest={"orders": latest})
+    page.census = DeadLetterCounts("dead", trouble=HOSTILE, latest={"orders": latest})
     page.reload = {"reload": {"success": False, "time": "now", "why": HOSTILE}}
     answers = [page.client.get(path) for path in ("/", "/routes", "/settings")]
     fields = {"seal": page.seal("/try"), "address": HOSTILE, "properties": f"region={HOSTILE}", "body": HOSTILE}

@@ -22,9 +22,9 @@ from routes.predicate.nodes import (
     Literal,
     Logical,
     Negate,
-    Node,
     Not,
     Operator,
+    PredicateNode,
     walk,
 )
 from routes.properties import SEED_NAMES
@@ -33,7 +33,7 @@ A, B, C = Identifier("a"), Identifier("b"), Identifier("c")
 ONE, TWO = Literal(1), Literal(2)
 
 
-def eq(left: Node, right: Node) -> Comparison:
+def eq(left: PredicateNode, right: PredicateNode) -> Comparison:
     return Comparison(Operator.EQ, left, right)
 
 
@@ -86,7 +86,7 @@ def test_the_two_spellings_say_the_same(selector: str, seed: str) -> None:
         ("a\t=\r\n\f1", eq(A, ONE)),
     ],
 )
-def test_operators_bind_as_the_specification_says(text: str, tree: Node) -> None:
+def test_operators_bind_as_the_specification_says(text: str, tree: PredicateNode) -> None:
     assert parse(text).root == tree
 
 

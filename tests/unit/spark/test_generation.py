@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.spark.generation import Committed, DamagedError, Generation, Generations, Place, Start
+from engine.spark.generation import Committed, DamagedError, Generation, Generations, RouterProgress, Start
 
 START = Start(
     journal="journal",
@@ -95,11 +95,11 @@ def test_a_checkpoint_whose_generations_were_removed_is_refused(tmp_path: Path) 
 
 def test_the_place_of_a_generation_is_all_that_it_wrote_down(tmp_path: Path) -> None:
     generation = Generations(tmp_path).create(START)
-    assert generation.place() == Place(START, None, None)
+    assert generation.place() == RouterProgress(START, None, None)
     assert generation.commits() == -1
     committed(generation, 0, 1)
     generation.stop({0: 1})
-    assert generation.place() == Place(START, generation.committed(), {0: 1})
+    assert generation.place() == RouterProgress(START, generation.committed(), {0: 1})
     assert generation.commits() == 1
 
 
@@ -151,8 +151,8 @@ def test_a_damaged_stop_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_next_generation_may_begin_behind_what_was_committed_or_decided_on() -> None:
-    crashed = Place(START, Committed({0: 20}, time_ms=0), stopped=None)
+    crashed = RouterProgress(START, Committed({0: 20}, time_ms=0), stopped=None)
     assert crashed.positions == {0: 20, 1: 0}
     # Of partition 1 it decided on nothing since it began; partition 2 was added meanwhile.
-    stopped = Place(START, Committed({0: 20, 1: 7}, time_ms=0), stopped={0: 24, 1: -1, 2: 3})
+    stopped = RouterProgress(START, Committed({0: 20, 1: 7}, time_ms=0), stopped={0: 24, 1: -1, 2: 3})
     assert stopped.positions == {0: 25, 1: 7, 2: 4}

@@ -9,10 +9,10 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
-from engine.router import Outcome
+from engine.router import RoutingOutcome
 from engine.spark.failures import StoppedByPolicyError
-from engine.spark.meter import Meter
-from engine.spark.tally import BUCKETS, Example, Note, Reading
+from engine.spark.router_metrics import Meter
+from engine.spark.row_counters import BUCKETS, Example, Note, RowCounts
 from engine.telemetry.meters import RouterMetrics
 from routes.config import loads
 
@@ -25,12 +25,12 @@ routes.b.out.topic=tb
 routes.b.on-soft-failure=skip
 """)
 OUTCOMES = (
-    Outcome("routed"),
-    Outcome("unrouted", "expired"),
-    Outcome("skip", "key-invalid"),
-    Outcome("dead-letter", "unmatched"),
+    RoutingOutcome("routed"),
+    RoutingOutcome("unrouted", "expired"),
+    RoutingOutcome("skip", "key-invalid"),
+    RoutingOutcome("dead-letter", "unmatched"),
 )
-READING = Reading(
+READING = RowCounts(
     counts=((0, 3, 4), (5, 0, 0), (0, 0, 6), (7, 0, 0)),
     emitted=14,
     sent=14,

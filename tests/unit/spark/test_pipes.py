@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spark.pipes import patience_ms
+from engine.spark.kafka_io import patience_ms
 from routes.config import loads
 
 CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nrouter.outage-timeout={}\n"

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import HardFailureError
-from engine.spark.generation import Committed, Generation, Generations, Place, Start
-from engine.spark.notebook import Entry, entry_of
-from engine.spark.place import last_place
+from engine.spark.generation import Committed, Generation, Generations, RouterProgress, Start
+from engine.spark.last_progress import last_place
+from engine.spark.position_store import NotedProgress, entry_of
 
 START = Start(
     journal="journal",
@@ -34,11 +34,11 @@ def generations(tmp_path: Path) -> Generations:
     return Generations(tmp_path / "checkpoint")
 
 
-def noted(generations: Generations, start: Start = START, host: str = "", path: str = "") -> Entry:
+def noted(generations: Generations, start: Start = START, host: str = "", path: str = "") -> NotedProgress:
     """What is noted of a run, on this machine and in this folder if nothing else is said."""
-    place = Place(start, COMMITTED, None)
+    place = RouterProgress(start, COMMITTED, None)
     where = str(generations.root.absolute())
-    return Entry(host or socket.gethostname(), path or where, place, round((time.time() - 90) * 1000))
+    return NotedProgress(host or socket.gethostname(), path or where, place, round((time.time() - 90) * 1000))
 
 
 def test_the_first_start_of_all(generations: Generations) -> None:

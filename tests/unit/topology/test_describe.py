@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.topology import ByBranch, TopologyBuilder
+from engine.streams import ByBranch, TopologyBuilder
 
 DESCRIPTION = """\
 Topologies:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.topology import ByBranch, TopologyBuilder, TopologyError
-from engine.topology.nodes import Branch, Merge, Sink, Source
+from engine.streams import ByBranch, TopologyBuilder, TopologyError
+from engine.streams.nodes import Branch, Merge, Sink, Source
 
 
 def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:

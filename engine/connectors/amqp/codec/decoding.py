@@ -1,0 +1,376 @@
+"""Decoder of the AMQP 1.0 type system: bytes to values (OASIS AMQP 1.0, part 1).
+
+There is one function for each constructor, and a table finds it by the constructor's byte, which makes decoding fast. A
+size or count in the data is checked against the bytes that are there before anything is allocated, and values nest at
+most `MOST_DEPTH` deep.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from engine.connectors.amqp.codec.values import (
+    AmqpError,
+    Array,
+    Byte,
+    Char,
+    Decimal32,
+    Decimal64,
+    Decimal128,
+    Described,
+    Float,
+    Int,
+    Map,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+
+__all__ = ["MOST_DEPTH", "READERS", "UNREADABLE", "decode", "decode_at", "unreadable"]
+
+MOST_DEPTH = 64
+"""Largest nesting depth of compound and described values."""
+
+Reader = Callable[[bytes, int, int], tuple[Any, int]]
+"""Takes the bytes, the offset behind the constructor, and the nesting depth that is left; returns the value and the
+offset behind it."""
+
+UNREADABLE = (IndexError, struct.error, UnicodeDecodeError)
+"""Exceptions, beside `AmqpError`, that a reader raises where the bytes end early or a string is no UTF-8."""
+
+_MOST_EMPTY = 4096
+_LAST_CHAR = 0x10FFFF
+
+
+def decode(data: bytes) -> Any:
+    """Decodes bytes that hold exactly one value.
+
+    Raises:
+        AmqpError: the bytes are no value, or more bytes follow it.
+    """
+    value, end = decode_at(data, 0)
+    if end != len(data):
+        raise AmqpError(f"{len(data) - end} bytes are left after the value, from byte {end}")
+    return value
+
+
+def decode_at(data: bytes, at: int) -> tuple[Any, int]:
+    """Decodes the value at an offset; returns it and the offset behind it.
+
+    Raises:
+        AmqpError: no value can be read at the offset.
+    """
+    try:
+        return READERS[data[at]](data, at + 1, MOST_DEPTH)
+    except UNREADABLE as error:
+        raise unreadable(error, data, at) from error
+
+
+def unreadable(error: Exception, data: bytes, at: int) -> AmqpError:
+    """Makes the `AmqpError` for an exception of `UNREADABLE` that was raised in the value at an offset."""
+    if isinstance(error, UnicodeDecodeError):
+        return AmqpError(f"a string in the value at byte {at} is no UTF-8: {error.reason}")
+    return _cut_off(data, at)
+
+
+def _cut_off(data: bytes, at: int) -> AmqpError:
+    return AmqpError(f"the value at byte {at} is cut off: there are {len(data)} bytes")
+
+
+def _constant(value: Any) -> Reader:
+    def read(_: bytes, at: int, __: int) -> tuple[Any, int]:
+        return value, at
+
+    return read
+
+
+def _small(values: Sequence[Any]) -> Reader:
+    """Makes a reader of one-byte values, which picks from the 256 objects prepared in `values`."""
+
+    def read(data: bytes, at: int, _: int) -> tuple[Any, int]:
+        return values[data[at]], at + 1
+
+    return read
+
+
+def _number(layout: str, make: Callable[[Any], Any] | None = None) -> Reader:
+    packed = struct.Struct(layout)
+    unpack, size = packed.unpack_from, packed.size
+    if make is None:
+        return lambda data, at, _: (unpack(data, at)[0], at + size)
+    return lambda data, at, _: (make(unpack(data, at)[0]), at + size)
+
+
+def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
+    def read(data: bytes, at: int, _: int) -> tuple[Any, int]:
+        end = at + size
+        if end > len(data):
+            raise _cut_off(data, at - 1)
+        return make(data[at:end]), end
+
+    return read
+
+
+def _boolean(data: bytes, at: int, _: int) -> tuple[bool, int]:
+    value = data[at]
+    if value > 1:
+        raise AmqpError(f"a boolean is 0 or 1, not {value}, at byte {at}")
+    return value == 1, at + 1
+
+
+def _char(data: bytes, at: int, _: int) -> tuple[Char, int]:
+    code = _UINT.unpack_from(data, at)[0]
+    if code > _LAST_CHAR:
+        raise AmqpError(f"there is no character {code:#x}, at byte {at}")
+    return Char(chr(code)), at + 4
+
+
+def _binary8(data: bytes, at: int, _: int) -> tuple[bytes, int]:
+    at += 1
+    end = at + data[at - 1]
+    if end > len(data):
+        raise _cut_off(data, at - 2)
+    return data[at:end], end
+
+
+def _binary32(data: bytes, at: int, _: int) -> tuple[bytes, int]:
+    at += 4
+    end = at + _UINT.unpack_from(data, at - 4)[0]
+    if end > len(data):
+        raise _cut_off(data, at - 5)
+    return data[at:end], end
+
+
+def _string8(data: bytes, at: int, _: int) -> tuple[str, int]:
+    at += 1
+    end = at + data[at - 1]
+    if end > len(data):
+        raise _cut_off(data, at - 2)
+    return data[at:end].decode(), end
+
+
+def _string32(data: bytes, at: int, depth: int) -> tuple[str, int]:
+    raw, end = _binary32(data, at, depth)
+    return raw.decode(), end
+
+
+def _symbol(read_bytes: Reader) -> Reader:
+    def read(data: bytes, at: int, depth: int) -> tuple[Symbol, int]:
+        raw, end = read_bytes(data, at, depth)
+        return (_known_symbol if len(raw) <= _LONGEST_KNOWN else _make_symbol)(raw), end
+
+    return read
+
+
+def _make_symbol(raw: bytes) -> Symbol:
+    try:
+        return Symbol(raw.decode("ascii"))
+    except UnicodeDecodeError as error:
+        raise AmqpError(f"a symbol is ASCII, not {raw[:100]!r}") from error
+
+
+_LONGEST_KNOWN = 64
+_known_symbol = lru_cache(1000)(_make_symbol)
+"""Cached `_make_symbol` for short symbols: a program uses the same ones again and again."""
+
+
+def _list8(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
+    return _items(data, at + 2, at + 1 + data[at], data[at + 1], depth)
+
+
+def _list32(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
+    size, count = _UINTS.unpack_from(data, at)
+    return _items(data, at + 8, at + 4 + size, count, depth)
+
+
+def _items(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[list[Any], int]:
+    start = at
+    if depth <= 0 or end > len(data) or count > end - at:
+        raise _unlikely(data, at, end, count, depth)
+    values = []
+    for _ in range(count):
+        code = data[at]
+        if code == _STRING8:
+            # Short strings are the most frequent values, and a call costs as much as reading one, so they are read in
+            # place. A string that ends too far shows below, where `at` is compared with `end`.
+            begin = at + 2
+            at = begin + data[at + 1]
+            values.append(data[begin:at].decode())
+        else:
+            value, at = READERS[code](data, at + 1, depth - 1)
+            values.append(value)
+    if at != end:
+        raise _other_size(start, at, end)
+    return values, end
+
+
+def _map8(data: bytes, at: int, depth: int) -> tuple[Map, int]:
+    return _pairs(data, at + 2, at + 1 + data[at], data[at + 1], depth)
+
+
+def _map32(data: bytes, at: int, depth: int) -> tuple[Map, int]:
+    size, count = _UINTS.unpack_from(data, at)
+    return _pairs(data, at + 8, at + 4 + size, count, depth)
+
+
+def _pairs(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[Map, int]:
+    start = at
+    if depth <= 0 or end > len(data) or count > end - at:
+        raise _unlikely(data, at, end, count, depth)
+    if count % 2:
+        raise AmqpError(f"the map at byte {at} has a key without a value")
+    pairs = Map()
+    for _ in range(count // 2):
+        code = data[at]
+        if code == _STRING8:
+            # Read in place, as in `_items`.
+            begin = at + 2
+            at = begin + data[at + 1]
+            key: Any = data[begin:at].decode()
+        else:
+            key, at = READERS[code](data, at + 1, depth - 1)
+        value, at = READERS[data[at]](data, at + 1, depth - 1)
+        pairs.append((key, value))
+    if at != end:
+        raise _other_size(start, at, end)
+    return pairs, end
+
+
+def _array8(data: bytes, at: int, depth: int) -> tuple[Array, int]:
+    return _elements(data, at + 2, at + 1 + data[at], data[at + 1], depth)
+
+
+def _array32(data: bytes, at: int, depth: int) -> tuple[Array, int]:
+    size, count = _UINTS.unpack_from(data, at)
+    return _elements(data, at + 8, at + 4 + size, count, depth)
+
+
+def _elements(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[Array, int]:
+    start = at
+    if depth <= 0 or end > len(data):
+        raise _unlikely(data, at, end, 0, depth)
+    descriptor = None
+    if data[at] == _DESCRIBED:
+        descriptor, at = READERS[data[at + 1]](data, at + 2, depth - 1)
+    code = data[at]
+    read = READERS[code]
+    at += 1
+    if code == _DESCRIBED:
+        raise AmqpError(f"the elements of the array at byte {start} are described twice")
+    if code in _WITHOUT_BYTES:
+        if count > _MOST_EMPTY:
+            raise AmqpError(f"the array at byte {start} says it has {count} elements, and no bytes for them")
+        values = _repeated(code, count)
+    else:
+        if count > end - at:
+            raise _unlikely(data, at, end, count, depth)
+        found = []
+        for _ in range(count):
+            value, at = read(data, at, depth - 1)
+            found.append(value)
+        values = tuple(found)
+    if at != end:
+        raise _other_size(start, at, end)
+    return Array(code, values, descriptor), end
+
+
+@lru_cache(256)
+def _repeated(code: int, count: int) -> tuple[Any, ...]:
+    """Returns `count` references to the one value of a constructor without bytes, such as null or true.
+
+    The cached tuple is shared, so that arrays of a few bytes cannot claim memory by a large count.
+    """
+    return (READERS[code](b"", 0, 0)[0],) * count
+
+
+def _described(data: bytes, at: int, depth: int) -> tuple[Described, int]:
+    if depth <= 0:
+        raise _too_deep(at)
+    descriptor, at = READERS[data[at]](data, at + 1, depth - 1)
+    value, at = READERS[data[at]](data, at + 1, depth - 1)
+    return Described(descriptor, value), at
+
+
+def _unknown(data: bytes, at: int, _: int) -> tuple[Any, int]:
+    # The unknown constructor stands before `at`, also where it is the constructor of an array's elements.
+    raise AmqpError(f"there is no type {data[at - 1]:#04x}, at byte {at - 1}")
+
+
+def _unlikely(data: bytes, at: int, end: int, count: int, depth: int) -> AmqpError:
+    """Makes the error for a compound value that is refused before its first element is read."""
+    if depth <= 0:
+        return _too_deep(at)
+    if end > len(data):
+        return AmqpError(f"the value at byte {at} should end at byte {end}, but there are {len(data)} bytes")
+    return AmqpError(f"the value at byte {at} says it has {count} elements, in {end - at} bytes")
+
+
+def _too_deep(at: int) -> AmqpError:
+    return AmqpError(f"values are nested deeper than {MOST_DEPTH} at byte {at}")
+
+
+def _other_size(start: int, at: int, end: int) -> AmqpError:
+    return AmqpError(f"the elements of the value at byte {start} end at byte {at}, its size says {end}")
+
+
+_UINT = struct.Struct(">I")
+_UINTS = struct.Struct(">II")
+_DESCRIBED = 0x00
+_STRING8 = 0xA1
+_WITHOUT_BYTES = frozenset((0x40, 0x41, 0x42, 0x43, 0x44, 0x45))
+_SIGNED = [*range(128), *range(-128, 0)]
+
+_TABLE: dict[int, Reader] = {
+    _DESCRIBED: _described,
+    0x40: _constant(None),
+    0x41: _constant(True),
+    0x42: _constant(False),
+    0x56: _boolean,
+    0x50: _small([UByte(number) for number in range(256)]),
+    0x60: _number(">H", UShort),
+    0x70: _number(">I", UInt),
+    0x52: _small([UInt(number) for number in range(256)]),
+    0x43: _constant(UInt(0)),
+    0x80: _number(">Q", ULong),
+    0x53: _small([ULong(number) for number in range(256)]),
+    0x44: _constant(ULong(0)),
+    0x51: _small([Byte(number) for number in _SIGNED]),
+    0x61: _number(">h", Short),
+    0x71: _number(">i", Int),
+    0x54: _small([Int(number) for number in _SIGNED]),
+    0x81: _number(">q"),
+    0x55: _small(_SIGNED),
+    0x72: _number(">f", Float),
+    0x82: _number(">d"),
+    0x74: _fixed(4, Decimal32),
+    0x84: _fixed(8, Decimal64),
+    0x94: _fixed(16, Decimal128),
+    0x73: _char,
+    0x83: _number(">q", Timestamp),
+    0x98: _fixed(16, lambda raw: UUID(bytes=raw)),
+    0xA0: _binary8,
+    0xB0: _binary32,
+    0xA1: _string8,
+    0xB1: _string32,
+    0xA3: _symbol(_binary8),
+    0xB3: _symbol(_binary32),
+    0x45: lambda _, at, __: ([], at),
+    0xC0: _list8,
+    0xD0: _list32,
+    0xC1: _map8,
+    0xD1: _map32,
+    0xE0: _array8,
+    0xF0: _array32,
+}
+"""Readers by constructor (section 1.6)."""
+
+READERS: list[Reader] = [_TABLE.get(code, _unknown) for code in range(256)]
+"""Readers by constructor, for all 256 bytes. A reader raises `AmqpError` or an exception of `UNREADABLE`."""

@@ -1,0 +1,184 @@
+"""Performatives that only an AMQP server sends: login offers, answers to a client's requests, and errors.
+
+`performatives` has those that both sides send. Specification: OASIS AMQP 1.0, parts 2.7, 2.8, 3.4, 3.5, 4.5 and 5.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.values import Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.performatives import MAX_WINDOW, Code, Condition, DeliveryState, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "COORDINATOR",
+    "DECODE_ERROR",
+    "FORCED",
+    "FRAMING_ERROR",
+    "ILLEGAL_STATE",
+    "INTERNAL_ERROR",
+    "INVALID_FIELD",
+    "NOT_ALLOWED",
+    "NOT_FOUND",
+    "NOT_IMPLEMENTED",
+    "RESOURCE_LIMIT",
+    "ROLLBACK",
+    "SIZE_EXCEEDED",
+    "TRANSACTION_TIMEOUT",
+    "TRANSFER_LIMIT",
+    "UNATTACHED_HANDLE",
+    "UNKNOWN_TRANSACTION",
+    "anonymous_target",
+    "attached",
+    "begun",
+    "closed",
+    "coordinator_target",
+    "declared",
+    "detached",
+    "ended",
+    "names",
+    "opened",
+    "rejected",
+    "sasl_mechanisms",
+    "sasl_outcome",
+    "transactional",
+]
+
+COORDINATOR = 0x30
+"""Descriptor of the coordinator, the target of a link for transactions (part 4.5)."""
+
+DECODE_ERROR = "amqp:decode-error"
+FORCED = "amqp:connection:forced"
+FRAMING_ERROR = "amqp:connection:framing-error"
+ILLEGAL_STATE = "amqp:illegal-state"
+INTERNAL_ERROR = "amqp:internal-error"
+INVALID_FIELD = "amqp:invalid-field"
+NOT_ALLOWED = "amqp:not-allowed"
+NOT_FOUND = "amqp:not-found"
+NOT_IMPLEMENTED = "amqp:not-implemented"
+RESOURCE_LIMIT = "amqp:resource-limit-exceeded"
+ROLLBACK = "amqp:transaction:rollback"
+SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
+TRANSACTION_TIMEOUT = "amqp:transaction:timeout"
+TRANSFER_LIMIT = "amqp:link:transfer-limit-exceeded"
+UNATTACHED_HANDLE = "amqp:session:unattached-handle"
+UNKNOWN_TRANSACTION = "amqp:transaction:unknown-id"
+
+_ERROR, _TARGET = 0x1D, 0x29
+_UNSETTLED, _MIXED = 0, 2
+_SYMBOL = 0xB3
+_TRANSACTIONS = ("amqp:local-transactions",)
+"""Capabilities of the coordinator: a transaction belongs to one session."""
+
+
+def sasl_mechanisms(mechanisms: Sequence[str]) -> bytes:
+    """Frame body that offers SASL mechanisms to the client."""
+    return encode(Described(ULong(Code.SASL_MECHANISMS), [_symbols(mechanisms)]))
+
+
+def sasl_outcome(*, welcome: bool) -> bytes:
+    """Frame body that says whether the login is accepted."""
+    return encode(Described(ULong(Code.SASL_OUTCOME), [UByte(0 if welcome else 1)]))
+
+
+def opened(
+    container: str,
+    idle_milliseconds: int,
+    max_frame_bytes: int,
+    most_channel: int,
+    offered: Sequence[str],
+    version: str,
+) -> bytes:
+    """Open of the listener: its container id, limits, offered capabilities and product version."""
+    properties = Map([(Symbol("product"), "jms-bridge"), (Symbol("version"), version)])
+    limits = (UInt(max_frame_bytes), UShort(most_channel), UInt(idle_milliseconds))
+    return _performative(Code.OPEN, container, None, *limits, None, None, _symbols(offered), None, properties)
+
+
+def begun(channel: int, most_handle: int) -> bytes:
+    """Begin that answers a client's begin on `channel`; transfers to the client count from 0."""
+    return _performative(Code.BEGIN, UShort(channel), UInt(0), UInt(MAX_WINDOW), UInt(MAX_WINDOW), UInt(most_handle))
+
+
+def attached(
+    name: str, handle: int, role: Role, source: Described | None, target: Described | None, max_bytes: int | None
+) -> bytes:
+    """Attach that answers a client's attach; `role` is the listener's.
+
+    Without the listener's own terminus (source of a sender, target of a receiver) it announces that a detach with an
+    error follows.
+    """
+    # A client may settle each message that it sends or not; messages to a client are sent unsettled.
+    modes = (UByte(_UNSETTLED if role is Role.SENDER else _MIXED), UByte(0))
+    count = UInt(0) if role is Role.SENDER else None
+    most = None if max_bytes is None else ULong(max_bytes)
+    fields = (name, UInt(handle), bool(role), *modes, source, target, None, None, count, most)
+    return _performative(Code.ATTACH, *fields)
+
+
+def anonymous_target() -> Described:
+    """Target without an address, for a link whose messages each name their destination."""
+    return Described(ULong(_TARGET), [])
+
+
+def coordinator_target() -> Described:
+    """Target of a link over which a client declares and discharges transactions."""
+    return Described(ULong(COORDINATOR), [_symbols(_TRANSACTIONS)])
+
+
+def declared(transaction: bytes) -> Described:
+    """Outcome of a declare, with the id of the new transaction."""
+    return Described(ULong(DeliveryState.DECLARED), [transaction])
+
+
+def transactional(transaction: bytes, outcome: Described) -> Described:
+    """Delivery state whose outcome takes effect when the transaction commits."""
+    return Described(ULong(DeliveryState.TRANSACTIONAL), [transaction, outcome])
+
+
+def detached(handle: int, condition: Condition | None, *, closed: bool = True) -> bytes:
+    """Detach that ends a link, with the error if there is one; `closed`: for good."""
+    return _performative(Code.DETACH, UInt(handle), closed, _error(condition))
+
+
+def ended() -> bytes:
+    """End of a session."""
+    return _performative(Code.END)
+
+
+def closed(condition: Condition | None) -> bytes:
+    """Close of the connection, with the error if there is one."""
+    return _performative(Code.CLOSE, _error(condition))
+
+
+def rejected(condition: Condition) -> Described:
+    """Outcome of a delivery that is refused for good: a message, a declare or a discharge."""
+    return Described(ULong(DeliveryState.REJECTED), [_error(condition)])
+
+
+def names(value: Any) -> list[str]:
+    """Symbols of a field that holds one symbol, an array of symbols, or nothing."""
+    if isinstance(value, str):
+        return [str(value)]
+    return [str(each) for each in value.values] if isinstance(value, Array) else []
+
+
+def _error(condition: Condition | None) -> Described | None:
+    if condition is None:
+        return None
+    return Described(ULong(_ERROR), [Symbol(condition.name), condition.description])
+
+
+def _symbols(values: Sequence[str]) -> Array:
+    return Array(_SYMBOL, tuple(map(Symbol, values)))
+
+
+def _performative(code: Code, *fields: Any) -> bytes:
+    last = len(fields)
+    while last and fields[last - 1] is None:
+        last -= 1
+    return encode(Described(ULong(code), list(fields[:last])))

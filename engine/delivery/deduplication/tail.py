@@ -1,0 +1,122 @@
+"""Reader of the journal's tail for the records of one source; skips the records of others as fast as it can."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+
+from engine.message import SOURCE, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from confluent_kafka import Consumer
+    from confluent_kafka import Message as KafkaMessage
+
+    from engine.delivery.deduplication.kafka_retry import KafkaRetry
+    from routes.model import Config
+
+__all__ = ["Tail"]
+
+_BATCH = 1000
+_WAIT_SECONDS = 0.05
+_TOLD_SECONDS = 1.0
+_MESSAGE_ID = "jms.JMSMessageID"
+_PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
+
+
+class Tail:
+    """Reader of ranges of the journal; for one thread."""
+
+    def __init__(self, config: Config, source: str, consumer: Consumer, told: Callable[[int], None]) -> None:
+        """`consumer` reports the ends of partitions and has no partitions assigned between two reads.
+
+        During a long read, `told` is called each second with the number of records that are left.
+        """
+        self._topic = config.journal.topic
+        self._source = source.encode()
+        self._consumer = consumer
+        self._told = told
+
+    def read(
+        self,
+        starts: Mapping[int, int],
+        ends: Mapping[int, int],
+        take: Callable[[int, int, str, Record], None],
+        patience: KafkaRetry,
+    ) -> None:
+        """Calls `take` with partition, offset, message id and record of each record of the source.
+
+        Records without a message id are left out. Reads from `starts` up to `ends`; a start below the journal's first
+        record, or behind its end, means its first record.
+
+        Raises as `KafkaRetry.answers` does.
+        """
+        left = {
+            partition: (start if start <= end else 0, end)
+            for partition, end in ends.items()
+            if (start := starts.get(partition, 0)) != end
+        }
+        if not left:
+            return
+        consumer = self._consumer
+        consumer.assign([TopicPartition(self._topic, p, start or OFFSET_BEGINNING) for p, (start, _) in left.items()])
+        try:
+            self._read(consumer, left, take, patience)
+        finally:
+            consumer.unassign()
+
+    def _read(
+        self,
+        consumer: Consumer,
+        left: dict[int, tuple[int, int]],
+        take: Callable[[int, int, str, Record], None],
+        patience: KafkaRetry,
+    ) -> None:
+        patience.heard()
+        tell_at = time.monotonic() + _TOLD_SECONDS
+        while left:
+            found = consumer.consume(_BATCH, _WAIT_SECONDS)
+            if found:
+                patience.heard()
+            patience.wait()
+            for message in found:
+                self._place(message, left, patience)
+                if message.error() is None:
+                    self._sift(message, take)
+            if left and time.monotonic() > tell_at:
+                tell_at += _TOLD_SECONDS
+                self._told(sum(end - at for at, end in left.values()))
+
+    def _place(self, message: KafkaMessage, left: dict[int, tuple[int, int]], patience: KafkaRetry) -> None:
+        """Updates the progress of a partition, and removes it from `left` when its end is reached."""
+        error: Any = message.error()
+        partition: Any = message.partition()
+        offset: Any = message.offset()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            if error.code() not in _PASSING:
+                raise patience.translated(error)
+        elif partition in left:
+            end = left[partition][1]
+            # The last offsets may belong to transaction markers, which no consumer receives.
+            if error is not None or offset + 1 >= end:
+                del left[partition]
+            else:
+                left[partition] = offset + 1, end
+
+    def _sift(self, message: KafkaMessage, take: Callable[[int, int, str, Record], None]) -> None:
+        headers: Any = message.headers() or ()
+        message_id = None
+        is_own = False
+        for name, value in headers:
+            if name == SOURCE:
+                is_own = value == self._source
+            elif name == _MESSAGE_ID:
+                message_id = value
+        if is_own and message_id is not None:
+            partition: Any = message.partition()
+            offset: Any = message.offset()
+            record = Record(None, message.value(), tuple(headers))
+            take(partition, offset, message_id.decode("utf-8", "replace"), record)

@@ -1,0 +1,215 @@
+"""Loop of one worker of a source: connects, reads, journals, acknowledges what the journal has, and starts over.
+
+Written once for all systems. `ingress_pipeline` moves deliveries from the broker into the journal. The broker delivers
+again what is unacknowledged when a connection ends; the next connection recognises what the journal already has of it
+(`deduplication`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.connectors import SOURCES
+from engine.connectors.base import Committing, NotConnectedError, Placed, Transactional
+from engine.delivery.back_off import BackOff
+from engine.delivery.deduplication.deduplicator import Deduplicator
+from engine.delivery.deduplication.kafka_retry import KafkaRetry, StoppedError
+from engine.delivery.deduplication.safe_offsets import SafeOffsets
+from engine.delivery.deduplication.tail import Tail
+from engine.delivery.ingress_pipeline import IngressPipeline
+from engine.delivery.spans import SourceSpans
+from engine.errors import HardFailureError
+from engine.journal import Journal, JournalError
+from engine.telemetry import tracing
+from engine.telemetry.meters import SourceMetrics
+from engine.telemetry.status import State, component_name
+from routes.immutable import immutable
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from engine.connectors.base import Source
+    from engine.telemetry.status import Reporter, StateReceiver
+    from routes.model import Config
+
+__all__ = ["SourceLoop", "SourceWorker", "run_source"]
+
+_STALLED_SECONDS = 3.0
+_log = structlog.get_logger(__name__)
+
+
+def run_source(config: Config, name: str, worker: int, status: Reporter, stop: Event) -> None:
+    """Runs worker number `worker` (from 1) of `source.<name>` until `stop` is set, then leaves its broker in order.
+
+    Raises:
+        BridgeError: the worker cannot go on, and no retry can help; see `engine.errors` for the kinds.
+    """
+    source = next(source for source in config.sources if source.name == name)
+    metrics = SourceMetrics(status.registry, name, component_name(name, worker))
+    identity = SourceWorker(name, worker, source.workers)
+    with tracing.opened(config, f"source:{name}") as traces:
+        loop = SourceLoop(
+            config,
+            identity,
+            SOURCES[source.type](config, source, worker),
+            metrics,
+            status,
+            None if traces is None else SourceSpans(traces, source),
+        )
+        loop.run(stop)
+
+
+@immutable
+class SourceWorker:
+    """Identity of a worker: its source and its number."""
+
+    source: str
+    number: int
+    """Number of the worker, from 1."""
+    workers: int
+    """Number of workers of the source."""
+
+
+class SourceLoop:
+    """Loop of one source worker and its journal; for one thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        worker: SourceWorker,
+        source: Source,
+        metrics: SourceMetrics,
+        status: StateReceiver,
+        spans: SourceSpans | None = None,
+    ) -> None:
+        self._config = config
+        self._worker = worker
+        self._source = source
+        self._committing = source if isinstance(source, Committing) else None
+        self._metrics = metrics
+        self._status = status
+        self._spans = spans
+        self._connections = 0
+        self._is_stalled = False
+        self._back_off = BackOff()
+        self._bookmarks: SafeOffsets | None = None
+
+    def run(self, stop: Event) -> None:
+        """Runs until `stop` is set and all is in order; raises BridgeError as `run_source` does."""
+        try:
+            self._sessions(stop)
+        finally:
+            self._close_bookmarks()
+
+    def _close_bookmarks(self) -> None:
+        if self._bookmarks is not None:
+            self._bookmarks.close()
+            self._bookmarks = None
+
+    def _sessions(self, stop: Event) -> None:
+        """Runs one connection after the other until `stop` is set."""
+        while not stop.is_set():
+            try:
+                self._session(stop)
+            except (NotConnectedError, JournalError) as error:
+                if isinstance(error, JournalError):
+                    # The failed Kafka client may be one of the bookmarks', so they are made anew.
+                    self._close_bookmarks()
+                where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
+                wait = self._back_off.next(getattr(error, "back_off_seconds", None))
+                self._status.state(State.DEGRADED, f"{where}: {error}")
+                _log.warning("will try again", where=where, why=str(error), seconds=round(wait, 1))
+                stop.wait(wait)
+
+    def _session(self, stop: Event) -> None:
+        """Runs one connection from beginning to end."""
+        try:
+            self._source.connect()
+            self._connected()
+            self._serve(stop)
+        except StoppedError:
+            pass  # the worker stops, so the awaited answer is not needed
+        finally:
+            self._source.close()
+            self._metrics.connection(up=False)
+
+    def _serve(self, stop: Event) -> None:
+        """Moves deliveries into the journal until `stop` is set."""
+        repeats, journal = self._repeats(stop), self._journal(stop)
+        flow = IngressPipeline(self._config, self._source, journal, repeats, self._metrics, self._spans)
+        try:
+            if repeats is not None:
+                repeats.begin()
+            self._ready()
+            self._flow(flow, journal, stop)
+            if repeats is not None and flow.is_settled:
+                repeats.finish()
+        finally:
+            journal.close()
+            # Only now, since closing the journal confirms records that were on their way.
+            flow.count()
+
+    def _journal(self, stop: Event) -> Journal:
+        if isinstance(self._source, Transactional):
+            return self._source.journal(stop, self._wait_for_room)
+        return Journal(self._config, stop, self._wait_for_room)
+
+    def _repeats(self, stop: Event) -> Deduplicator | None:
+        """Makes the redelivery detection of this connection; None for a source without redelivery."""
+        redelivery = self._source.redelivery
+        if redelivery is None:
+            return None
+        if self._bookmarks is None:
+            self._bookmarks = SafeOffsets(self._config, self._worker.source, self._worker.number, self._worker.workers)
+        tail = Tail(self._config, self._worker.source, self._bookmarks.consumer, self._reading)
+        patience = KafkaRetry(self._config, stop, self._source.tend, self._stalled)
+        placed = self._source if isinstance(self._source, Placed) else None
+        return Deduplicator(self._bookmarks, tail, patience, redelivery, placed)
+
+    def _flow(self, flow: IngressPipeline, journal: Journal, stop: Event) -> None:
+        try:
+            with suppress(StoppedError):
+                self._steps(flow, journal, stop)
+            self._status.state(State.STOPPING, "waiting for the journal")
+            flow.settle()
+        except HardFailureError:
+            # Acknowledges the messages that the journal has, so that they are not delivered again.
+            flow.settle_quietly()
+            raise
+
+    def _steps(self, flow: IngressPipeline, journal: Journal, stop: Event) -> None:
+        while not stop.is_set():
+            if flow.step():
+                self._back_off.reset()
+            if max(journal.stalled_seconds, self._commits_stalled_seconds()) > _STALLED_SECONDS:
+                self._stalled()
+            elif self._is_stalled:
+                self._ready()
+
+    def _commits_stalled_seconds(self) -> float:
+        return self._committing.stalled_seconds if self._committing else 0.0
+
+    def _connected(self) -> None:
+        self._connections += 1
+        self._metrics.connection(up=True)
+        if self._connections > 1:
+            self._metrics.reconnected()
+        self._back_off.connected()
+
+    def _ready(self) -> None:
+        self._is_stalled = False
+        self._status.state(State.READY, self._source.address)
+
+    def _reading(self, left: int) -> None:
+        self._status.state(State.STARTING, f"looking for what the journal has already: {left:,} records to go")
+
+    def _wait_for_room(self) -> None:
+        self._stalled()
+        self._source.tend()
+
+    def _stalled(self) -> None:
+        self._is_stalled = True
+        self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")

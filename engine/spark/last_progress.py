@@ -1,0 +1,128 @@
+"""Progress of the router's last run, read from its checkpoint or from Kafka, and checks that the journal is the same.
+
+The checkpoint is more precise and is used if the last run wrote it. If the last run was on another machine or in
+another folder, its notes in Kafka are used. If the checkpoint of the last run should be here but is missing or damaged,
+the router does not start: the error offers the operator two remedies.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.errors import HardFailureError
+from engine.spark.generation import DamagedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.spark.generation import Generation, Generations, RouterProgress, Start
+    from engine.spark.position_store import NotedProgress
+    from engine.spark.positions import Offsets
+    from routes.model import Config
+
+__all__ = ["check_end", "check_journal", "last_place"]
+
+_log = structlog.get_logger(__name__)
+
+
+def last_place(
+    generations: Generations, entry: NotedProgress | None, journal_id: str, *, is_trial: bool = False
+) -> RouterProgress | None:
+    """Progress of the last run; None if there was none.
+
+    Args:
+        generations: the checkpoint folder of the configuration.
+        entry: the notes in Kafka, None if there are none.
+        journal_id: Kafka's id of the journal, empty if it has none; an entry about another journal is ignored.
+        is_trial: nothing is logged.
+
+    Raises:
+        HardFailureError: the checkpoint is damaged or missing.
+    """
+    if entry and journal_id and entry.place.start.journal_id not in ("", journal_id):
+        entry = None
+    try:
+        newest = generations.newest()
+        if newest is None and entry is not None and _is_of_here(entry, generations.root):
+            raise DamagedError(f"there is none in {generations.root} any more")
+        if newest is not None and (entry is None or _is_last(newest, entry)):
+            return newest.place()
+    except DamagedError as error:
+        if entry is None or _is_of_here(entry, generations.root):
+            raise HardFailureError(_refusal(error, generations.root, entry)) from error
+        if not is_trial:
+            _log.warning("the checkpoint of an earlier run is of no use, and not needed", why=str(error))
+    if entry is None:
+        return None
+    if not is_trial:
+        _log.info("takes over from what is noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
+    return entry.place
+
+
+def check_journal(config: Config, start: Start, journal_id: str) -> None:
+    """Checks that the last run read the journal of the configuration; `journal_id` is that journal's id in Kafka.
+
+    Raises:
+        HardFailureError: the last run read another journal.
+    """
+    journal = config.journal.topic
+    if start.journal != journal:
+        msg = (
+            f"journal.topic is {journal!r}, but the checkpoint {config.router.checkpoint} belongs to the "
+            f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: what the old "
+            "journal holds unrouted then stays there"
+        )
+        raise HardFailureError(msg)
+    if start.journal_id and journal_id and journal_id != start.journal_id:
+        raise _journal_refusal(config, "was deleted and created again", "")
+
+
+def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
+    """Checks that no position, by journal partition, exceeds the journal's end.
+
+    Raises:
+        HardFailureError: a position exceeds it; the journal has lost records.
+    """
+    if any(at > ends.get(partition, 0) for partition, at in positions.items()):
+        # The operator has to remove the state topic too: its notes are about this journal, and would be used if only
+        # the checkpoint were removed.
+        raise _journal_refusal(config, "has lost its end", f", and the topic {config.journal.state_topic!r}")
+
+
+def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError:
+    return HardFailureError(
+        f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or remove "
+        f"{config.router.checkpoint}{beside}: the router then routes everything that the journal holds now"
+    )
+
+
+def _is_last(newest: Generation, entry: NotedProgress) -> bool:
+    """True if `newest` is the noted run, or the one after it, which died before its note and thus published nothing."""
+    return entry.place.start.run in (newest.start.run, newest.start.after)
+
+
+def _is_of_here(entry: NotedProgress, root: Path) -> bool:
+    return (entry.host, entry.path) == (socket.gethostname(), str(root.absolute()))
+
+
+def _refusal(error: DamagedError, root: Path, entry: NotedProgress | None) -> str:
+    way_out = (
+        "remove it: the router then begins at the first record the journal still holds, and publishes again what it "
+        "had published before"
+        if entry is None
+        else "set router.checkpoint to another folder: the router then goes on from where it was by its note in Kafka, "
+        f"which is {_age(entry)} old, without loss or duplicates"
+    )
+    return f"the router's checkpoint cannot be used: {error}. Either restore {root} from a copy, or {way_out}"
+
+
+def _age(entry: NotedProgress) -> str:
+    seconds = max(time.time() - entry.time_ms / 1000, 0.0)
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

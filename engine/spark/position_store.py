@@ -1,0 +1,233 @@
+"""Notes about the router's progress in Kafka, for a router on another machine or one whose checkpoint is not here.
+
+The bridge's state topic holds two kinds of records for each router, and compaction keeps the last of each: the start of
+its newest generation, and the progress of that generation, a few seconds old or from its stop. The notes are older than
+the checkpoint but suffice: `engine.spark.recovery` finds in the outputs what was published since.
+
+    key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
+    key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
+
+All records are written in transactions with one transactional id, so that a router that opens the notebook ends the
+writing of every router that opened it before.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from engine.errors import ClientEndedError, HardFailureError
+from engine.kafka import SILENT, is_fatal, librdkafka, telling_the_end
+from engine.spark.generation import Committed, RouterProgress, Start, offsets
+from engine.spark.positions import KafkaUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.spark.generation import Generation
+    from engine.spark.positions import Offsets
+    from routes.model import Config
+
+__all__ = ["NotedProgress", "PositionStore", "entry_of"]
+
+_VERSION = 1
+_START, _PLACE = "start", "place"
+_ANSWER_SECONDS = 10.0
+_NOTE_SECONDS = 2.0
+_REFUSED = {
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE and DESCRIBE on the transactional id",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant READ and WRITE on the topic",
+    KafkaError.MSG_SIZE_TOO_LARGE: "its max.message.bytes is too small for the routes; raise it",
+    KafkaError._AUTHENTICATION: "check kafka.sasl.*",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NotedProgress:
+    """Content of the notebook: the progress of the last run that was noted."""
+
+    host: str
+    """Name of the machine of that run."""
+    path: str
+    """Absolute path of its checkpoint folder."""
+    place: RouterProgress
+    time_ms: int
+    """Time of the latest note, in milliseconds since 1970."""
+
+
+class PositionStore:
+    """Reader and writer of one router's notes in the state topic. For one thread; `open` comes before writing."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._topic = config.journal.state_topic
+        self._identity = f"{config.bridge_id}.router"
+        self._producer: Producer | None = None
+        self._run = ""
+        self._waiting: dict[str, bytes] = {}
+        """Records to be written, by `_START` or `_PLACE`."""
+        self._written: dict[str, bytes] = {}
+        """Records of the open transaction, by the same names."""
+        self._is_to_abort = False
+
+    def open(self) -> None:
+        """Opens the notebook for writing; no router that opened it before can write any more.
+
+        Raises:
+            KafkaUnavailableError: Kafka has not answered.
+            HardFailureError: Kafka refuses the bridge.
+        """
+        settings: dict[str, Any] = {
+            **librdkafka(self._config, "producer"),
+            "transactional.id": self._identity,
+            "error_cb": _unheard,
+            "log_level": 0,
+        }
+        self._producer = Producer(settings, logger=SILENT)
+        self._waiting, self._written, self._is_to_abort = {}, {}, False
+        self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
+
+    def read(self) -> NotedProgress | None:
+        """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`."""
+        settings: dict[str, Any] = {
+            **librdkafka(self._config, "consumer"),
+            # The consumer joins no group, but the client requires a name.
+            "group.id": "unused",
+            "enable.partition.eof": True,
+            "error_cb": _unheard,
+            "log_level": 0,
+        }
+        consumer = Consumer(settings)
+        try:
+            consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+            return entry_of(*self._latest(consumer), self._topic)
+        except KafkaException as error:
+            raise self._translated(error.args[0]) from error
+        finally:
+            consumer.close()
+
+    def begin(self, generation: Generation) -> None:
+        """Notes the start of a generation; on return Kafka has the note. Raises as `write` does."""
+        self._run = generation.start.run
+        where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
+        self._waiting[_START] = _encoded({**asdict(generation.start), **where})
+        self.write()
+
+    def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
+        """Prepares a note about the progress of the generation; `write` sends it."""
+        self._waiting[_PLACE] = _encoded(
+            {"run": self._run, "committed": asdict(committed) if committed else None, "stopped": stopped}
+        )
+
+    def write(self, timeout_seconds: float = _NOTE_SECONDS) -> None:
+        """Sends the notes that are not yet in Kafka.
+
+        Raises:
+            KafkaUnavailableError: Kafka has not answered; the caller is to try again.
+            HardFailureError: Kafka refuses the bridge.
+            ClientEndedError: another router has opened the notebook.
+        """
+        producer = self._producer
+        if producer is None or not (self._waiting or self._written):
+            return
+        if self._is_to_abort:
+            self._call(producer, producer.abort_transaction, timeout_seconds)
+            self._is_to_abort = False
+        if not self._written:
+            self._call(producer, producer.begin_transaction)
+            self._written, self._waiting = self._waiting, {}
+            for name, value in self._written.items():
+                self._call(producer, producer.produce, self._topic, value, self._key(name))
+        self._call(producer, producer.commit_transaction, timeout_seconds)
+        self._written = {}
+
+    def _latest(self, consumer: Consumer) -> tuple[bytes | None, bytes | None]:
+        """Values of the last start record and the last progress record of this router."""
+        keys = self._key(_START), self._key(_PLACE)
+        found: dict[bytes, bytes] = {}
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while (message := consumer.poll(max(deadline - time.monotonic(), 0))) is not None:
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                start, place = (found.get(key) for key in keys)
+                return start, place
+            if error is not None:
+                raise self._translated(error)
+            key, value = message.key(), message.value()
+            if key in keys and value is not None:
+                found[key] = value
+            deadline = time.monotonic() + _ANSWER_SECONDS
+        msg = f"Kafka gives no answer about topic {self._topic!r}"
+        raise KafkaUnavailableError(msg)
+
+    def _key(self, name: str) -> bytes:
+        return f"{self._config.bridge_id} {self._config.journal.topic} {name}".encode()
+
+    def _call(self, producer: Producer, what: Any, *arguments: Any) -> None:
+        try:
+            with telling_the_end(producer, _ANSWER_SECONDS):
+                what(*arguments)
+        except KafkaException as error:
+            cause: KafkaError = error.args[0]
+            if cause.txn_requires_abort():
+                self._waiting, self._written = {**self._written, **self._waiting}, {}
+                self._is_to_abort = True
+            raise self._translated(cause) from error
+
+    def _translated(self, error: KafkaError) -> Exception:
+        if remedy := _REFUSED.get(error.code()):
+            where = f"Kafka at {self._config.bootstrap_servers} refuses topic '{self._topic}'"
+            return HardFailureError(f"{where} and transactional id '{self._identity}': {remedy}")
+        if is_fatal(error):
+            bridge = self._config.bridge_id
+            return ClientEndedError(f"another router of bridge.id={bridge} has taken over: {error.str()}")
+        return KafkaUnavailableError(f"Kafka gives no answer about topic {self._topic!r}: {error.str()}")
+
+
+def entry_of(start: bytes | None, place: bytes | None, topic: str) -> NotedProgress | None:
+    """The entry made from a start record and a progress record; None without a start.
+
+    The progress of another run than that of the start is ignored.
+
+    Raises:
+        HardFailureError: a record has not the form that this version of the bridge writes.
+    """
+    if start is None:
+        return None
+    try:
+        fields = _decoded(start)
+        begun, time_ms = Start.of(fields), int(fields["time_ms"])
+        committed = stopped = None
+        if place is not None and (found := _decoded(place))["run"] == begun.run:
+            time_ms = int(found["time_ms"])
+            stopped = None if found["stopped"] is None else offsets(found["stopped"])
+            if (last := found["committed"]) is not None:
+                committed = Committed(offsets(last["positions"]), int(last["time_ms"]))
+        return NotedProgress(fields["host"], fields["path"], RouterProgress(begun, committed, stopped), time_ms)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = (
+            f"the router's place, noted in topic {topic!r}, cannot be read: {error!r}. It is that of another version "
+            "of the bridge, or something else wrote it: run that version, or name another journal.state-topic"
+        )
+        raise HardFailureError(msg) from error
+
+
+def _encoded(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps({"version": _VERSION, "time_ms": round(time.time() * 1000), **fields}).encode()
+
+
+def _decoded(value: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(value)
+    if fields["version"] != _VERSION:
+        msg = f"version {fields['version']!r}"
+        raise ValueError(msg)
+    return fields
+
+
+def _unheard(_: KafkaError) -> None:
+    """Ignores an error that the client reports: the errors of the calls hold it too."""

@@ -1,0 +1,206 @@
+"""Counts of routed rows, which the router's JVM makes row by row, as Python values.
+
+Spark reports its progress once per interval, which in real-time mode is far too late for a metric. Therefore the class
+`jmsbridge.Tally` counts inside the JVM (`jvm/spark`); `counted` puts it behind the routing, `read` fetches its figures
+in one call. Its state is static in the JVM of a local session: one for each process.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from routes.model import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from engine.router import Routed, RoutingOutcome
+
+__all__ = ["BUCKETS", "INTERCEPTOR", "Example", "Note", "RowCounters", "RowCounts", "SendFailure"]
+
+INTERCEPTOR = "jmsbridge.Sends"
+"""Class for the `interceptor.classes` of the sink's producers; it counts `sent`, `acknowledged` and `failed`."""
+
+BUCKETS = 17
+"""Number of latency buckets in a reading: those of `engine.telemetry.metrics.LATENCY_BUCKETS_SECONDS`, and one for
+longer times."""
+
+_COUNT, _CLOCK = "jmsbridge_tally", "jmsbridge_now"
+_SINK_COLUMNS = ("key", "value", "headers", "topic")
+_EMITS, _TIMED, _NOTED = 1, 2, 4
+_KINDS = {"routed": _EMITS | _TIMED, Policy.SKIP.value: _NOTED, Policy.DEAD_LETTER.value: _EMITS | _NOTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Note about a message that failed softly."""
+
+    outcome: int
+    """Index into the outcomes that `begin` was called with."""
+    route: int | None
+    """Index of the route in the configuration; None if no route took the message."""
+    partition: int
+    """Journal partition of the message, with `offset` its position."""
+    offset: int
+    time_ms: int
+    """Journal timestamp in milliseconds since 1970."""
+    message: str
+    """First 200 characters of the message's JMSMessageID; empty if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Example of a message in a latency bucket, by its journal position."""
+
+    partition: int
+    offset: int
+    latency_ms: int
+    time_ms: int
+    """Time of its routing in milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendFailure:
+    """Failure of the first record that Kafka did not take."""
+
+    topic: str
+    kind: str
+    """Java class of the error."""
+    detail: str
+    """Message of the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Reading of the JVM's figures since `begin`."""
+
+    counts: tuple[tuple[int, ...], ...]
+    """Rows by outcome; for each outcome, rows without a route, then rows of each route."""
+    emitted: int
+    """Rows that become a record, including rows that are routed again and not counted again."""
+    sent: int
+    """Records given to producers; while it is less than `emitted`, rows are on their way to a producer."""
+    acknowledged: int
+    failed: int
+    failure: SendFailure | None
+    buckets: tuple[int, ...]
+    latency_seconds: float
+    """Sum of the latencies of all routed rows."""
+    examples: tuple[Example | None, ...]
+    """A recent message for each latency bucket; None for a bucket without messages."""
+    processed: Mapping[int, int]
+    """Offset of the last routed row by journal partition; partitions without a row are left out."""
+    times_ms: Mapping[int, int]
+    """Journal timestamp of that row by journal partition, in milliseconds since 1970."""
+    notes: tuple[Note, ...]
+    """Notes about failures since the last reading, as far as the JVM had room for them."""
+    unnoted: int
+    """Number of failures since `begin` for which the JVM had no room."""
+    reading: frozenset[int] = frozenset()
+    """Journal partitions that tasks of real-time mode wait on or read."""
+    looked: bool = False
+    """True once a task of batch mode has read all of its first batch, or there was nothing to read."""
+
+    @property
+    def settled(self) -> bool:
+        """True if Kafka has acknowledged all decided records: none failed, none is under way."""
+        return self.emitted == self.sent == self.acknowledged
+
+
+class RowCounters:
+    """Counters in the JVM; `begin` has to be called before the query whose rows are counted."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        self._java = jvm.jmsbridge.Tally
+        self._sends = jvm.jmsbridge.Sends
+        types = jvm.org.apache.spark.sql.types.DataTypes
+        _register(spark, _COUNT, jvm.jmsbridge.Tally(), "UDF6", types.BooleanType)
+        _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
+
+    def now(self) -> Column:
+        """The time at each row in milliseconds since 1970; `current_timestamp` stands still within an interval."""
+        return F.call_function(_CLOCK)
+
+    def begin(self, outcomes: tuple[RoutingOutcome, ...], routes: int) -> None:
+        """Starts new figures; a row that was counted before is not counted again if it is routed again.
+
+        To be called while no query runs and no record is under way.
+        """
+        self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), routes)
+
+    def counted(self, routed: Routed) -> DataFrame:
+        """The rows to publish, with the columns of Spark's Kafka sink; the query counts every row of `routed`."""
+        columns = "outcome", "route", "journal_partition", "journal_offset"
+        row = F.call_function(_COUNT, *columns, F.unix_micros("journal_timestamp"), "failed_message")
+        # A column, and a filter on the column: Spark would move a filter on the call itself below the projections, and
+        # compute the outcome a second time for it.
+        return routed.frame.withColumn("counted", row).where("counted AND topic IS NOT NULL").select(*_SINK_COLUMNS)
+
+    def read(self) -> RowCounts:
+        """Reads the present figures; takes about a millisecond."""
+        figures: dict[str, Any] = json.loads(self._java.read())
+        return _reading(figures)
+
+    def under_way(self) -> int:
+        """Number of records, of earlier queries too, that producers have neither confirmed nor given up."""
+        return int(self._sends.underWay())
+
+    def reset(self) -> None:
+        """Forgets all figures, and which rows were counted before; for another journal in the same JVM."""
+        self._java.reset()
+
+
+def _register(spark: SparkSession, name: str, function: Any, interface: str, result: Any) -> None:
+    # By reflection, since py4j would choose between `udf(UDF6, DataType)` and `udf(Object, DataType)` at random.
+    jvm: Any = spark._jvm
+    methods = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethods()
+    wanted = f"functions.udf(org.apache.spark.sql.api.java.{interface},"
+    make = next(method for method in methods if wanted in method.toString())
+    gateway: Any = spark.sparkContext._gateway
+    arguments = gateway.new_array(jvm.java.lang.Object, 2)
+    arguments[0], arguments[1] = function, result
+    # Marked as not deterministic; otherwise Spark might call it for fewer rows, more often, or before the routing.
+    functions: Any = spark._jsparkSession.udf()
+    functions.register(name, make.invoke(None, arguments).asNondeterministic())
+
+
+def _reading(figures: Mapping[str, Any]) -> RowCounts:
+    outcomes = figures["outcomes"]
+    cells = figures["counts"]
+    width = len(cells) // outcomes if outcomes else 0
+    return RowCounts(
+        counts=tuple(tuple(cells[start : start + width]) for start in range(0, len(cells), width or 1)),
+        emitted=figures["emitted"],
+        sent=figures["sent"],
+        acknowledged=figures["acknowledged"],
+        failed=figures["failed"],
+        failure=_failure(figures["failure"]),
+        buckets=tuple(figures["buckets"]),
+        latency_seconds=figures["latency_ms"] / 1000,
+        examples=tuple(example and Example(*example) for example in figures["examples"]),
+        processed={partition: offset for partition, offset in enumerate(figures["processed"]) if offset >= 0},
+        times_ms={partition: time for partition, time in enumerate(figures["times"]) if time >= 0},
+        notes=tuple(map(_note, figures["notes"])),
+        unnoted=figures["unnoted"],
+        reading=frozenset(figures["reading"]),
+        looked=figures["looked"],
+    )
+
+
+def _note(told: Sequence[Any]) -> Note:
+    outcome, route, partition, offset, time_ms, message = told
+    return Note(outcome, None if route < 0 else route, partition, offset, time_ms, base64.b64decode(message).decode())
+
+
+def _failure(encoded: str) -> SendFailure | None:
+    if not encoded:
+        return None
+    return SendFailure(*base64.b64decode(encoded).decode().split("\n", 2))

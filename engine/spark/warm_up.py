@@ -1,0 +1,106 @@
+"""Warm-up of Spark: runs a router's first steps once and discards the results, because Spark is slow at first.
+
+A standby runs recovery and routing on a few records. That loads the classes and compiles the code that a takeover
+needs, which shortens the takeover by ten seconds and more on two cores. A router in batch mode compiles its routing
+before it reports that it is ready; Spark would otherwise do so at the first record. No record is written.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+import structlog
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from engine.errors import HardFailureError
+from engine.kafka import librdkafka
+from engine.router import route
+from engine.spark.kafka_io import Pipes
+from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
+from engine.spark.published import find
+from engine.spark.recovery import outputs
+from engine.spark.topics import limits, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from engine.router import Routed
+    from engine.spark.positions import Offsets, Topics
+    from engine.spark.row_counters import RowCounters
+    from routes.model import Config
+
+__all__ = ["compile_routing", "warming"]
+
+_RECORDS = 10
+"""Number of records that the warm-up reads from each partition."""
+_NO_HEADERS = "CAST(NULL AS array<struct<key: string, value: binary>>)"
+_log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def warming(spark: SparkSession, config: Config, tell: Callable[[str], None]) -> Iterator[None]:
+    """Warms Spark up in a thread until the context ends, which cancels the warm-up.
+
+    `tell` is called in that thread with lines for users about its progress.
+    """
+    ended = Event()
+
+    def run() -> None:
+        tell("warming Spark up")
+        _warm(spark, config, ended)
+        tell("waiting to lead")
+
+    thread = Thread(target=run, name="warming", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        spark.sparkContext.cancelAllJobs()
+        thread.join()
+
+
+def compile_routing(
+    pipes: Pipes, tally: RowCounters, routed_by: Callable[[DataFrame], Routed], positions: Offsets
+) -> None:
+    """Compiles the code of a query that begins at `positions` of the journal, by running it on no records."""
+    journal = {pipes.config.journal.topic: positions}
+    published = tally.counted(routed_by(pipes.range(journal, journal, committed=True)))
+    published.write.format("noop").mode("overwrite").save()
+    # Spark compiles the sink's own code when a task writes, here a task without rows.
+    nothing = ("CAST(NULL AS binary) AS key", "CAST(NULL AS binary) AS value", "'' AS topic")
+    pipes.write(pipes.spark.range(0, 1, 1, 1).where("id < 0").selectExpr(*nothing, f"{_NO_HEADERS} AS headers"))
+
+
+def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
+    """Runs recovery's search and the routing on a few records, which takes some seconds.
+
+    Failures are only logged: they recur in the real run, which reports them.
+    """
+    try:
+        config, pipes, kafka = resolved(config), Pipes(spark, config), KafkaOffsets(librdkafka(config, "admin"))
+        journal = config.journal.topic
+        if (topics := outputs(config)) and not ended.is_set():
+            find(pipes.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})
+        frame = pipes.range(*_last(kafka, [journal]), committed=True)
+        routed = route(frame, config, limits(config), F.lit(0))
+        if ended.is_set():
+            return
+        routed.frame.where("topic IS NOT NULL").write.format("noop").mode("overwrite").save()
+    except (KafkaUnavailableError, HardFailureError, PySparkException, Py4JJavaError) as error:
+        _log.debug("not warmed", why=str(error))
+
+
+def _last(kafka: KafkaOffsets, topics: list[str]) -> tuple[Topics, Topics]:
+    """Starts and ends of the last records in each partition, before any open transaction."""
+    starts, ends = kafka.starts(topics), kafka.ends(topics, committed=True)
+    return {
+        topic: {each: max(starts[topic][each], end - _RECORDS) for each, end in offsets.items()}
+        for topic, offsets in ends.items()
+    }, ends

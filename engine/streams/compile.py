@@ -1,0 +1,305 @@
+"""Compiler from a topology to one Spark query: records of the sources in, published records out.
+
+Every record carries a number, its place, which tells the node that it has reached. Only splits and filters change the
+place: each branch has a place of its own, and so have the records that a filter drops; all other nodes take the places
+of their parents. A map gives its stream new columns beside the old ones; at the end the place decides which of them
+are published. A topology therefore becomes a few projections, whatever the number of its nodes: generated code, no
+shuffle, no state, allowed in real-time mode. Only a stream with several consumers needs copies of a record (explode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from engine.streams.dsl import Topology
+from engine.streams.nodes import (
+    Branch,
+    ByBranch,
+    Condition,
+    Fail,
+    Filter,
+    Map,
+    Merge,
+    Node,
+    SelectKey,
+    Sink,
+    Source,
+    Split,
+)
+from engine.streams.row import Row, TakenBranch
+from routes.predicate.columns import HeaderView, compile_predicate, first_match, header_names
+from routes.predicate.nodes import Predicate
+
+__all__ = ["Compiled", "compile_topology"]
+
+_CONTENT = ("key", "value", "headers")
+_TYPES = ("binary", "binary", "array<struct<key: string, value: binary>>")
+_ORIGIN = ("topic", "partition", "offset", "timestamp")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """Frame of a compiled topology, with Columns that tell the way of each of its records."""
+
+    frame: DataFrame
+    """`key`, `value`, `headers`, `topic` (NULL: not published), and `source_topic`, `source_partition`,
+    `source_offset`, `source_timestamp` of the source record; further columns that the methods of this class use."""
+    _places: dict[str, tuple[int, ...]]
+    _dropped: dict[str, int]
+    _taken: dict[str, TakenBranch]
+
+    def source_property(self, name: str) -> Column:
+        """Text of a JMS field or property of the source record; NULL if the record has none."""
+        return _source_headers().text(name)
+
+    def ended_at(self, name: str) -> Column:
+        """True if a record of `frame` went no further than the node; false if the topology has no such node."""
+        return _one_of(F.col("place"), self._places.get(name, ()))
+
+    def dropped_by(self, name: str) -> Column:
+        """True if the filter of that name dropped the record, or no branch of the split of that name took it."""
+        return _one_of(F.col("place"), (self._dropped[name],) if name in self._dropped else ())
+
+    def branch(self, split: str) -> Column:
+        """Index of the branch of a split that took a record; NULL if the record did not reach it or no branch did."""
+        return self._taken[split].index if split in self._taken else F.lit(None).cast("int")
+
+
+def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
+    """Compiles a topology over a frame with the columns of Spark's Kafka source, headers included; runs no query."""
+    compiler = _Compiler(topology, frame)
+    for node in topology.nodes:
+        compiler.add(node)
+    return compiler.finish()
+
+
+class _Compiler:
+    def __init__(self, topology: Topology, frame: DataFrame) -> None:
+        self._topology = topology
+        self._next_place = 0
+        self._places: dict[str, tuple[int, ...]] = {}
+        """Places of a stream's records, by its name. A stream with several consumers has more entries, one for each
+        consumer, with `_edge` as key."""
+        self._dropped: dict[str, int] = {}
+        self._taken: dict[str, TakenBranch] = {}
+        self._content: dict[str, tuple[str, ...]] = {}
+        """Names of the columns with a stream's key, value and headers, by its name."""
+        self._frame = frame.select(
+            *(F.col(name).alias(f"source_{name}") for name in (*_CONTENT, *_ORIGIN)),
+            header_names(F.col("headers")).alias("source_names"),
+            F.lit(0).alias("place_0"),
+        )
+        self._version = 0
+        self._moves: list[tuple[Column, Column]] = []
+        """Pending changes of the place: pairs of condition and new place, of which the first true condition counts."""
+
+    def add(self, node: Node) -> None:
+        match node:
+            case Source():
+                self._start(node)
+            case Filter():
+                dropped = self._dropped[node.name] = self._new_place()
+                wanted = self._holds(node.condition, node)
+                self._moves.append((self._here(node) & ~wanted, F.lit(dropped)))
+                self._pass(node)
+            case Map():
+                row = self._row(node)
+                self._change(node, row, node.change(row))
+            case SelectKey(key=key):
+                row = self._row(node)
+                chosen = row.property(key) if isinstance(key, str) else key(row)
+                self._change(node, row, row.replace(key=chosen.cast("binary")))
+            case Split():
+                self._split(node)
+            case Merge():
+                self._merge(node)
+            case Fail():
+                message = node.message(self._row(node))
+                self._moves.append((self._here(node), F.raise_error(message).cast("int")))
+            case Sink():
+                self._pass(node)
+        self._fan_out(node)
+
+    def finish(self) -> Compiled:
+        self._settle()
+        sinks = [node for node in self._topology.nodes if isinstance(node, Sink)]
+        columns = {name: F.lit(None).cast(kind) for name, kind in zip(_CONTENT, _TYPES, strict=True)}
+        columns["topic"] = F.lit(None).cast("string")
+        for sink in sinks:
+            here = self._here(sink)
+            for name, column in zip(_CONTENT, self._content[sink.name], strict=True):
+                columns[name] = F.when(here, F.col(column)).otherwise(columns[name])
+            columns["topic"] = F.when(here, self._topic(sink)).otherwise(columns["topic"])
+        self._frame = self._frame.select(
+            *(column.alias(name) for name, column in columns.items()),
+            *(f"source_{name}" for name in (*_ORIGIN, "headers", "names")),
+            *(f"place_{version}" for version in range(self._version + 1)),
+            F.col(self._place).alias("place"),
+        )
+        return Compiled(self._frame, self._places, self._dropped, self._taken)
+
+    @property
+    def _place(self) -> str:
+        return f"place_{self._version}"
+
+    def _new_place(self) -> int:
+        self._next_place += 1
+        return self._next_place - 1
+
+    def _start(self, source: Source) -> None:
+        place = self._new_place()
+        self._places[source.name] = (place,)
+        self._content[source.name] = tuple(f"source_{name}" for name in _CONTENT)
+        if place:
+            self._moves.append((F.col("source_topic") == source.topic, F.lit(place)))
+
+    def _pass(self, node: Node) -> None:
+        self._places[node.name] = self._from(node)
+        self._content[node.name] = self._content[node.parents[0]]
+
+    def _from(self, node: Node) -> tuple[int, ...]:
+        """The places of the records that reach a node."""
+        return tuple(sorted({place for parent in node.parents for place in self._between(parent, node)}))
+
+    def _between(self, parent: str, node: Node) -> tuple[int, ...]:
+        """The places of the records that go from a parent to a node."""
+        return self._places.get(_edge(parent, node), self._places[parent])
+
+    def _here(self, node: Node) -> Column:
+        return _one_of(F.col(self._place), self._from(node))
+
+    def _settle(self) -> None:
+        """Makes the pending moves a new place column, for the conditions of the nodes that follow."""
+        if self._moves:
+            place = reduce(lambda rest, move: F.when(*move).otherwise(rest), reversed(self._moves), F.col(self._place))
+            self._version += 1
+            self._frame = self._frame.withColumn(self._place, place)
+            self._moves = []
+
+    def _row(self, node: Node) -> Row:
+        """The row that a function of the node gets."""
+        self._settle()
+        content = self._content[node.parents[0]]
+        return Row(
+            **dict(zip(_CONTENT, map(F.col, content), strict=True)),
+            properties=self._headers(content[2]),
+            **{name: F.col(f"source_{name}") for name in _ORIGIN},
+            source_key=F.col("source_key"),
+            source_properties=self._headers("source_headers"),
+            branches=self._taken,
+        )
+
+    def _headers(self, column: str) -> HeaderView:
+        return _source_headers() if column == "source_headers" else HeaderView(F.col(column))
+
+    def _read(self, node: Node) -> Column:
+        """The headers that the predicates of a node read."""
+        return F.col(self._content[node.parents[0]][2])
+
+    def _holds(self, condition: Condition, node: Node) -> Column:
+        if isinstance(condition, Predicate):
+            return F.coalesce(compile_predicate(condition, self._read(node)), F.lit(False))
+        return F.coalesce(condition(self._row(node)), F.lit(False))
+
+    def _change(self, node: Node, before: Row, after: Row) -> None:
+        self._pass(node)
+        here, columns, content = self._here(node), {}, list(self._content[node.name])
+        for index, name in enumerate(_CONTENT):
+            column = getattr(after, name)
+            if column is not getattr(before, name):
+                content[index] = f"{name}_{len(self._content)}"
+                columns[content[index]] = F.when(here, column)
+        self._frame = self._frame.withColumns(columns)
+        self._content[node.name] = tuple(content)
+
+    def _split(self, split: Split) -> None:
+        branches = self._topology.branches(split.name)
+        asked = [branch for branch in branches if branch.condition is not None]
+        # Consecutive places: a branch's place is its index plus the first place.
+        self._pass(split)
+        places = [self._new_place() for _ in branches]
+        taken = self._first(asked, split) + places[0]
+        if len(asked) < len(branches):
+            otherwise = places[-1]
+        else:
+            otherwise = self._dropped[split.name] = self._new_place()
+        self._moves.append((self._here(split), F.coalesce(taken, F.lit(otherwise))))
+        self._settle()
+        for branch, place in zip(branches, places, strict=True):
+            self._places[branch.name] = (place,)
+            self._content[branch.name] = self._content[split.name]
+        self._taken[split.name] = TakenBranch(F.col(self._place), places[0], tuple(branch.name for branch in branches))
+
+    def _first(self, branches: Sequence[Branch], split: Split) -> Column:
+        """Index of the first branch whose conditions accept the record; NULL for none."""
+        rules = [(b.condition, b.unless) for b in branches if isinstance(b.condition, Predicate)]
+        if len(rules) == len(branches):
+            return first_match(rules, self._read(split))
+        index: Column = F.lit(None).cast("int")
+        for number, branch in reversed(list(enumerate(branches))):
+            assert branch.condition is not None, "only the default branch has no condition"
+            wanted = self._holds(branch.condition, split)
+            if branch.unless is not None:
+                wanted = wanted & ~self._holds(branch.unless, split)
+            index = F.when(wanted, number).otherwise(index)
+        return index
+
+    def _merge(self, merge: Merge) -> None:
+        self._places[merge.name] = self._from(merge)
+        content = [self._content[parent] for parent in merge.parents]
+        merged = list(content[0])
+        for index, name in enumerate(_CONTENT):
+            if len({columns[index] for columns in content}) > 1:
+                self._settle()
+                merged[index] = f"{name}_{len(self._content)}"
+                ways = [
+                    (self._places.get(_edge(p, merge), self._places[p]), c[index])
+                    for p, c in zip(merge.parents, content, strict=True)
+                ]
+                first, *others = (F.when(_one_of(F.col(self._place), places), F.col(column)) for places, column in ways)
+                self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
+        self._content[merge.name] = tuple(merged)
+
+    def _topic(self, sink: Sink) -> Column:
+        if isinstance(sink.topic, str):
+            return F.lit(sink.topic)
+        row = self._row(sink)
+        return row.pick(sink.topic) if isinstance(sink.topic, ByBranch) else sink.topic(row)
+
+    def _fan_out(self, node: Node) -> None:
+        """Copies the records of a stream that several nodes consume: one copy for each node."""
+        children = self._topology.children(node.name)
+        if isinstance(node, Split) or len(children) < 2:
+            return
+        self._settle()
+        copies = []
+        for child in children:
+            self._places[_edge(node.name, child)] = (self._new_place(),)
+            copies.append(F.lit(self._next_place - 1))
+        place = F.col(self._place)
+        spread = F.when(_one_of(place, self._places[node.name]), F.array(*copies)).otherwise(F.array(place))
+        self._version += 1
+        self._frame = self._frame.select("*", F.explode(spread).alias(self._place))
+
+
+def _source_headers() -> HeaderView:
+    return HeaderView(F.col("source_headers"), F.col("source_names"))
+
+
+def _edge(parent: str, child: Node) -> str:
+    return f"{parent}\0{child.name}"
+
+
+def _one_of(place: Column, places: Sequence[int]) -> Column:
+    if not places:
+        return F.lit(False)
+    if len(places) == 1:
+        return place == places[0]
+    if places[-1] - places[0] == len(places) - 1:
+        return place.between(places[0], places[-1])
+    return place.isin(*places)

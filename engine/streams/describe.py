@@ -1,0 +1,120 @@
+"""Descriptions of a topology: as text in the form of Kafka Streams' `describe()`, as a Mermaid flowchart, and as JSON.
+
+The output is the same each time for one topology, so that tests can compare it whole. No Spark session is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from engine.streams.nodes import ByBranch, Fail, Node, Sink, Source, Split, children
+
+__all__ = ["describe", "mermaid", "records"]
+
+
+def describe(nodes: Sequence[Node]) -> str:
+    """The topology in the format of `Topology.describe().toString()` of Kafka Streams."""
+    lines = ["Topologies:"]
+    for number, part in enumerate(_parts(nodes)):
+        lines.append(f"   Sub-topology: {number}")
+        for node in part:
+            lines.append(f"    {_kind(node)}: {node.name} ({_detail(node)})")
+            if not isinstance(node, Sink | Fail):
+                lines.append(f"      --> {_names(child.name for child in children(nodes, node.name))}")
+            if not isinstance(node, Source):
+                lines.append(f"      <-- {_names(node.parents)}")
+    return "\n".join(lines) + "\n"
+
+
+def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
+    """A JSON object for each node: kind, name, parents (`after`), children (`before`) and its constant topics."""
+    return [
+        {
+            "kind": _kind(node).lower(),
+            "name": node.name,
+            "after": list(node.parents),
+            "before": [child.name for child in children(nodes, node.name)],
+            "topics": _topics(node),
+        }
+        for node in nodes
+    ]
+
+
+def mermaid(nodes: Sequence[Node]) -> str:
+    """The topology as a Mermaid flowchart, left to right; topics are drawn as cylinders."""
+    ids = {node.name: f"n{index}" for index, node in enumerate(nodes)}
+    lines = ["flowchart LR"]
+    topics: dict[str, str] = {}
+    edges: list[str] = []
+
+    def topic(name: str) -> str:
+        if name not in topics:
+            topics[name] = f"t{len(topics)}"
+            lines.append(f'  {topics[name]}[("{_quoted(name)}")]')
+        return topics[name]
+
+    for node in nodes:
+        opening, closing = ("{{", "}}") if isinstance(node, Split) else ("[", "]")
+        lines.append(f'  {ids[node.name]}{opening}"{_quoted(node.name)}"{closing}')
+        edges += [f"  {ids[parent]} --> {ids[node.name]}" for parent in node.parents]
+        if isinstance(node, Source):
+            edges.append(f"  {topic(node.topic)} --> {ids[node.name]}")
+        elif isinstance(node, Sink):
+            edges += [f"  {ids[node.name]} {arrow} {topic(name)}" for name, arrow in _targets(node)]
+    return "\n".join([*lines, *edges]) + "\n"
+
+
+def _topics(node: Node) -> list[str]:
+    if isinstance(node, Source):
+        return [node.topic]
+    return sorted({topic for topic, _ in _targets(node)}) if isinstance(node, Sink) else []
+
+
+def _targets(sink: Sink) -> Iterator[tuple[str, str]]:
+    """Each constant topic of a sink, with the Mermaid arrow that leads to it."""
+    if isinstance(sink.topic, str):
+        yield sink.topic, "-->"
+    elif isinstance(sink.topic, ByBranch):
+        for branch, name in sink.topic.values.items():
+            yield name, f'-- "{_quoted(branch)}" -->'
+
+
+def _parts(nodes: Sequence[Node]) -> Iterator[list[Node]]:
+    """The connected parts of the topology, each with its nodes in the order of flow."""
+    part_of: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        joined = {part_of[parent] for parent in node.parents}
+        target = min(joined, default=index)
+        part_of[node.name] = target
+        for name, part in part_of.items():
+            if part in joined:
+                part_of[name] = target
+    for part in dict.fromkeys(part_of.values()):
+        yield [node for node in nodes if part_of[node.name] == part]
+
+
+def _kind(node: Node) -> str:
+    return {Source: "Source", Sink: "Sink"}.get(type(node), "Processor")
+
+
+def _detail(node: Node) -> str:
+    match node:
+        case Source():
+            return f"topics: [{node.topic}]"
+        case Sink(topic=str() as topic):
+            return f"topic: {topic}"
+        case Sink(topic=ByBranch() as topics):
+            pairs = ", ".join(f"{branch}={topic}" for branch, topic in topics.values.items())
+            return f"topic: by {topics.split} [{pairs}]"
+        case Sink():
+            return "topic: taken from the record"
+    return "stores: []"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("#", "#35;").replace('"', "#quot;")

@@ -1,0 +1,145 @@
+"""Keeps one part of the bridge running: starts it, releases it, extends its lease, and starts it again when it dies."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from engine.errors import HardFailureError, SetupError, SoftFailureError, UnreachableError, UsageError
+from engine.telemetry.status import State
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from engine.supervision.child import Child
+    from engine.telemetry.meters import BridgeMetrics
+    from engine.telemetry.status import Status, StatusBoard
+
+__all__ = ["ProcessSupervisor"]
+
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+_STEADY_SECONDS = 60.0
+"""Time of being ready after which the earlier deaths of a part are forgotten."""
+_HOPELESS = 5
+"""Number of deaths in a row without being ready after which the bridge gives up."""
+_KNOWN = {
+    error.exit_code: error
+    for error in (SetupError, HardFailureError, SoftFailureError, UnreachableError, UsageError, BridgeError)
+}
+_log = structlog.get_logger(__name__)
+
+
+class ProcessSupervisor:
+    """Keeps one part running until it is told to finish."""
+
+    def __init__(self, child: Child, board: StatusBoard, metrics: BridgeMetrics) -> None:
+        self.child = child
+        self._board = board
+        self._metrics = metrics
+        self._start_at: float | None = 0.0
+        self._started = False
+        self._ready_since: float | None = None
+        self._was_ready = False
+        self._deaths = 0
+        self._early_deaths = 0
+        self._is_deposed = False
+
+    def tend(self, until: float) -> None:
+        """Does what is due now: starts or releases the part, takes note of its readiness or its end. Never waits.
+
+        The part may work `until` then (`time.monotonic`). A part that works longer is killed, and started again to
+        stand by.
+
+        Raises:
+            BridgeError: the part ended with an error that no restart helps, or died too often before it was ready.
+        """
+        now = time.monotonic()
+        if self.child.running and self.child.released and now >= until:
+            self._is_deposed = True
+            self.child.kill()
+        if (code := self.child.ended()) is not None:
+            self._ended(code, now)
+        elif not self.child.running:
+            self._start_if_due(now)
+        elif not self._is_deposed:
+            self._watch(self._board.get(self.child.name), now, until)
+
+    def finish(self) -> None:
+        """Asks the part to end; a part that has not begun its work is killed, since it may be busy getting ready."""
+        if self.child.released:
+            self.child.ask_to_stop()
+        else:
+            self.child.kill()
+
+    def may_work(self, until: float) -> None:
+        """Extends the lease of a part that works; without an election there is none."""
+        if self.child.released and until < math.inf:
+            self.child.may_work(until)
+
+    def _start_if_due(self, now: float) -> None:
+        if self._start_at is None or now < self._start_at:
+            return
+        try:
+            self.child.start()
+        except OSError as error:
+            # No descriptors, no memory: the machine had enough when the part was ready, and may have it again.
+            self._died(f"it cannot be started: {error.strerror or error}", now, is_passing=self._was_ready)
+            return
+        if self._started and not self._is_deposed:
+            self._metrics.restarted(self.child.name)
+        self._started = True
+        self._is_deposed = False
+
+    def _watch(self, status: Status, now: float, until: float) -> None:
+        if (
+            not self.child.released
+            and now < until
+            and all(self._board.get(need).state is State.READY for need in self.child.part.needs)
+        ):
+            self.child.release()
+        self.may_work(until)
+        ready = status.state is State.READY
+        self._metrics.component(self.child.name, up=ready)
+        if not ready:
+            self._ready_since = None
+        elif self._ready_since is None:
+            self._ready_since = now
+            self._was_ready = True
+            self._early_deaths = 0
+        elif now - self._ready_since > _STEADY_SECONDS:
+            self._deaths = 0
+
+    def _ended(self, code: int, now: float) -> None:
+        name = self.child.name
+        status = self._board.get(name)
+        self._metrics.component(name, up=False)
+        failure = None if status.exit_code is None else _KNOWN.get(status.exit_code, BridgeError)
+        # The machine had what it lacks now when the part was ready: a disk is full for a while, not for ever.
+        is_passing = self._was_ready and failure is SetupError
+        if failure is not None and not is_passing:
+            self._board.down(name, status.error or "")
+            raise failure(status.error)
+        if self._is_deposed:
+            self._ready_since = None
+            self._start_at = now
+            self._board.down(name, "the bridge does not lead any more")
+            return
+        why = status.error or (f"killed by signal {-code}" if code < 0 else f"ended with exit status {code}")
+        self._died(why, now, is_passing=is_passing)
+
+    def _died(self, why: str, now: float, *, is_passing: bool) -> None:
+        """Schedules a restart after a pause; raises BridgeError if restarts have never helped."""
+        name = self.child.name
+        self._deaths += 1
+        self._early_deaths += self._ready_since is None and not is_passing
+        self._ready_since = None
+        if self._early_deaths >= _HOPELESS:
+            message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
+            raise BridgeError(message)
+        pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), _LONGEST_PAUSE_SECONDS)
+        self._start_at = now + pause
+        self._board.down(name, f"{why}; starting again in {pause:g} s")
+        _log.warning("a part of the bridge died", component=name, why=why, restart_in_seconds=pause)
