@@ -40,17 +40,20 @@ __all__ = [
     "field",
     "flow",
     "is_transfer",
+    "names",
     "number",
     "open_",
     "outcome_of",
     "read",
     "read_transfer",
     "sasl_init",
+    "serial",
     "transaction_of",
     "transfer",
 ]
 
 _SYMBOL = 0xB3
+_SERIAL = 0xFFFF_FFFF
 _MOST_HANDLE = 2**16 - 1
 MAX_WINDOW = 2**31 - 1
 """Session window that the bridge gives, in frames. It never limits: TCP and the credit of links do."""
@@ -270,6 +273,18 @@ def number(fields: Sequence[Any], index: int, otherwise: int = 0) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise AmqpError(f"field {index} of a performative is no number")
     return value
+
+
+def names(value: Any) -> list[str]:
+    """Symbols of a field that holds one symbol, an array of symbols, or nothing."""
+    if isinstance(value, str):
+        return [str(value)]
+    return [str(each) for each in value.values] if isinstance(value, Array) else []
+
+
+def serial(number: int) -> int:
+    """Wraps a delivery or transfer number to 32 bits (serial numbers, RFC 1982)."""
+    return number & _SERIAL
 
 
 _TRANSFER = b"\x00\x53\x14"

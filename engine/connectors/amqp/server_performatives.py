@@ -40,7 +40,6 @@ __all__ = [
     "declared",
     "detached",
     "ended",
-    "names",
     "opened",
     "rejected",
     "sasl_mechanisms",
@@ -158,13 +157,6 @@ def closed(condition: Condition | None) -> bytes:
 def rejected(condition: Condition) -> Described:
     """Outcome of a delivery that is refused for good: a message, a declare or a discharge."""
     return Described(ULong(DeliveryState.REJECTED), [_error(condition)])
-
-
-def names(value: Any) -> list[str]:
-    """Symbols of a field that holds one symbol, an array of symbols, or nothing."""
-    if isinstance(value, str):
-        return [str(value)]
-    return [str(each) for each in value.values] if isinstance(value, Array) else []
 
 
 def _error(condition: Condition | None) -> Described | None:
