@@ -289,6 +289,22 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
+def test_a_class_name_is_used_once() -> None:
+    """A public name once in the project; a private one once in its folder, and not beside a public one like it."""
+    classes = [
+        (name, node.name)
+        for name, path in modules().items()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+    ]
+    places: dict[tuple[str, str], list[str]] = {}
+    for module, name in classes:
+        places.setdefault((module.rpartition(".")[0], name.lstrip("_")), []).append(f"{module}.{name}")
+        if not name.startswith("_"):
+            places.setdefault(("", name), []).append(f"{module}.{name}")
+    assert not [found for found in places.values() if len(found) > 1]
+
+
 @pytest.mark.parametrize("name", modules())
 def test_a_module_has_a_docstring_and_says_what_is_public(name: str) -> None:
     content = tree(modules()[name])

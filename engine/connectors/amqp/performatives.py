@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.connectors.amqp.codec.decoding import decode_at
 from engine.connectors.amqp.codec.encoding import encode
-from engine.connectors.amqp.codec.values import AmqpError, Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import MAX_FRAME_BYTES
 from engine.connectors.wire import one_line
 
@@ -157,7 +157,7 @@ class Terminus(NamedTuple):
             UInt(_DURABLE if self.durable else 0),
             Symbol(_NEVER) if self.durable else None,
             *(None, None, None, None),
-            Map([(Symbol(_SELECTOR), selector)]) if self.selector else None,
+            AmqpMap([(Symbol(_SELECTOR), selector)]) if self.selector else None,
             # Default outcome: messages that a broken link leaves without an outcome return as failed deliveries.
             _described(DeliveryState.MODIFIED, True),
             _symbols(_OUTCOMES),
@@ -186,7 +186,7 @@ class Transfer(NamedTuple):
 
 def open_(container: str, host: str, idle_milliseconds: int, product: str) -> bytes:
     """Encodes an open: container id, host, largest frame, idle time-out and the product's name."""
-    properties = Map([(Symbol("product"), product)])
+    properties = AmqpMap([(Symbol("product"), product)])
     limits = (UInt(MAX_FRAME_BYTES), UShort(0), UInt(idle_milliseconds))
     return _performative(Code.OPEN, container, host, *limits, *(None, None, None, None), properties)
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.codec.values import AmqpError, Map
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap
 from engine.connectors.amqp.frames import (
     AMQP,
     EMPTY,
@@ -289,7 +289,7 @@ class AmqpSession:
 
     def _opened(self, fields: list[Any], beat: float) -> None:
         properties = field(fields, 9)
-        told = dict(properties) if isinstance(properties, Map) else {}
+        told = dict(properties) if isinstance(properties, AmqpMap) else {}
         name = " ".join(str(told.get(each, "")) for each in ("product", "version"))
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.connectors.amqp import performatives, server_performatives
-from engine.connectors.amqp.codec.values import Described, Map
+from engine.connectors.amqp.codec.values import AmqpMap, Described
 from engine.connectors.amqp.frames import frame
 from engine.connectors.amqp.links import IncomingTransfer, Link, Receiver, Sender
 from engine.connectors.amqp.performatives import (
@@ -440,12 +440,12 @@ def _terminus(destination: str | None) -> Terminus | None:
 
 def _acquires(properties: Any) -> bool:
     """Returns True if messages for this credit are to be acquired in a transaction (part 4.4.3)."""
-    return isinstance(properties, Map) and any(name == "txn-id" for name, _ in properties)
+    return isinstance(properties, AmqpMap) and any(name == "txn-id" for name, _ in properties)
 
 
 def _selector(filters: Any) -> str | None:
     """JMS selector among the filters of a source; None if there is none."""
-    for name, value in filters if isinstance(filters, Map) else ():
+    for name, value in filters if isinstance(filters, AmqpMap) else ():
         is_selector = isinstance(value, Described) and (name == _SELECTORS[0] or value.descriptor in _SELECTORS)
         if is_selector and isinstance(value.value, str):
             return str(value.value)

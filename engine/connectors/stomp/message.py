@@ -17,7 +17,7 @@ from routes.properties import Property
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.connectors.stomp.frames import Frame
+    from engine.connectors.stomp.frames import StompFrame
 
 __all__ = ["is_property", "to_message"]
 
@@ -86,7 +86,7 @@ def is_property(name: str) -> bool:
     return name not in _KNOWN and not name.startswith(_BRIDGE)
 
 
-def to_message(frame: Frame, kind: str, source: str, *, artemis: bool) -> Message:
+def to_message(frame: StompFrame, kind: str, source: str, *, artemis: bool) -> Message:
     """Returns the canonical message of a MESSAGE frame; `kind` of its subscription is `queue` or `topic`."""
     fields: dict[str, str] = {}
     properties: dict[str, Property] = {}
@@ -139,7 +139,7 @@ def _message_id(broker_id: str) -> str:
     return bare if bare.startswith("ID:") else f"ID:{bare}"
 
 
-def _body_type(frame: Frame, *, artemis: bool) -> BodyType:
+def _body_type(frame: StompFrame, *, artemis: bool) -> BodyType:
     headers = frame.headers
     content_type = headers.get("content-type", headers.get(_AMQP_CONTENT_TYPE, ""))
     if found := _BY_MESSAGE_TYPE.get(headers.get(_MESSAGE_TYPE, "")):

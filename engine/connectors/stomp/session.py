@@ -25,7 +25,7 @@ from routes.targets import System
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.connectors.stomp.frames import Frame
+    from engine.connectors.stomp.frames import StompFrame
     from routes.model import BrokerConfig
 
 __all__ = ["ROUTING", "StompSession", "said"]
@@ -69,7 +69,7 @@ class StompSession:
         self._max_body = max_body_bytes
         self._connection: StompConnection | None = None
         self._parser = StompFrameParser(max_body_bytes, _KEPT_BYTES)
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[StompFrame] = deque()
         self._silence = 0.0
         self._heard = 0.0
 
@@ -129,7 +129,7 @@ class StompSession:
         """
         self.connection.wire.send(frames)
 
-    def next(self, timeout_seconds: float) -> Frame | None:
+    def next(self, timeout_seconds: float) -> StompFrame | None:
         """Returns the next frame from the broker; None if none came in time.
 
         Raises:
@@ -150,7 +150,7 @@ class StompSession:
         seconds: float = _ANSWER_SECONDS,
         back_off_seconds: float | None = None,
         keep: bool = True,
-    ) -> Frame:
+    ) -> StompFrame:
         """Waits for the frame with this command and receipt id, and returns it.
 
         MESSAGE frames that arrive before it are kept for `next`, unless `keep` is False.
@@ -159,7 +159,7 @@ class StompSession:
             NotConnectedError: the broker sent an ERROR or nothing suitable within `seconds`, or the connection is lost.
         """
         deadline = time.monotonic() + seconds
-        messages: deque[Frame] = deque()
+        messages: deque[StompFrame] = deque()
         while (left := deadline - time.monotonic()) > 0:
             frame = self.next(left)
             if frame is None:
@@ -199,7 +199,7 @@ class StompSession:
             self._connection.wire.disconnect_socket()
             self._connection = None
 
-    def refused(self, frame: Frame, back_off_seconds: float | None = None) -> NotConnectedError:
+    def refused(self, frame: StompFrame, back_off_seconds: float | None = None) -> NotConnectedError:
         """Ends the connection after an ERROR frame, and returns the error to raise.
 
         The broker closes the connection after an ERROR as well (STOMP 1.2, ERROR).
@@ -237,7 +237,7 @@ class StompSession:
             raise self.lost(f"the broker has been silent for {now - self._heard:.0f} s, in spite of heart-beats")
 
 
-def said(frame: Frame) -> str:
+def said(frame: StompFrame) -> str:
     """Returns the text of an ERROR frame in one line: header `message`, and the body's first line if it says more.
 
     The dump of the message that Artemis may append (`CoreMessage[…`) is removed.
@@ -251,7 +251,7 @@ def said(frame: Frame) -> str:
     return message if body in message else body if message in body else one_line(f"{message}: {body}")
 
 
-def _heart_beats(connected: Frame) -> tuple[int, int] | None:
+def _heart_beats(connected: StompFrame) -> tuple[int, int] | None:
     """Returns the intervals at which the broker can send heart-beats and wants to get them, in milliseconds.
 
     0 is none, and no interval is longer than `_LONGEST_BEAT`; None if the header is no pair of numbers (STOMP 1.2,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from stomp import utils
 from stomp.connect import BaseConnection
 from stomp.protocol import Protocol12
 from stomp.transport import BaseTransport
-from stomp.utils import Frame as StompFrame
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.wire import Endpoint, Wire
@@ -21,7 +21,7 @@ from engine.connectors.wire import Endpoint, Wire
 if TYPE_CHECKING:
     import ssl
 
-    from engine.connectors.stomp.frames import Frame
+    from engine.connectors.stomp.frames import StompFrame
 
 __all__ = ["StompConnection", "endpoint"]
 
@@ -51,14 +51,14 @@ class StompConnection(Protocol12, BaseConnection):  # type: ignore[misc] # stomp
         milliseconds = int(heartbeat * 1000)
         super().__init__(self.wire, (milliseconds, milliseconds), heart_beat_receive_scale=self._NEVER)
 
-    def hear(self, connected: Frame, beats: tuple[int, int]) -> None:
+    def hear(self, connected: StompFrame, beats: tuple[int, int]) -> None:
         """Passes CONNECTED to stomp.py, which starts its heart-beats.
 
         `beats` are the intervals of the broker in milliseconds, which take the place of the header: stomp.py does not
         check it.
         """
         headers = {**connected.headers, "heart-beat": f"{beats[0]},{beats[1]}"}
-        self.wire.notify("connected", StompFrame(connected.command, headers, connected.body))
+        self.wire.notify("connected", utils.Frame(connected.command, headers, connected.body))
 
 
 class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
