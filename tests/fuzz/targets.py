@@ -30,7 +30,7 @@ from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.connectors.nats import headers as nats_headers
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats import message as nats_message
-from engine.connectors.nats.protocol import Parser
+from engine.connectors.nats.client import Parser
 from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
 from engine.delivery.replies import ReturnAddress

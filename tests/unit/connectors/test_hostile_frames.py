@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from nats.errors import ProtocolError
 
-from engine.connectors.nats.protocol import Parser
+from engine.connectors.nats.client import Parser
 from engine.connectors.stomp.frames import StompFrame, StompFrameError, StompFrameParser
 from tests.fuzz.targets import Server
 
