@@ -10,7 +10,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from engine.connectors.amqp import ids
 from engine.connectors.amqp.annotations import (
@@ -27,14 +29,13 @@ from engine.connectors.amqp.codec.sections import Header, Properties, Sections, 
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, ULong
 from engine.connectors.amqp.conversion import UnfitError, to_property
 from engine.connectors.amqp.names import Translator, translator
-from engine.connectors.amqp.native import new_message_id
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
     from routes.transformers import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError"]
+__all__ = ["JmsMappingInbound", "TransformError", "new_message_id"]
 
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 """Prefixes of names that are reserved for bridges; properties from outside with such a name are dropped."""
@@ -50,6 +51,8 @@ _NUMBERS = (int, float)
 _NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), AmqpMap()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
+_PROCESS = uuid4()
+_ID_NUMBERS = count(1)
 
 
 class TransformError(ValueError):
@@ -304,3 +307,8 @@ def _destination(text: str, mark: Any, default: str) -> str:
         if text.startswith(prefix):
             return f"{kind or its_kind}:{text[len(prefix) :]}"
     return f"{kind or default}:{text}"
+
+
+def new_message_id() -> str:
+    """Returns a new, globally unique JMSMessageID."""
+    return f"ID:{_PROCESS}:{next(_ID_NUMBERS)}"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.numbers import whole
 from engine.connectors.products import require
-from engine.connectors.stomp.sending import to_frame
+from engine.connectors.stomp.message import to_frame
 from engine.connectors.stomp.session import StompSession, said
 
 if TYPE_CHECKING:

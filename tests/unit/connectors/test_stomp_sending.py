@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from engine.connectors.base import Outgoing, RefusedError
 from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
-from engine.connectors.stomp.message import to_message
-from engine.connectors.stomp.sending import to_frame
+from engine.connectors.stomp.message import to_frame, to_message
 from engine.message import BodyType, Message
 from routes.properties import Property
 from routes.targets import System
