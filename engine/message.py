@@ -44,7 +44,7 @@ BODY = "jmsbridge.body"
 TYPES = "jmsbridge.types"
 """The declared types of properties, see `routes.properties.encode_types`."""
 BODY_TYPES = "jmsbridge.body-types"
-"""The types of the values in a map, stream or object body, see `engine.codecs.structured`."""
+"""The types of the values in a map, stream or object body, see `engine.jms_values`."""
 DESTINATION = "jmsbridge.destination"
 """Address to which a sink sends the message; only on records that the router writes for sinks."""
 ROUTE = "jmsbridge.route"
@@ -126,7 +126,7 @@ class Message:
     origins: tuple[str, ...] = ()
     """`bridge.id` of each bridge that has routed the message, oldest first."""
     body_types: str = ""
-    """Value types that the JSON body of a map, stream or object message cannot express, see `engine.codecs.structured`;
+    """Value types that the JSON body of a map, stream or object message cannot express, see `engine.jms_values`;
     else empty."""
 
     def lookup(self, name: str) -> Property | None:

@@ -14,8 +14,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from engine.codecs import structured
-from engine.codecs.frame import FrameError, HeaderFrame
+from engine import jms_values
 from engine.connectors.amqp import encoded_edits, performatives
 from engine.connectors.amqp import frames as amqp_frames
 from engine.connectors.amqp.codec import decoding, encoding, sections
@@ -31,6 +30,7 @@ from engine.connectors.nats import headers as nats_headers
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats import message as nats_message
 from engine.connectors.nats.client import Parser
+from engine.connectors.nats.header_frame import FrameError, HeaderFrame
 from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
 from engine.delivery.replies import ReturnAddress
@@ -43,7 +43,7 @@ from routes.errors import ConfigurationError, PredicateError
 from routes.model import WireFormat
 from routes.predicate import evaluate, parse
 from routes.properties import JmsType, Property
-from tests.unit.connectors.amqp_house import House
+from tests.unit.connectors.amqp_listener_house import House
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.links import IncomingTransfer, Sender
@@ -276,8 +276,8 @@ def dropbox_address(data: bytes) -> None:
 def bodies(data: bytes) -> None:
     types, _, body = data.partition(b"\n")
     declared = types.decode("utf-8", "replace")
-    for decode in (structured.decode_map, structured.decode_stream, structured.decode_object):
-        with suppress(structured.StructureError):
+    for decode in (jms_values.decode_map, jms_values.decode_stream, jms_values.decode_object):
+        with suppress(jms_values.StructureError):
             decode(body, declared)
 
 

@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from engine.codecs.frame import HeaderFrame
 from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.header_frame import HeaderFrame
 from engine.embedded import free_ports
 from routes.properties import Property
 from tests.integration.bridge_process import Bridge, configuration, part, wait

@@ -65,7 +65,7 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
-    "engine.codecs": (
+    "engine.jms_values": (
         "engine.delivery",
         "engine.spark",
         "engine.router",

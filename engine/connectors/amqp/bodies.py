@@ -9,7 +9,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from engine.codecs.structured import (
+from engine.connectors.amqp.annotations import BODIES
+from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE
+from engine.connectors.amqp.codec.values import AmqpMap, Array, Symbol
+from engine.connectors.amqp.conversion import UnfitError, entry, value_of
+from engine.connectors.base import RefusedError
+from engine.jms_values import (
     NULL,
     MapEntry,
     StructureError,
@@ -20,11 +25,6 @@ from engine.codecs.structured import (
     encode_object,
     encode_stream,
 )
-from engine.connectors.amqp.annotations import BODIES
-from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE
-from engine.connectors.amqp.codec.values import AmqpMap, Array, Symbol
-from engine.connectors.amqp.conversion import UnfitError, entry, value_of
-from engine.connectors.base import RefusedError
 from engine.message import BodyType
 
 if TYPE_CHECKING:

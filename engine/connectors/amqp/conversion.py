@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any
 
-from engine.codecs.frame import BOOLEANS, PARSERS, shown
-from engine.codecs.structured import CHAR, LARGEST_FLOAT, NULL, MapEntry, single
 from engine.connectors.amqp.codec.values import (
     Byte,
     Char,
@@ -28,6 +26,7 @@ from engine.connectors.amqp.codec.values import (
     UShort,
     type_name,
 )
+from engine.jms_values import BOOLEANS, CHAR, LARGEST_FLOAT, NULL, PARSERS, MapEntry, shown, single
 from routes.properties import JmsType, Property
 
 __all__ = ["UnfitError", "entry", "property_of", "to_property", "value_of"]

@@ -17,7 +17,8 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from engine.codecs.frame import BOOLEANS, FIELDS, PARSERS, PART, FrameError, HeaderFrame, checksum, shown
+from engine.connectors.nats.header_frame import FIELDS, PART, FrameError, HeaderFrame, checksum
+from engine.jms_values import BOOLEANS, PARSERS, shown
 from routes.properties import JmsType, Property
 
 __all__ = ["MARKER", "decode", "encode"]

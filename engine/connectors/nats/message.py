@@ -1,6 +1,6 @@
 """Mapping between NATS messages and canonical messages, in both directions: pure functions.
 
-JMS headers travel as NATS headers, in a frame of the Java bridge (`engine.codecs`), or not at all; `WireFormat` selects
+JMS headers travel as NATS headers, in a frame of the Java bridge (`header_frame`), or not at all; `WireFormat` selects
 the form. `docs/connectors/nats.md` documents the mapping.
 """
 
@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.codecs import frame
-from engine.codecs.frame import FrameError
 from engine.connectors.base import RefusedError
-from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats import header_frame, json_frame, typed_frame
+from engine.connectors.nats.header_frame import FrameError
 from engine.connectors.nats.headers import NameCache, pack, parse
 from engine.connectors.numbers import whole
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
@@ -140,13 +139,13 @@ def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, 
     plain = WireFormat.RAW if wire is WireFormat.RAW else WireFormat.HEADERS
     try:
         if wire in (WireFormat.AUTO, WireFormat.JSON) and body.startswith(json_frame.MARKER):
-            return frame.to_message(json_frame.decode(body)), WireFormat.JSON, None
+            return header_frame.to_message(json_frame.decode(body)), WireFormat.JSON, None
     except FrameError as error:
         return None, plain, FrameFault(f"a faulty JSON frame: {error}", body_only=False)
     typed = WireFormat.TYPED if wire is WireFormat.AUTO else wire
     try:
         if (codes := _CODES.get(typed)) is not None and body.startswith(typed_frame.MARKER):
-            return frame.to_message(typed_frame.decode(body, codes), known=codes.fields), typed, None
+            return header_frame.to_message(typed_frame.decode(body, codes), known=codes.fields), typed, None
     except FrameError as error:
         return None, plain, FrameFault(f"a faulty typed frame: {error}", body_only=True)
     return None, plain, None
@@ -264,10 +263,10 @@ def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bo
         RefusedError: the message cannot be expressed in that format.
     """
     if wire is WireFormat.JSON:
-        payload = json_frame.encode(frame.from_message(message))
+        payload = json_frame.encode(header_frame.from_message(message))
     elif (codes := _CODES.get(wire)) is not None:
         try:
-            payload = typed_frame.encode(frame.from_message(message, codes.fields), codes)
+            payload = typed_frame.encode(header_frame.from_message(message, codes.fields), codes)
         except FrameError as error:
             raise RefusedError(str(error)) from error
     else:

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.codecs.frame import BOOLEANS, FIELDS, FIELDS_1_0, PARSERS, PART, FrameError, HeaderFrame, checksum, shown
+from engine.connectors.nats.header_frame import FIELDS, FIELDS_1_0, PART, FrameError, HeaderFrame, checksum
+from engine.jms_values import BOOLEANS, PARSERS, shown
 from routes.properties import JmsType, Property
 
 __all__ = ["CODES_0_3", "CODES_1_0", "MARKER", "HeaderCodes", "decode", "encode"]

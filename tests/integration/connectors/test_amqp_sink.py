@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.codecs.structured import MapEntry, encode_map, encode_stream
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.embedded import QUICK_START, free_ports
+from engine.jms_values import MapEntry, encode_map, encode_stream
 from engine.message import BodyType, Message
 from routes.model import SinkConfig
 from routes.properties import JmsType, Property

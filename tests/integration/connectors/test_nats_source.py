@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from engine.codecs.frame import HeaderFrame
 from engine.connectors.base import NotConnectedError
 from engine.connectors.nats import json_frame, subscription, typed_frame
+from engine.connectors.nats.header_frame import HeaderFrame
 from engine.message import BodyType
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness, bodies, nothing, publish, receive

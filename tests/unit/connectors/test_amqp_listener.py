@@ -15,7 +15,7 @@ from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, fr
 from engine.connectors.amqp.links import Receiver
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, condition_of, field
 from engine.connectors.amqp_listener.session import WINDOW
-from tests.unit.connectors.amqp_house import Client, House, attach, init, message, said
+from tests.unit.connectors.amqp_listener_house import Client, House, attach, init, message, said
 
 
 @pytest.mark.parametrize(

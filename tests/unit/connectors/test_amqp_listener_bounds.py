@@ -19,7 +19,7 @@ from engine.connectors.amqp_listener.server import _Slice
 from engine.connectors.amqp_listener.source import AmqpListenerSource, Arrivals
 from engine.connectors.amqp_listener.turns import ClientTurns, Owner
 from routes.config import loads
-from tests.unit.connectors.amqp_house import Client, House, attach, message, said
+from tests.unit.connectors.amqp_listener_house import Client, House, attach, message, said
 from tests.unit.connectors.test_amqp_listener_attackers import OPEN, QUEUE, Listening, heard, limited
 
 if TYPE_CHECKING:

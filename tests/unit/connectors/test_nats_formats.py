@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.codecs.frame import HeaderFrame
 from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.header_frame import HeaderFrame
 from engine.connectors.nats.headers import pack
 from engine.connectors.nats.message import IncomingMessage, reply_format, to_message, to_wire
 from engine.message import BodyType, Message

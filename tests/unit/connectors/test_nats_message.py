@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.frame import HeaderFrame
 from engine.connectors.base import RefusedError
 from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.header_frame import HeaderFrame
 from engine.connectors.nats.headers import pack, parse
 from engine.connectors.nats.message import FrameFault, IncomingMessage, Stored, stored, to_message, to_wire
 from engine.message import BodyType, Message

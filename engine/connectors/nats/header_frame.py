@@ -10,28 +10,23 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from math import isfinite
 
 import numpy as np
 
 from engine.message import BodyType, Message
 from routes.immutable import immutable
-from routes.predicate.numbers import INTEGER_TEXT, NUMBER_TEXT, SPECIAL_TEXT
 from routes.properties import JmsType, Property
 
 __all__ = [
-    "BOOLEANS",
     "FIELDS",
     "FIELDS_1_0",
-    "PARSERS",
     "PART",
     "FrameError",
     "HeaderFrame",
     "checksum",
     "from_message",
-    "shown",
     "to_message",
 ]
 
@@ -64,38 +59,6 @@ FIELDS_1_0: Mapping[str, tuple[str, JmsType]] = {
     "BRIDGE_correlation_id": ("JMSCorrelationID", JmsType.STRING),
 }
 """JMS field and wire type of each reserved header name in frames of release 1.0."""
-
-
-def _whole(bits: int) -> Callable[[str], int]:
-    bounds = range(-(1 << bits - 1), 1 << bits - 1)
-
-    def parse(text: str) -> int:
-        if not _INTEGER.fullmatch(text) or (number := int(text)) not in bounds:
-            raise ValueError(text)
-        return number
-
-    return parse
-
-
-def _real(text: str) -> float:
-    if not _REAL.fullmatch(text):
-        raise ValueError(text)
-    return float(text)
-
-
-_INTEGER = re.compile(INTEGER_TEXT)
-_REAL = re.compile(f"{NUMBER_TEXT}|{SPECIAL_TEXT}")
-PARSERS: Mapping[JmsType | None, Callable[[str], int | float]] = {
-    JmsType.BYTE: _whole(8),
-    JmsType.SHORT: _whole(16),
-    JmsType.INT: _whole(32),
-    JmsType.LONG: _whole(64),
-    JmsType.FLOAT: _real,
-    JmsType.DOUBLE: _real,
-}
-"""Parsers of number texts by JMS type, with the syntax of predicates. ValueError if a text is no number of the type."""
-BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
-"""Boolean values by their lower-case text, as in predicates."""
 PART = struct.Struct(">iI")
 """Length and checksum that stand before the body, and in JSON frames also before the headers."""
 
@@ -137,11 +100,6 @@ def checksum(data: bytes) -> int:
         chunk = int(np.frombuffer(data, _BYTE, _CHUNK, start).dot(_POWERS))
         total = total * _CHUNK_POWER + chunk & _MASK
     return total
-
-
-def shown(number: float) -> str:
-    """Formats a float as the text of a property."""
-    return repr(number) if isfinite(number) else Property.of(number).text
 
 
 def to_message(frame: HeaderFrame, source: str = "", known: Mapping[str, tuple[str, JmsType]] = FIELDS) -> Message:

@@ -13,7 +13,16 @@ from engine.connectors.amqp.performatives import Code, condition_of
 from engine.connectors.amqp_listener import receivers
 from engine.connectors.amqp_listener.sink import AmqpListenerSink
 from routes.predicate import evaluate, parse
-from tests.unit.connectors.test_amqp_stock import ACCEPTED, RELEASED, Client, Clock, clock, give, known, sink
+from tests.unit.connectors.test_amqp_listener_delivery_queue import (
+    ACCEPTED,
+    RELEASED,
+    Client,
+    Clock,
+    clock,
+    give,
+    known,
+    sink,
+)
 
 __all__ = ["clock", "sink"]
 

@@ -34,7 +34,7 @@ from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import BodyType
 from routes.properties import JmsType, Property
 from routes.transformers import TransformerSettings
-from tests.unit.codecs.test_amqp_types import SCALARS, TEXT, same
+from tests.unit.connectors.test_amqp_types import SCALARS, TEXT, same
 
 proton = pytest.importorskip("proton", reason="no Qpid Proton: .venv/bin/pip install python-qpid-proton")
 

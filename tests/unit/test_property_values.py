@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.frame import HeaderFrame
 from engine.connectors.amqp.conversion import property_of, to_property
 from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.header_frame import HeaderFrame
 from routes.predicate.values import read
 from routes.properties import JmsType, Property
 

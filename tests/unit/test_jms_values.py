@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.structured import (
+from engine.jms_values import (
     CHAR,
     NULL,
     MapEntry,

@@ -1,9 +1,9 @@
-"""Codec of structured bodies (map, stream and object messages) in the form that the canonical message has.
+"""Values of JMS messages in the form that the canonical message has: structured bodies, and texts of properties.
 
-The body is plain JSON: an object for a map, an array for a stream, or a single value. A route with `conv.body=json`
-publishes it as it is. Types that JSON cannot tell (int or long, float or double, char, bytes as base64) are in
-`Message.body_types`: `name=type` pairs for a map, types in order for a stream, one type for an object. Decoding is
-tolerant: where a type is missing or does not fit, the value has the type that JSON gives it.
+The body of a map, stream or object message is plain JSON: an object for a map, an array for a stream, or a single
+value. A route with `conv.body=json` publishes it as it is. Types that JSON cannot tell (int or long, float or double,
+char, bytes as base64) are in `Message.body_types`: `name=type` pairs for a map, types in order for a stream, one type
+for an object. Decoding is tolerant: where a type is missing or does not fit, the value has the type that JSON gives it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite, isnan
@@ -19,12 +20,15 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from routes.properties import JmsType, encode_type_name
+from routes.predicate.numbers import INTEGER_TEXT, NUMBER_TEXT, SPECIAL_TEXT
+from routes.properties import JmsType, Property, encode_type_name
 
 __all__ = [
+    "BOOLEANS",
     "CHAR",
     "LARGEST_FLOAT",
     "NULL",
+    "PARSERS",
     "MapEntry",
     "StructureError",
     "decode_map",
@@ -33,6 +37,7 @@ __all__ = [
     "encode_map",
     "encode_object",
     "encode_stream",
+    "shown",
     "single",
 ]
 
@@ -90,7 +95,7 @@ def decode_map(body: bytes, types: str) -> dict[str, MapEntry]:
     """
     found = _json(body)
     if not isinstance(found, dict):
-        raise StructureError(f"the body of a map message is a JSON object, not {_shown(found)}")
+        raise StructureError(f"the body of a map message is a JSON object, not {_json_type(found)}")
     declared = (_map_types if len(types) <= _LONGEST_KNOWN else _read_map_types)(types)
     return {name: _entry(value, declared.get(name, ""), repr(name)[:100]) for name, value in found.items()}
 
@@ -103,7 +108,7 @@ def decode_stream(body: bytes, types: str) -> list[MapEntry]:
     """
     found = _json(body)
     if not isinstance(found, list):
-        raise StructureError(f"the body of a stream message is a JSON array, not {_shown(found)}")
+        raise StructureError(f"the body of a stream message is a JSON array, not {_json_type(found)}")
     declared = types.split(",") if types else []
     declared += [""] * (len(found) - len(declared))
     return [_entry(value, kind, str(at)) for at, (value, kind) in enumerate(zip(found, declared, strict=False))]
@@ -173,7 +178,7 @@ def _entry(value: Any, declared: str, name: str) -> MapEntry:
         return MapEntry(DOUBLE, value)
     if isinstance(value, str):
         return MapEntry(STRING, value)
-    raise StructureError(f"value {name} is {_shown(value)}, which no value of a JMS message can be")
+    raise StructureError(f"value {name} is {_json_type(value)}, which no value of a JMS message can be")
 
 
 def _integer(kind: str) -> Callable[[Any], MapEntry | None]:
@@ -227,5 +232,42 @@ _map_types = lru_cache(1000)(_read_map_types)
 """Cached `_read_map_types`: messages of one kind have the same entries."""
 
 
-def _shown(value: object) -> str:
+def _json_type(value: object) -> str:
     return {dict: "an object", list: "an array", str: "a text", type(None): "null"}.get(type(value), "a number")
+
+
+def _whole(bits: int) -> Callable[[str], int]:
+    bounds = range(-(1 << bits - 1), 1 << bits - 1)
+
+    def parse(text: str) -> int:
+        if not _INTEGER.fullmatch(text) or (number := int(text)) not in bounds:
+            raise ValueError(text)
+        return number
+
+    return parse
+
+
+def _real_number(text: str) -> float:
+    if not _REAL.fullmatch(text):
+        raise ValueError(text)
+    return float(text)
+
+
+_INTEGER = re.compile(INTEGER_TEXT)
+_REAL = re.compile(f"{NUMBER_TEXT}|{SPECIAL_TEXT}")
+PARSERS: Mapping[JmsType | None, Callable[[str], int | float]] = {
+    JmsType.BYTE: _whole(8),
+    JmsType.SHORT: _whole(16),
+    JmsType.INT: _whole(32),
+    JmsType.LONG: _whole(64),
+    JmsType.FLOAT: _real_number,
+    JmsType.DOUBLE: _real_number,
+}
+"""Parsers of number texts by JMS type, with the syntax of predicates. ValueError if a text is no number of the type."""
+BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
+"""Boolean values by their lower-case text, as in predicates."""
+
+
+def shown(number: float) -> str:
+    """Formats a float as the text of a property."""
+    return repr(number) if isfinite(number) else Property.of(number).text

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from engine.codecs.frame import HeaderFrame
 from engine.connectors.base import Delivery
 from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.header_frame import HeaderFrame
 from engine.connectors.nats.message import IncomingMessage, reply_format, to_message, to_wire
 from engine.delivery import replies
 from engine.delivery.replies import ReplySource, Requests, ReturnAddress

@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codecs.frame import FIELDS, FIELDS_1_0, FrameError, HeaderFrame, checksum, from_message, to_message
 from engine.connectors.nats import json_frame, typed_frame
+from engine.connectors.nats.header_frame import (
+    FIELDS,
+    FIELDS_1_0,
+    FrameError,
+    HeaderFrame,
+    checksum,
+    from_message,
+    to_message,
+)
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 

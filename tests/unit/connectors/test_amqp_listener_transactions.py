@@ -13,7 +13,7 @@ from engine.connectors.amqp.codec.values import Described, Symbol, UInt, ULong
 from engine.connectors.amqp.frames import EMPTY
 from engine.connectors.amqp.performatives import Code, Condition, DeliveryState, condition_of, field, outcome_of
 from engine.connectors.amqp_listener.session import WINDOW
-from tests.unit.connectors.amqp_house import BAD, Client, House, attach, said
+from tests.unit.connectors.amqp_listener_house import BAD, Client, House, attach, said
 
 COORDINATOR = Described(ULong(0x30), [performatives._symbols(["amqp:local-transactions", "amqp:distributed"])])
 CONTROL, DATA = 5, 0

@@ -1,1 +1,0 @@
-"""Wire formats: pure functions between bytes and messages, without brokers or connections."""
