@@ -44,10 +44,12 @@ __all__ = [
     "number",
     "open_",
     "outcome_of",
+    "performative",
     "read",
     "read_transfer",
     "sasl_init",
     "serial",
+    "symbols",
     "transaction_of",
     "transfer",
 ]
@@ -160,13 +162,13 @@ class Terminus(NamedTuple):
             AmqpMap([(Symbol(_SELECTOR), selector)]) if self.selector else None,
             # Default outcome: messages that a broken link leaves without an outcome return as failed deliveries.
             _described(DeliveryState.MODIFIED, True),
-            _symbols(_OUTCOMES),
-            _symbols(self.capabilities),
+            symbols(_OUTCOMES),
+            symbols(self.capabilities),
         )
 
     def target(self) -> Described:
         """Builds the target of an attach."""
-        return _described(_TARGET, self.address, *(None,) * 5, _symbols(self.capabilities))
+        return _described(_TARGET, self.address, *(None,) * 5, symbols(self.capabilities))
 
 
 class Transfer(NamedTuple):
@@ -188,12 +190,12 @@ def open_(container: str, host: str, idle_milliseconds: int, product: str) -> by
     """Encodes an open: container id, host, largest frame, idle time-out and the product's name."""
     properties = AmqpMap([(Symbol("product"), product)])
     limits = (UInt(MAX_FRAME_BYTES), UShort(0), UInt(idle_milliseconds))
-    return _performative(Code.OPEN, container, host, *limits, *(None, None, None, None), properties)
+    return performative(Code.OPEN, container, host, *limits, *(None, None, None, None), properties)
 
 
 def begin() -> bytes:
     """Encodes the begin of a session that numbers its transfers from 0."""
-    return _performative(Code.BEGIN, None, UInt(0), UInt(MAX_WINDOW), UInt(MAX_WINDOW), UInt(_MOST_HANDLE))
+    return performative(Code.BEGIN, None, UInt(0), UInt(MAX_WINDOW), UInt(MAX_WINDOW), UInt(_MOST_HANDLE))
 
 
 def attach(name: str, handle: int, role: Role, source: Described, target: Described) -> bytes:
@@ -204,7 +206,7 @@ def attach(name: str, handle: int, role: Role, source: Described, target: Descri
     modes = (UByte(0), UByte(0))
     count = UInt(0) if role is Role.SENDER else None
     fields = (name, UInt(handle), bool(role), *modes, source, target, None, None, count)
-    return _performative(Code.ATTACH, *fields)
+    return performative(Code.ATTACH, *fields)
 
 
 def flow(next_incoming: int, next_outgoing: int, *link: int) -> bytes:
@@ -213,38 +215,38 @@ def flow(next_incoming: int, next_outgoing: int, *link: int) -> bytes:
     `link`, which is handle, delivery count and credit, also gives credit to the sender at the remote end of a link.
     """
     window = (next_incoming, MAX_WINDOW, next_outgoing, MAX_WINDOW)
-    return _performative(Code.FLOW, *map(UInt, (*window, *link)))
+    return performative(Code.FLOW, *map(UInt, (*window, *link)))
 
 
 def transfer(handle: int, delivery_id: int, tag: bytes, message_format: int, *, more: bool) -> bytes:
     """Encodes the head of an unsettled transfer; a part of the message is to follow it."""
     fields = (UInt(handle), UInt(delivery_id), tag, UInt(message_format), False)
-    return _performative(Code.TRANSFER, *fields, True) if more else _performative(Code.TRANSFER, *fields)
+    return performative(Code.TRANSFER, *fields, True) if more else performative(Code.TRANSFER, *fields)
 
 
 def disposition(role: Role, first: int, last: int, state: Described) -> bytes:
     """Encodes a disposition that settles a range of deliveries with an outcome."""
-    return _performative(Code.DISPOSITION, bool(role), UInt(first), UInt(last), True, state)
+    return performative(Code.DISPOSITION, bool(role), UInt(first), UInt(last), True, state)
 
 
 def detach(handle: int, *, closed: bool) -> bytes:
     """Encodes a detach, which ends a link for good or, if not `closed`, for now."""
-    return _performative(Code.DETACH, UInt(handle), closed)
+    return performative(Code.DETACH, UInt(handle), closed)
 
 
 def end() -> bytes:
     """Encodes the end of the session."""
-    return _performative(Code.END)
+    return performative(Code.END)
 
 
 def close() -> bytes:
     """Encodes the close of the connection."""
-    return _performative(Code.CLOSE)
+    return performative(Code.CLOSE)
 
 
 def sasl_init(mechanism: str, response: bytes, host: str) -> bytes:
     """Encodes the chosen SASL mechanism and its initial response."""
-    return _performative(Code.SASL_INIT, Symbol(mechanism), response, host)
+    return performative(Code.SASL_INIT, Symbol(mechanism), response, host)
 
 
 def is_transfer(body: bytes) -> bool:
@@ -414,7 +416,8 @@ def _code(descriptor: Any) -> int:
     return _CODES.get(descriptor, 0) if isinstance(descriptor, str) else 0
 
 
-def _performative(code: Code, *fields: Any) -> bytes:
+def performative(code: Code, *fields: Any) -> bytes:
+    """Returns an encoded performative, without the unset fields at its end."""
     return encode(_described(code, *fields))
 
 
@@ -426,5 +429,6 @@ def _described(code: int, *fields: Any) -> Described:
     return Described(ULong(code), list(fields[:last]))
 
 
-def _symbols(values: Sequence[str]) -> Array:
+def symbols(values: Sequence[str]) -> Array:
+    """Returns an array of symbols; `names` has the other direction."""
     return Array(_SYMBOL, tuple(map(Symbol, values)))

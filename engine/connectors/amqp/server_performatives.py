@@ -5,11 +5,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.connectors.amqp.codec.encoding import encode
-from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
-from engine.connectors.amqp.performatives import MAX_WINDOW, Code, Condition, DeliveryState, Role
+from engine.connectors.amqp.codec.values import AmqpMap, Described, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.performatives import (
+    MAX_WINDOW,
+    Code,
+    Condition,
+    DeliveryState,
+    Role,
+    performative,
+    symbols,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,14 +77,13 @@ UNKNOWN_TRANSACTION = "amqp:transaction:unknown-id"
 
 _ERROR, _TARGET = 0x1D, 0x29
 _UNSETTLED, _MIXED = 0, 2
-_SYMBOL = 0xB3
 _TRANSACTIONS = ("amqp:local-transactions",)
 """Capabilities of the coordinator: a transaction belongs to one session."""
 
 
 def sasl_mechanisms(mechanisms: Sequence[str]) -> bytes:
     """Frame body that offers SASL mechanisms to the client."""
-    return encode(Described(ULong(Code.SASL_MECHANISMS), [_symbols(mechanisms)]))
+    return encode(Described(ULong(Code.SASL_MECHANISMS), [symbols(mechanisms)]))
 
 
 def sasl_outcome(*, welcome: bool) -> bytes:
@@ -95,12 +102,12 @@ def opened(
     """Open of the listener: its container id, limits, offered capabilities and product version."""
     properties = AmqpMap([(Symbol("product"), "jms-bridge"), (Symbol("version"), version)])
     limits = (UInt(max_frame_bytes), UShort(most_channel), UInt(idle_milliseconds))
-    return _performative(Code.OPEN, container, None, *limits, None, None, _symbols(offered), None, properties)
+    return performative(Code.OPEN, container, None, *limits, None, None, symbols(offered), None, properties)
 
 
 def begun(channel: int, most_handle: int) -> bytes:
     """Begin that answers a client's begin on `channel`; transfers to the client count from 0."""
-    return _performative(Code.BEGIN, UShort(channel), UInt(0), UInt(MAX_WINDOW), UInt(MAX_WINDOW), UInt(most_handle))
+    return performative(Code.BEGIN, UShort(channel), UInt(0), UInt(MAX_WINDOW), UInt(MAX_WINDOW), UInt(most_handle))
 
 
 def attached(
@@ -116,7 +123,7 @@ def attached(
     count = UInt(0) if role is Role.SENDER else None
     most = None if max_bytes is None else ULong(max_bytes)
     fields = (name, UInt(handle), bool(role), *modes, source, target, None, None, count, most)
-    return _performative(Code.ATTACH, *fields)
+    return performative(Code.ATTACH, *fields)
 
 
 def anonymous_target() -> Described:
@@ -126,7 +133,7 @@ def anonymous_target() -> Described:
 
 def coordinator_target() -> Described:
     """Target of a link over which a client declares and discharges transactions."""
-    return Described(ULong(COORDINATOR), [_symbols(_TRANSACTIONS)])
+    return Described(ULong(COORDINATOR), [symbols(_TRANSACTIONS)])
 
 
 def declared(transaction: bytes) -> Described:
@@ -141,17 +148,17 @@ def transactional(transaction: bytes, outcome: Described) -> Described:
 
 def detached(handle: int, condition: Condition | None, *, closed: bool = True) -> bytes:
     """Detach that ends a link, with the error if there is one; `closed`: for good."""
-    return _performative(Code.DETACH, UInt(handle), closed, _error(condition))
+    return performative(Code.DETACH, UInt(handle), closed, _error(condition))
 
 
 def ended() -> bytes:
     """End of a session."""
-    return _performative(Code.END)
+    return performative(Code.END)
 
 
 def closed(condition: Condition | None) -> bytes:
     """Close of the connection, with the error if there is one."""
-    return _performative(Code.CLOSE, _error(condition))
+    return performative(Code.CLOSE, _error(condition))
 
 
 def rejected(condition: Condition) -> Described:
@@ -163,14 +170,3 @@ def _error(condition: Condition | None) -> Described | None:
     if condition is None:
         return None
     return Described(ULong(_ERROR), [Symbol(condition.name), condition.description])
-
-
-def _symbols(values: Sequence[str]) -> Array:
-    return Array(_SYMBOL, tuple(map(Symbol, values)))
-
-
-def _performative(code: Code, *fields: Any) -> bytes:
-    last = len(fields)
-    while last and fields[last - 1] is None:
-        last -= 1
-    return encode(Described(ULong(code), list(fields[:last])))

@@ -1,7 +1,7 @@
 """Background thread that serves a listener's clients while the loop of its source or sink is busy elsewhere.
 
 The loop's thread serves the clients whenever it calls the source or sink. While it does not, for example while Kafka is
-unavailable, the attendant's thread answers, sends heart-beats and goes on reading. A lock keeps the two threads from
+unavailable, the pump's thread answers, sends heart-beats and goes on reading. A lock keeps the two threads from
 serving at the same time.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["BackgroundPump"]
 class BackgroundPump:
     """Background thread that serves a listener's clients, and the lock that it shares with the loop's thread.
 
-    The loop's thread touches the clients only in the attendant's `with` block; no other thread does so during it.
+    The loop's thread touches the clients only in the pump's `with` block; no other thread does so during it.
     """
 
     def __init__(self, look: Callable[[], None], seconds: float) -> None:

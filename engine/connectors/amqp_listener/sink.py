@@ -64,8 +64,8 @@ class AmqpListenerSink:
         self._outbound = outbound_of(sink.transformers)
         tls = server_tls(sink) if self._url.startswith("amqps:") else None
         self._server = Server(self._url, tls, self)
-        self._stock = DeliveryQueue(self._encoded, self.limits)
-        self._attendant = BackgroundPump(lambda: self._turn(0), _UNATTENDED_SECONDS)
+        self._queue = DeliveryQueue(self._encoded, self.limits)
+        self._pump = BackgroundPump(lambda: self._turn(0), _UNATTENDED_SECONDS)
 
     @property
     def address(self) -> str:
@@ -75,7 +75,7 @@ class AmqpListenerSink:
     @property
     def given(self) -> int:
         """Implements `Holding.given`."""
-        return self._stock.given
+        return self._queue.given
 
     def connect(self) -> None:
         """Forgets all messages and starts to listen.
@@ -84,40 +84,40 @@ class AmqpListenerSink:
             NotConnectedError: the address cannot be listened on.
         """
         self.close()
-        self._stock.clear()
+        self._queue.clear()
         self._server.open()
-        self._attendant.start()
+        self._pump.start()
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Hands messages to clients that have given credit; the others wait for a client that does."""
-        with self._attendant:
+        with self._pump:
             for each in messages:
                 found = parsed(each.address)
                 if found is None:
                     why = f"{each.address[:100]!r} is no address of a listener; expected queue/NAME or topic/NAME"
-                    self._stock.known.append(Outcome(each.number, why))
+                    self._queue.known.append(Outcome(each.number, why))
                 else:
-                    self._stock.add(each, f"{found[0]}:{found[1]}")
-            self._stock.serve()
+                    self._queue.add(each, f"{found[0]}:{found[1]}")
+            self._queue.serve()
             self._server.flush()
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
         """Serves the clients and returns the outcomes of messages, each once."""
-        with self._attendant:
-            self._turn(0 if self._stock.known else timeout_seconds)
-            known, self._stock.known = self._stock.known, []
+        with self._pump:
+            self._turn(0 if self._queue.known else timeout_seconds)
+            known, self._queue.known = self._queue.known, []
             return known
 
     def relieve(self) -> None:
         """Implements `Holding.relieve`."""
-        with self._attendant:
-            self._stock.relieve()
+        with self._pump:
+            self._queue.relieve()
             self._server.flush()
 
     def close(self) -> None:
         """Tells every client that the listener ends; messages that were not accepted are sent again later."""
-        self._attendant.stop()
-        with self._attendant:
+        self._pump.stop()
+        with self._pump:
             self._server.close(STOPPING)
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
@@ -129,7 +129,7 @@ class AmqpListenerSink:
         """Implements `Host.receives`."""
         text = link.terminus.selector
         if text is None:
-            self._stock.receive(link, None)
+            self._queue.receive(link, None)
             return None
         translates = cast("ServerSession", link.session).peer.translates
         try:
@@ -141,7 +141,7 @@ class AmqpListenerSink:
                 server_performatives.INVALID_FIELD,
                 f"the selector has {found} LIKE conditions; at most {most} are taken",
             )
-        self._stock.receive(link, selector)
+        self._queue.receive(link, selector)
         return None
 
     def takes(self, peer: ClientConnection) -> bool:
@@ -153,32 +153,32 @@ class AmqpListenerSink:
 
     def credited(self, link: Sender) -> None:
         """Implements `Host.credited`."""
-        self._stock.serve_link(link)
+        self._queue.serve_link(link)
 
     def posted(self, transaction: Transaction, incoming: IncomingTransfer) -> Condition | None:
         """Implements `Host.posted`; does nothing, since clients send no messages here."""
 
     def settled(self, session: ServerSession, fields: list[Any], outcome: Any, transaction: Transaction | None) -> None:
         """Implements `Host.settled`."""
-        self._stock.settled(session, fields, outcome, transaction)
+        self._queue.settled(session, fields, outcome, transaction)
 
     def commit(self, transaction: Transaction) -> None:
         """Implements `Host.commit`; the client's answers in the transaction take effect."""
-        self._stock.commit(transaction)
+        self._queue.commit(transaction)
         transaction.committed()
 
     def roll_back(self, transaction: Transaction) -> None:
         """Implements `Host.roll_back`; messages that the client has answered in the transaction wait again."""
-        self._stock.roll_back(transaction)
+        self._queue.roll_back(transaction)
 
     def left(self, link: Link) -> None:
         """Implements `Host.left`."""
         if isinstance(link, Sender):
-            self._stock.left(link)
+            self._queue.left(link)
 
     def _turn(self, timeout_seconds: float) -> None:
-        self._server.turn(0 if self._stock.is_unfinished else timeout_seconds)
-        self._stock.serve()
+        self._server.turn(0 if self._queue.is_unfinished else timeout_seconds)
+        self._queue.serve()
         self._server.flush()
 
     def _encoded(self, held: Held) -> tuple[bytes, int]:

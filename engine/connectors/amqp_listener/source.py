@@ -78,7 +78,7 @@ class AmqpListenerSource:
         self._turned = 0.0
         self._commits = self._new_commits()
         self._committed = 0
-        self._attendant = BackgroundPump(lambda: self._turn(0), _UNATTENDED_SECONDS)
+        self._pump = BackgroundPump(lambda: self._turn(0), _UNATTENDED_SECONDS)
 
     @property
     def address(self) -> str:
@@ -98,11 +98,11 @@ class AmqpListenerSource:
         self.close()
         self._commits = self._new_commits()
         self._server.open()
-        self._attendant.start()
+        self._pump.start()
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """Next message of any client; None if none came in time. Also serves the clients."""
-        with self._attendant:
+        with self._pump:
             if not self._arrivals:
                 self._turn(timeout_seconds)
             elif time.monotonic() - self._turned > _TURN_SECONDS:
@@ -120,29 +120,29 @@ class AmqpListenerSource:
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """Accepts messages: one disposition for each run of deliveries of a session, then credit for as many."""
-        with self._attendant:
+        with self._pump:
             self._settle(cast("Sequence[IncomingTransfer]", tokens), ACCEPTED)
             self._server.flush()
 
     def tend(self) -> None:
-        """Does nothing, since the attendant serves the clients."""
+        """Does nothing, since the pump serves the clients."""
 
     def committed(self) -> int:
         """Implements `Committing.committed`."""
-        with self._attendant:
+        with self._pump:
             committed, self._committed = self._committed, 0
         return committed
 
     @property
     def stalled_seconds(self) -> float:
         """Implements `Committing.stalled_seconds`."""
-        with self._attendant:
+        with self._pump:
             return self._commits.stalled_seconds
 
     def close(self) -> None:
         """Ends commits and connections, and tells every client; clients send again what was not accepted."""
-        self._attendant.stop()
-        with self._attendant:
+        self._pump.stop()
+        with self._pump:
             self._commits.close()
             self._tell()
             self._server.close(STOPPING)

@@ -26,7 +26,7 @@ from engine.connectors.base import NotConnectedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Disk", "FileWatcher", "Folder", "open_root", "reason", "told"]
+__all__ = ["FileBatch", "FileWatcher", "Folder", "open_root", "reason", "told"]
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FEW = 8
@@ -234,7 +234,7 @@ def _refuse_link(status: os.stat_result, path: str) -> None:
         raise OSError(errno.ELOOP, "a link is not followed, put a folder in its place", path)
 
 
-class Disk:
+class FileBatch:
     """Batch of new files in one folder, used as a context manager; the files stay open until the block ends.
 
     `fsync` costs a disk write for each file. For more than `_FEW` files it is cheaper to have the kernel write
@@ -250,7 +250,7 @@ class Disk:
         self._folder = folder
         self._handles: list[int] = []
 
-    def __enter__(self) -> Disk:
+    def __enter__(self) -> FileBatch:
         # Opened before any write: a descriptor is told only of write errors that happen after it was opened.
         self._handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder.handle)
         return self

@@ -40,14 +40,14 @@ _log = structlog.get_logger(__name__)
 class Token(NamedTuple):
     """Acknowledgement token of a delivery."""
 
-    lane: FolderReader
+    reader: FolderReader
     filename: str
     is_consumed: bool
     """True if the file was read completely; otherwise the acknowledgement moves it to `error`."""
 
 
 class ReaderSettings(NamedTuple):
-    """Settings of a source that all of its lanes share."""
+    """Settings of a source that all of its readers share."""
 
     source: str
     owner: str
@@ -108,7 +108,7 @@ class FolderReader:
 
     @property
     def due_seconds(self) -> float:
-        """Seconds from now until the lane looks for files again."""
+        """Seconds from now until the reader looks for files again."""
         return self._waiting.due_seconds
 
     def hint(self) -> None:

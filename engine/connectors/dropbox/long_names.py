@@ -2,7 +2,7 @@
 
 A file name has at most 255 bytes. If the full name of a message is longer, it is stored as the content of a separate
 file, `.long-names/MESSAGE-ID` below the root, and the message file is named with the part that fits
-(`dropbox_name.fitted`). All dropboxes of a root share that folder, so that the correlation id of a request is found for
+(`file_name.fitted`). All dropboxes of a root share that folder, so that the correlation id of a request is found for
 a reply in another dropbox.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.connectors.dropbox.file_name import LONG, decode
-from engine.connectors.dropbox.folder import Disk
+from engine.connectors.dropbox.folder import FileBatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,10 +49,10 @@ class LongNames:
         if not names:
             return
         try:
-            with Disk(working) as disk:
+            with FileBatch(working) as batch:
                 for message_id, name in names.items():
-                    disk.write(prefix + message_id, name.encode())
-                disk.sync()
+                    batch.write(prefix + message_id, name.encode())
+                batch.sync()
             with self._root.make(_FOLDER) as folder:
                 for message_id in names:
                     working.move(prefix + message_id, folder, message_id)

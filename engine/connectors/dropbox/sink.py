@@ -1,8 +1,8 @@
 """Sink that writes each message to a file in the folder `working` of a dropbox, and then moves it to `target`.
 
-The files of a batch are synced to disk together (`disk`), then moved in the order of the messages. A message that is
-sent again has the same file name, and is skipped if the dropbox has a file of that name already. So it is there once
-unless a consumer has deleted or renamed the file.
+The files of a batch are synced to disk together (`folder.FileBatch`), then moved in the order of the messages. A
+message that is sent again has the same file name, and is skipped if the dropbox has a file of that name already. So it
+is there once unless a consumer has deleted or renamed the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.dropbox.box import OpenBox, locate
 from engine.connectors.dropbox.file_name import escape
-from engine.connectors.dropbox.folder import Disk, open_root, told
+from engine.connectors.dropbox.folder import FileBatch, open_root, told
 from engine.connectors.dropbox.long_names import LongNames
 from engine.connectors.dropbox.message import to_filename
 from engine.connectors.dropbox.topic import distribute_now
@@ -205,10 +205,10 @@ def _folders(box: OpenBox, slots: ExitStack) -> list[Folder]:
 def _write(folder: Folder, files: Sequence[_File]) -> None:
     """Writes the files to a folder and syncs them to disk; deletes all of them if one fails."""
     try:
-        with Disk(folder) as disk:
+        with FileBatch(folder) as batch:
             for file in files:
-                disk.write(file.working, file.body)
-            disk.sync()
+                batch.write(file.working, file.body)
+            batch.sync()
     except BaseException:
         for file in files:
             _forget(folder, file.working)

@@ -55,7 +55,7 @@ class DropboxSource:
             config.journal.max_message_bytes,
         )
         self._open_root: Folder | None = None
-        self._lanes: list[FolderReader] = []
+        self._readers: list[FolderReader] = []
         self._watcher: FileWatcher | None = None
 
     @property
@@ -80,8 +80,8 @@ class DropboxSource:
                 make_folder(self._root)
             root = self._open_root = open_root(str(self._root))
             for destination in self._source.destinations:
-                self._lanes.append(self._lane(root, destination))
-            folders = [folder for lane in self._lanes for folder in lane.folders]
+                self._readers.append(self._reader(root, destination))
+            folders = [folder for reader in self._readers for folder in reader.folders]
             self._watcher = FileWatcher(folders, inotify=self._source.watch is FileWatch.INOTIFY)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
@@ -92,9 +92,9 @@ class DropboxSource:
             if left <= 0 or self._watcher is None:
                 return None
             with told():
-                if self._watcher.wait(min(left, *(lane.due_seconds for lane in self._lanes))):
-                    for lane in self._lanes:
-                        lane.hint()
+                if self._watcher.wait(min(left, *(reader.due_seconds for reader in self._readers))):
+                    for reader in self._readers:
+                        reader.hint()
         return found
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
@@ -104,20 +104,20 @@ class DropboxSource:
         """
         groups: dict[FolderReader, list[Token]] = {}
         for token in cast("Sequence[Token]", tokens):
-            groups.setdefault(token.lane, []).append(token)
+            groups.setdefault(token.reader, []).append(token)
         with told():
-            for lane, own in groups.items():
-                lane.finish([each.filename for each in own if each.is_consumed], consumed=True)
-                lane.finish([each.filename for each in own if not each.is_consumed], consumed=False)
+            for reader, own in groups.items():
+                reader.finish([each.filename for each in own if each.is_consumed], consumed=True)
+                reader.finish([each.filename for each in own if not each.is_consumed], consumed=False)
 
     def tend(self) -> None:
         """Does nothing; a file system needs no heart-beats."""
 
     def close(self) -> None:
         """Moves files that are not acknowledged back to `target`, and closes all folders."""
-        lanes, self._lanes = self._lanes, []
-        for lane in lanes:
-            lane.close()
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.close()
         if self._watcher is not None:
             with suppress(OSError):
                 self._watcher.close()
@@ -127,16 +127,16 @@ class DropboxSource:
             self._open_root = None
 
     def _next(self) -> Delivery | None:
-        """Returns the next delivery of the lanes, which are asked in turns; None if none has a file."""
+        """Returns the next delivery of the readers, which are asked in turns; None if none has a file."""
         with told():
-            for _ in self._lanes:
-                lane = self._lanes.pop(0)
-                self._lanes.append(lane)
-                if (delivery := lane.next()) is not None:
+            for _ in self._readers:
+                reader = self._readers.pop(0)
+                self._readers.append(reader)
+                if (delivery := reader.next()) is not None:
                     return delivery
         return None
 
-    def _lane(self, root: Folder, destination: str) -> FolderReader:
+    def _reader(self, root: Folder, destination: str) -> FolderReader:
         box = locate(self._root, destination)
         if not box.is_topic:
             # A queue that was created for the reply to one request has no other users, so `close` deletes it.

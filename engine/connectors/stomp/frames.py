@@ -1,7 +1,7 @@
 """Incremental parser for STOMP 1.2 frames in bounded memory; the result does not depend on how the bytes are split.
 
 Specification: https://stomp.github.io/stomp-specification-1.2.html. Outgoing frames are written by `stomp.py` and
-`sending`; `message` converts the headers of a MESSAGE frame. This parser replaces stomp.py's own, which loses a frame
+`message`, which also converts the headers of a MESSAGE frame. This parser replaces stomp.py's own, which loses a frame
 after two heart-beats, and copies a large body once for each piece received.
 """
 

@@ -1,7 +1,7 @@
 """Source for queues and topics of a STOMP 1.2 broker, such as ActiveMQ Artemis.
 
-This module subscribes, receives and acknowledges. `session` holds the connection, `frames` parses bytes, `message`
-converts frames, and `wire` has the sockets. The journal, reconnecting and stopping are in `source_loop`.
+This module subscribes, receives and acknowledges. `session` holds the connection, `frames` parses bytes, and
+`message` converts frames. The journal, reconnecting and stopping are in `source_loop`.
 
 Each message is acknowledged individually (`client-individual`), unless `acknowledge=cumulative` is set. Cumulative
 acknowledgement is cheaper, above all for Artemis, but it includes messages that the broker failed to put into a frame,

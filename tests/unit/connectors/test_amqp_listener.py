@@ -39,7 +39,7 @@ def test_a_login_is_the_one_of_the_configuration(mechanism: str, response: bytes
 
 
 def client_symbols(*names: str) -> Any:
-    return performatives.read(encode(Described(ULong(0), [performatives._symbols(names)])))[1][0]
+    return performatives.read(encode(Described(ULong(0), [performatives.symbols(names)])))[1][0]
 
 
 def test_without_a_login_a_client_is_told_to_log_in_where_one_is_wanted() -> None:

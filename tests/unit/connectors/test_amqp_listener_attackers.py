@@ -234,7 +234,7 @@ def test_who_floods_without_a_login_is_left_early() -> None:
 
 
 def test_a_flood_of_flows_that_want_answers_waits_for_who_does_not_read(listening: Listening) -> None:
-    echo = performatives._performative(Code.FLOW, 0, 1, 0, 1, None, None, None, None, None, True)
+    echo = performatives.performative(Code.FLOW, 0, 1, 0, 1, None, None, None, None, None, True)
     flood = said(echo) * 5000
     with closing(listening.connect(OPEN)) as client:
         (peer,) = (each.peer for each in listening.server._clients)

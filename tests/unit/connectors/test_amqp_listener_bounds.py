@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.links import IncomingTransfer
 
 LIMITS = ListenerLimits()
-ECHO = said(performatives._performative(Code.FLOW, 0, 1, 0, 1, None, None, None, None, None, True))
+ECHO = said(performatives.performative(Code.FLOW, 0, 1, 0, 1, None, None, None, None, None, True))
 
 
 def reason(answers: list[tuple[int, list[Any]]], code: Code, field: int) -> Condition:

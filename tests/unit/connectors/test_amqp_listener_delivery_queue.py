@@ -52,7 +52,7 @@ def clock() -> Clock:
 def sink(clock: Clock) -> AmqpListenerSink:
     config = loads(BASE, Path())
     sink = AmqpListenerSink(config, config.sinks[0], 1)
-    sink._stock._clock = clock
+    sink._queue._clock = clock
     return sink
 
 
@@ -62,7 +62,7 @@ class Client:
     def __init__(self, sink: AmqpListenerSink, *, translates: bool = False, max_frame: int = 0) -> None:
         self.peer = ServerConnection(sink, "client", 0.0)
         self._parser = AmqpFrameParser()
-        capabilities = performatives._symbols(["APACHE.ORG:SELECTOR"]) if translates else None
+        capabilities = performatives.symbols(["APACHE.ORG:SELECTOR"]) if translates else None
         most = UInt(max_frame) if max_frame else None
         opened = encode(Described(ULong(Code.OPEN), ["c", None, most, *[None] * 5, capabilities]))
         self.say(PROTOCOL_HEADER, opened, performatives.begin())
@@ -127,7 +127,7 @@ def give(sink: AmqpListenerSink, *numbers: int, address: str = "queue/a") -> Non
 
 
 def known(sink: AmqpListenerSink) -> list[Outcome]:
-    found, sink._stock.known = sink._stock.known, []
+    found, sink._queue.known = sink._queue.known, []
     return found
 
 
@@ -151,7 +151,7 @@ def test_what_expires_while_it_waits_is_dropped_whether_or_not_there_is_a_receiv
     slow.attach("topic:t", credit=0)
     give_expiring(sink, 3, 1_000, "topic/t")
     expire(monkeypatch)
-    sink._stock.serve()
+    sink._queue.serve()
     assert sorted(known(sink), key=lambda each: each.number) == [Outcome(1, expired=True), Outcome(3, expired=True)]
     client = Client(sink)
     assert [code for code, _ in client.attach()].count(Code.TRANSFER) == 1
@@ -213,18 +213,18 @@ def test_a_topics_message_that_cannot_be_encoded_again_stays_with_who_has_it(
         client.attach("topic:a", credit=credit)
     give(sink, 1, address="topic/a")
     (delivery,) = first.got()
-    monkeypatch.setattr(sink._stock, "_encoded", refuse)
+    monkeypatch.setattr(sink._queue, "_encoded", refuse)
     second.flow(1)
     assert (second.got(), known(sink)) == ([], [])
     first.answer(delivery, ACCEPTED)
     assert known(sink) == [Outcome(1)]
-    assert not sink._stock._held
+    assert not sink._queue._held
 
 
 def test_a_topics_message_that_cannot_be_encoded_for_any_receiver_is_refused(
     sink: AmqpListenerSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink._stock, "_encoded", refuse)
+    monkeypatch.setattr(sink._queue, "_encoded", refuse)
     for _ in range(2):
         Client(sink).attach("topic:a", credit=1)
     give(sink, 1, address="topic/a")
@@ -236,7 +236,7 @@ def refuse(_: object) -> tuple[bytes, int]:
 
 
 def test_a_cleared_stock_has_nothing_left_to_do(sink: AmqpListenerSink) -> None:
-    stock = sink._stock
+    stock = sink._queue
     stock._undecided, stock._unvisited, stock._is_postponed = 1, 1, True
     stock.clear()
     assert (stock.given, stock.is_unfinished) == (0, False)
@@ -273,9 +273,9 @@ def test_what_is_given_back_comes_again(sink: AmqpListenerSink, state: Described
     client.attach()
     give(sink, 1)
     client.answer(*client.got(), state)
-    sink._stock.serve()
+    sink._queue.serve()
     assert client.got() == [1]
-    assert [held.failed for held in sink._stock._held.values()] == [failed]
+    assert [held.failed for held in sink._queue._held.values()] == [failed]
 
 
 def test_what_a_client_had_goes_to_another_in_its_order(sink: AmqpListenerSink) -> None:
@@ -285,7 +285,7 @@ def test_what_a_client_had_goes_to_another_in_its_order(sink: AmqpListenerSink) 
     assert len(first.got()) == 2
     first.peer.gone()
     second.attach()
-    assert [(held.outgoing.number, held.failed) for held in sink._stock._held.values()] == [(1, 1), (2, 1), (3, 0)]
+    assert [(held.outgoing.number, held.failed) for held in sink._queue._held.values()] == [(1, 1), (2, 1), (3, 0)]
     second.answer(0, ACCEPTED)
     assert known(sink) == [Outcome(1)]
 
@@ -386,8 +386,8 @@ def test_what_was_taken_in_a_transaction_that_is_rolled_back_comes_again_in_orde
         client.peer.gone()
     else:
         client.discharge(transaction, fail=True)
-    assert [(held.outgoing.number, held.failed) for held in sink._stock._held.values()] == [(1, 1), (2, 1), (3, 0)]
-    sink._stock.serve()
+    assert [(held.outgoing.number, held.failed) for held in sink._queue._held.values()] == [(1, 1), (2, 1), (3, 0)]
+    sink._queue.serve()
     assert len(other.got()) == 2
     assert (known(sink), sink.given) == ([], 3)
 
@@ -400,7 +400,7 @@ def test_a_topics_message_comes_again_to_who_rolled_back_and_to_nobody_who_left(
     transaction = client.declare()
     client.answer(0, within(transaction, ACCEPTED), 1)
     client.discharge(transaction, fail=True)
-    sink._stock.serve()
+    sink._queue.serve()
     assert client.got() == [2, 3]
     transaction = client.declare()
     client.answer(2, within(transaction, ACCEPTED), 3)

@@ -47,9 +47,9 @@ SEARCHED = parse("n = 1").root.left  # type: ignore[attr-defined]
 def served(sink: AmqpListenerSink) -> int:
     """How many turns it takes until there is nothing more to do."""
     turns = 1
-    sink._stock.serve()
-    while sink._stock.is_unfinished:
-        sink._stock.serve()
+    sink._queue.serve()
+    while sink._queue.is_unfinished:
+        sink._queue.serve()
         turns += 1
     return turns
 
@@ -62,7 +62,7 @@ def test_a_selector_is_applied_to_each_message_once_and_for_a_bounded_time(
     give(sink, *range(1, 101))
     assert len(evaluated) <= 3
     begun = clock.now
-    sink._stock.serve()
+    sink._queue.serve()
     assert clock.now - begun <= 0.003
     assert served(sink) > 40
     assert len(evaluated) == 100
@@ -109,7 +109,7 @@ def test_a_receiver_whose_selector_takes_long_rests(
     client.attach(selector="n = 1000")
     give(sink, *range(1, 50))
     for _ in range(100):
-        sink._stock.serve()
+        sink._queue.serve()
         clock.now += 1.0
     # One second of its time in eleven.
     assert 8 <= count <= 20
@@ -137,13 +137,13 @@ def test_a_transaction_that_takes_too_long_gives_its_messages_back(sink: AmqpLis
     assert other.got() == []
     hung.peer.feed(EMPTY, 121.0)
     hung.peer.tick(121.0)
-    sink._stock.serve()
+    sink._queue.serve()
     assert len(other.got()) == 1
     # What it answers in it later comes back as well.
     hung.answer(1, Described(ULong(0x34), [transaction, ACCEPTED]))
-    sink._stock.serve()
+    sink._queue.serve()
     assert len(other.got()) == 1
-    assert sink._stock._undecided == 0
+    assert sink._queue._undecided == 0
 
 
 def fill(sink: AmqpListenerSink, count: int, *addresses: str) -> None:
@@ -236,6 +236,6 @@ def test_idle_receivers_at_many_addresses_leave_nothing_to_do(sink: AmqpListener
     give(sink, 1, address="queue/49")
     client.got()
     # Each address takes so long that a turn is over behind a few of them.
-    sink._stock._clock = lambda: setattr(clock, "now", clock.now + 0.002) or clock.now  # type: ignore[func-returns-value]
+    sink._queue._clock = lambda: setattr(clock, "now", clock.now + 0.002) or clock.now  # type: ignore[func-returns-value]
     assert served(sink) > 1
-    assert not sink._stock.is_unfinished
+    assert not sink._queue.is_unfinished

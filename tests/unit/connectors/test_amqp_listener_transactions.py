@@ -15,7 +15,7 @@ from engine.connectors.amqp.performatives import Code, Condition, DeliveryState,
 from engine.connectors.amqp_listener.session import WINDOW
 from tests.unit.connectors.amqp_listener_house import BAD, Client, House, attach, said
 
-COORDINATOR = Described(ULong(0x30), [performatives._symbols(["amqp:local-transactions", "amqp:distributed"])])
+COORDINATOR = Described(ULong(0x30), [performatives.symbols(["amqp:local-transactions", "amqp:distributed"])])
 CONTROL, DATA = 5, 0
 """Handles of the two links."""
 
@@ -82,7 +82,7 @@ def test_a_coordinator_is_capable_of_local_transactions_alone(house: House) -> N
     (attached, fields), (flow, credit) = client.say(said(attach(COORDINATOR)))
     assert (attached, fields[6]) == (
         Code.ATTACH,
-        Described(ULong(0x30), [performatives._symbols(["amqp:local-transactions"])]),
+        Described(ULong(0x30), [performatives.symbols(["amqp:local-transactions"])]),
     )
     assert flow == Code.FLOW
     assert credit[6] > 0

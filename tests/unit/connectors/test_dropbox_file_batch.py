@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.connectors.dropbox import folder as folder_module
-from engine.connectors.dropbox.folder import Disk, Folder
+from engine.connectors.dropbox.folder import FileBatch, Folder
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ class Syncs:
 
 
 def written(folder: Path, count: int) -> None:
-    with Folder.open(str(folder)) as opened, Disk(opened) as own:
+    with Folder.open(str(folder)) as opened, FileBatch(opened) as own:
         for number in range(count):
             own.write(str(number), b"x" * number)
         own.sync()
