@@ -146,7 +146,7 @@ LIBRARIES = {
         "engine.topics",
     ),
     "stomp": ("engine.connectors.stomp",),
-    "nats": ("engine.cli.jetstream", "engine.connectors.nats"),
+    "nats": ("engine.connectors.nats",),
     "typer": ("engine.cli",),
     "rich": ("engine.cli", "engine.supervision.logged_progress", "engine.supervision.progress"),
     "lark": ("routes.predicate",),
