@@ -73,8 +73,7 @@ def _watch(config: Config, interval: float) -> None:
     from rich.text import Text
 
     from engine.telemetry.client import base_url
-    from engine.telemetry.readings import MetricSample
-    from engine.telemetry.report import look
+    from engine.telemetry.report import MetricSample, look
 
     before = MetricSample(time.monotonic())
     with Live(Text(f"asking {base_url(config.http)} …"), console=console(), auto_refresh=False) as live:

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from engine.dead_letters.backlog import DeadLetterCounts
-    from engine.telemetry.status import StatusBoard
+    from engine.telemetry.status import DeadLetterCounts, StatusBoard
 
 __all__ = ["HttpServer", "Standing", "application", "metrics_only"]
 
