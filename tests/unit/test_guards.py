@@ -228,7 +228,8 @@ def files() -> list[Path]:
     found = []
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
-        if path.is_file() and not any(part in skipped or part.startswith(".") for part in parts[:-1]):
+        hidden = path.name == ".git" or any(part.startswith(".") for part in parts[:-1])
+        if path.is_file() and not hidden and not skipped.intersection(parts[:-1]):
             found.append(path)
     return found
 
