@@ -17,12 +17,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec
 
 from engine.dead_letters.audit import parse
-from engine.dead_letters.backlog import MOST, Backlog, DeadLetterCounts, Latest
+from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.filters import NO_ROUTE
 from engine.dead_letters.letter import DeadLetter
 from engine.kafka import SILENT, is_fatal, librdkafka
 from engine.peek import LocatedRecord
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
+from engine.telemetry.status import DeadLetterCounts, Latest
 from engine.topics.problems import is_missing, problem_of_error, problems_of_access
 
 if TYPE_CHECKING:
