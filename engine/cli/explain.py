@@ -101,7 +101,7 @@ def command(
 
 
 def _from_journal(config: Config, text: str) -> tuple[Record, str]:
-    from engine.peek import KafkaTopicReader, Position
+    from engine.kafka.reader import KafkaTopicReader, Position
 
     at = Position.parse(text, config.journal.topic)
     with KafkaTopicReader(config, at.topic) as reader:

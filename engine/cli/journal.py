@@ -32,7 +32,7 @@ def tail(
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Show the newest messages of the journal, oldest first."""
-    from engine.peek import KafkaTopicReader
+    from engine.kafka.reader import KafkaTopicReader
 
     settings = load(config)
     with KafkaTopicReader(settings, settings.journal.topic) as reader:

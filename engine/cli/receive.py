@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from engine.cli.destination import BrokerDestination
-    from engine.peek import KafkaTopicReader, LocatedRecord
+    from engine.kafka.reader import KafkaTopicReader, LocatedRecord
     from routes.model import Config
 
 __all__ = ["From", "receive", "register", "show"]
@@ -141,7 +141,7 @@ def _no_stream(destination: str, stream: str | None) -> None:
 def _from_kafka(
     config: Config, topic: str, start: From, count: int | None, follow: bool, seconds: float
 ) -> Iterator[Item]:
-    from engine.peek import KafkaTopicReader
+    from engine.kafka.reader import KafkaTopicReader
 
     with KafkaTopicReader(config, topic) as reader:
         bounds = reader.bounds()

@@ -11,8 +11,8 @@ from engine.printable import json_text, printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.kafka.reader import LocatedRecord
     from engine.message import Record
-    from engine.peek import LocatedRecord
 
 __all__ = ["Item", "as_json", "as_text", "record_json", "record_lines"]
 

@@ -23,7 +23,7 @@ from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_topic_reader import SinkTopicReader, TakenRecord
 from engine.delivery.spans import SinkSpans
-from engine.journal import JournalError
+from engine.kafka.journal import JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics

@@ -24,10 +24,10 @@ import structlog
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
+from engine.kafka.errors import KafkaUnavailableError
 from engine.router import route
 from engine.spark.generation import Start
 from engine.spark.last_progress import check_end, check_journal
-from engine.spark.positions import KafkaUnavailableError
 from engine.spark.published import Published, find, records, slices
 from engine.spark.session import running_tasks
 from engine.spark.topics import limits, resolved
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from engine.kafka.offsets import KafkaOffsets, Offsets, Topics
     from engine.spark.generation import Committed, Generation, Generations, RouterProgress
     from engine.spark.kafka_io import Pipes
-    from engine.spark.positions import KafkaOffsets, Offsets, Topics
     from engine.spark.router_metrics import Meter
     from engine.spark.row_counters import RowCounters
     from engine.telemetry.meters import SparkMetrics

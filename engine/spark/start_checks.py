@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import UnreachableError
-from engine.kafka import librdkafka
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import KafkaOffsets
 from engine.spark.generation import DamagedError, Generations
 from engine.spark.last_progress import check_end, check_journal, last_place
 from engine.spark.position_store import PositionStore
-from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 
 if TYPE_CHECKING:
     from routes.model import Config
@@ -31,7 +31,7 @@ def check_place(config: Config, *, leads: bool) -> None:
         HardFailureError: the checkpoint is damaged or missing, or belongs to another journal.
         UnreachableError: Kafka does not answer.
     """
-    kafka, notebook, journal = KafkaOffsets(librdkafka(config, "admin")), PositionStore(config), config.journal.topic
+    kafka, notebook, journal = KafkaOffsets(config), PositionStore(config), config.journal.topic
     try:
         if leads:
             notebook.open()

@@ -1,15 +1,15 @@
-"""Functions of `engine.topics` for the running router, which tries again if Kafka does not answer.
+"""Functions of `engine.kafka.topics` for the running router, which tries again if Kafka does not answer.
 
-They raise KafkaUnavailableError where `engine.topics` raises UnreachableError.
+They raise KafkaUnavailableError where `engine.kafka.topics` raises UnreachableError.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine import topics
 from engine.errors import UnreachableError
-from engine.spark.positions import KafkaUnavailableError
+from engine.kafka import topics
+from engine.kafka.errors import KafkaUnavailableError
 
 if TYPE_CHECKING:
     from routes.model import Config

@@ -17,10 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
-from engine.kafka import librdkafka
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import KafkaOffsets
 from engine.router import route
 from engine.spark.kafka_io import Pipes
-from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 from engine.spark.published import find
 from engine.spark.recovery import outputs
 from engine.spark.topics import limits, resolved
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from engine.kafka.offsets import Offsets, Topics
     from engine.router import Routed
-    from engine.spark.positions import Offsets, Topics
     from engine.spark.row_counters import RowCounters
     from routes.model import Config
 
@@ -84,7 +84,7 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
     Failures are only logged: they recur in the real run, which reports them.
     """
     try:
-        config, pipes, kafka = resolved(config), Pipes(spark, config), KafkaOffsets(librdkafka(config, "admin"))
+        config, pipes, kafka = resolved(config), Pipes(spark, config), KafkaOffsets(config)
         journal = config.journal.topic
         if (topics := outputs(config)) and not ended.is_set():
             find(pipes.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})
