@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.kafka.clients import sink_group
-from engine.kafka.errors import KafkaUnavailableError, unreachable
 from engine.kafka.offsets import KafkaOffsets
 from engine.telemetry.metrics import LAG_RECORDS, LAG_SECONDS, SINK_LAG
 from engine.telemetry.report import read
@@ -65,10 +64,7 @@ def from_kafka(config: Config) -> Sequence[LagReport]:
         HardFailureError: Kafka refuses the bridge.
     """
     kafka = KafkaOffsets(config)
-    try:
-        return [*_journal(config, kafka), *_sinks(config, kafka)]
-    except KafkaUnavailableError as error:
-        raise unreachable(config.bootstrap_servers, str(error)) from error
+    return [*_journal(config, kafka), *_sinks(config, kafka)]
 
 
 def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:

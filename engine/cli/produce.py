@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import HardFailureError
 from engine.kafka.clients import producer
-from engine.kafka.errors import MISSING, PASSING, refusal, unreachable
+from engine.kafka.errors import MISSING, PASSING, refusal, unavailable
 from engine.kafka.types import KafkaException
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
     if errors:
         raise _translated(config, topic, errors[0])
     if left:
-        raise unreachable(config.bootstrap_servers, "it has not confirmed all messages")
+        raise unavailable(config.bootstrap_servers, "it has not confirmed all messages")
     return last[0]
 
 
@@ -70,7 +70,7 @@ def _queued(
 def _translated(config: Config, topic: str, error: KafkaError) -> Exception:
     servers = config.bootstrap_servers
     if error.code() in PASSING:
-        return unreachable(servers, error.str())
+        return unavailable(servers, error.str())
     what = f"the message to '{topic}'"
     known = None if error.code() in MISSING else refusal(error, servers, what, "WRITE")
     return known or HardFailureError(f"Kafka at {servers} refuses {what}: {error.str()}")

@@ -14,7 +14,7 @@ from engine.dead_letters.audit import Action, Actor, AuditEntry, now
 from engine.dead_letters.letter import original
 from engine.errors import HardFailureError, UsageError
 from engine.kafka.clients import producer
-from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal, unreachable
+from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal, unavailable
 from engine.kafka.topics import ensure_quarantine_topic
 from engine.kafka.transactions import fatal_error_first
 from engine.kafka.types import KafkaException
@@ -140,7 +140,7 @@ class Transactions:
         if self._failed:
             raise KafkaException(self._failed[0])
         if left:
-            raise unreachable(self._config.bootstrap_servers, f"it took no records for {_SECONDS:.0f} s")
+            raise unavailable(self._config.bootstrap_servers, f"it took no records for {_SECONDS:.0f} s")
 
     def _abort(self) -> None:
         try:
@@ -179,7 +179,7 @@ class Transactions:
                 f"a dead letter is larger than '{self._config.journal.topic}' takes; raise its max.message.bytes"
             )
         if error.code() in PASSING:
-            return unreachable(servers, error.str())
+            return unavailable(servers, error.str())
         return refusal(error, servers, "the replay", "WRITE") or HardFailureError(
             f"Kafka at {servers} refuses the replay: {error.str()}"
         )

@@ -35,7 +35,7 @@ __all__ = [
     "refusal",
     "refused_setting",
     "remedy",
-    "unreachable",
+    "unavailable",
     "unusable",
 ]
 
@@ -86,8 +86,8 @@ _REMEDIES: Mapping[int, str] = {
 """Kafka errors that no retry can overcome, each with its reason and remedy."""
 
 
-class KafkaUnavailableError(Exception):
-    """Kafka does not answer at present; a later attempt may succeed."""
+class KafkaUnavailableError(UnreachableError):
+    """Kafka does not answer at present; a later attempt may succeed, and only a command ends."""
 
 
 def is_fatal(error: KafkaError) -> bool:
@@ -136,9 +136,9 @@ def refusal(error: KafkaError, servers: str, what: str, rights: str = "READ") ->
     return None
 
 
-def unreachable(servers: str, why: str) -> UnreachableError:
-    """Error of a command to which Kafka does not answer."""
-    return UnreachableError(f"Kafka at {servers} does not answer ({why}); is it running?")
+def unavailable(servers: str, why: str) -> KafkaUnavailableError:
+    """Error of a request that Kafka does not answer."""
+    return KafkaUnavailableError(f"Kafka at {servers} does not answer ({why}); is it running?")
 
 
 def unusable(config: Config, why: Exception | None = None) -> UnreachableError:

@@ -9,7 +9,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import OffsetSpec
 
 from engine.kafka.clients import admin, consumer
-from engine.kafka.errors import MISSING, PASSING, KafkaUnavailableError, refusal
+from engine.kafka.errors import MISSING, PASSING, refusal, unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 __all__ = [
+    "ANSWER_SECONDS",
     "EARLIEST",
     "LATEST",
     "KafkaOffsets",
@@ -42,14 +43,15 @@ Place = tuple[str, int]
 _SPEC: Any = OffsetSpec
 EARLIEST, LATEST = _SPEC.earliest(), _SPEC.latest()
 """Offsets to ask for: that of the first record, and the one behind the last."""
-_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
+"""Seconds that Kafka has for an answer."""
 
 
 class KafkaOffsets:
     """Client for questions to a Kafka cluster about its topics.
 
-    Each request waits for `_SECONDS` at most. Every method raises `KafkaUnavailableError` if Kafka does not answer, and
-    `HardFailureError` if it refuses access.
+    Every method raises `KafkaUnavailableError` if Kafka does not answer within `ANSWER_SECONDS`, and `HardFailureError`
+    if it refuses access.
     """
 
     def __init__(self, config: Config) -> None:
@@ -101,7 +103,7 @@ class KafkaOffsets:
         places = [TopicPartition(topic, partition) for partition in partitions]
         with closing(consumer(self._config, group)) as asking:
             try:
-                found = committed_positions(asking, places, _SECONDS)
+                found = committed_positions(asking, places, ANSWER_SECONDS)
             except KafkaException as error:
                 raise self._translated(error.args[0], topic) from error
         return {place.partition: place.offset for place in found if place.offset >= 0}
@@ -109,7 +111,7 @@ class KafkaOffsets:
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         names, found = sorted(set(topics)), {}
         try:
-            answers = describe(self._admin, names, _SECONDS)
+            answers = describe(self._admin, names, ANSWER_SECONDS)
         except KafkaException as error:
             raise self._translated(error.args[0], "', '".join(names)) from error
         for name, answer in answers.items():
@@ -125,7 +127,7 @@ class KafkaOffsets:
         counts = self.partitions(topics)
         result: Topics = {topic: {} for topic in counts}
         places = [(topic, partition) for topic, count in counts.items() for partition in range(count)]
-        for (topic, partition), future in ask_offsets(self._admin, places, spec, _SECONDS, level).items():
+        for (topic, partition), future in ask_offsets(self._admin, places, spec, ANSWER_SECONDS, level).items():
             try:
                 result[topic][partition] = future.result().offset
             except KafkaException as error:
@@ -134,7 +136,7 @@ class KafkaOffsets:
 
     def _translated(self, error: KafkaError, topic: str) -> Exception:
         refused = None if error.code() in MISSING else refusal(error, self._servers, f"topic '{topic}'")
-        return refused or KafkaUnavailableError(f"Kafka gives no answer about topic '{topic}': {error.str()}")
+        return refused or unavailable(self._servers, f"topic '{topic}': {error.str()}")
 
 
 def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from engine.errors import UsageError
 from engine.kafka.clients import NO_GROUP, consumer
-from engine.kafka.errors import END, MISSING, UNUSED_GROUP, is_invalid_name, refusal, unreachable
+from engine.kafka.errors import END, MISSING, UNUSED_GROUP, is_invalid_name, refusal, unavailable
 from engine.message import Record
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class KafkaTopicReader:
         return refusal(error, self._servers, f"topic '{self.topic}'") or self._unreachable(error.str())
 
     def _unreachable(self, why: str = "") -> UnreachableError:
-        return unreachable(self._servers, self._trouble or why or "no records came")
+        return unavailable(self._servers, self._trouble or why or "no records came")
 
 
 def _is_of_group(error: KafkaError | None) -> bool:

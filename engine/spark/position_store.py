@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import ClientEndedError, HardFailureError
 from engine.kafka.clients import NO_GROUP, consumer, producer
-from engine.kafka.errors import END, MISSING, UNUSED_GROUP, KafkaUnavailableError, is_fatal, refusal
+from engine.kafka.errors import END, MISSING, UNUSED_GROUP, is_fatal, refusal, unavailable
 from engine.kafka.transactions import fatal_error_first
 from engine.kafka.types import OFFSET_BEGINNING, KafkaException, TopicPartition
 from engine.spark.generation import Committed, RouterProgress, Start, offsets
@@ -143,8 +143,7 @@ class PositionStore:
             if key in keys and value is not None:
                 found[key] = value
             deadline = time.monotonic() + _ANSWER_SECONDS
-        msg = f"Kafka gives no answer about topic {self._topic!r}"
-        raise KafkaUnavailableError(msg)
+        raise unavailable(self._config.bootstrap_servers, f"topic '{self._topic}'")
 
     def _key(self, name: str) -> bytes:
         return f"{self._config.bridge_id} {self._config.journal.topic} {name}".encode()
@@ -169,7 +168,7 @@ class PositionStore:
         if is_fatal(error):
             bridge = self._config.bridge_id
             return ClientEndedError(f"another router of bridge.id={bridge} has taken over: {error.str()}")
-        return KafkaUnavailableError(f"Kafka gives no answer about topic {self._topic!r}: {error.str()}")
+        return unavailable(self._config.bootstrap_servers, f"topic '{self._topic}': {error.str()}")
 
 
 def entry_of(start: bytes | None, place: bytes | None, topic: str) -> NotedProgress | None:

@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 
 from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka.errors import KafkaUnavailableError
-from engine.kafka.offsets import KafkaOffsets
+from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.retry import Outage
-from engine.kafka.topics import ensure_journal, ensure_state_topic
+from engine.kafka.topics import check_topics, ensure_journal, ensure_state_topic, limits, resolved
 from engine.router import route
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
@@ -35,7 +35,6 @@ from engine.spark.router_metrics import Meter
 from engine.spark.row_counters import RowCounters
 from engine.spark.run import Run
 from engine.spark.spark_metrics import Vitals
-from engine.spark.topics import check_topics, limits, resolved
 from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
@@ -141,7 +140,7 @@ class _Router:
             try:
                 self._renew()
                 self._status.state(State.STARTING, "finding out what the last run has published")
-                config = resolved(self._config)
+                config = resolved(self._config, ANSWER_SECONDS)
                 self._route(config, self._recovered(config), stop)
             except (PySparkException, Py4JJavaError) as error:
                 self._retry(spark_failure(error), stop)
@@ -193,8 +192,8 @@ class _Router:
 
     def _route(self, config: Config, generation: Generation, stop: Event) -> None:
         start = generation.start
-        check_topics(config)
-        known = limits(config)
+        check_topics(config, ANSWER_SECONDS)
+        known = limits(config, ANSWER_SECONDS)
 
         def routed_by(frame: DataFrame) -> Routed:
             return route(frame, config, known, self._tally.now())
@@ -242,7 +241,7 @@ class _Router:
             msg = f"the journal {journal!r} was deleted while the router runs; restore it and start the bridge again"
             raise HardFailureError(msg)
         if sampler.missing:
-            check_topics(self._config)
+            check_topics(self._config, ANSWER_SECONDS)
         if sampler.partitions > self._pipes.spark.sparkContext.defaultParallelism:
             msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
             raise RuntimeError(msg)

@@ -311,13 +311,15 @@ def _prepared(
     Raises:
         UnreachableError: Kafka does not answer for `router.outage-timeout`.
     """
-    deadline = time.monotonic() + config.router.outage_timeout_seconds
+    from engine.kafka.retry import Outage
+
+    outage = Outage(config)
     while not stop.is_set():
         try:
             for step in steps:
                 step(config, _ANSWER_SECONDS)
         except UnreachableError as error:
-            if time.monotonic() > deadline:
+            if outage.is_too_long:
                 raise
             status.state(State.DEGRADED, str(error))
             stop.wait(_PAUSE_SECONDS)
