@@ -140,7 +140,9 @@ class Transactions:
         if self._failed:
             raise KafkaException(self._failed[0])
         if left:
-            raise unavailable(self._config.bootstrap_servers, f"it took no records for {_SECONDS:.0f} s")
+            raise unavailable(
+                self._config.bootstrap_servers, f"it took no records for {_SECONDS:.0f} s; nothing is settled"
+            )
 
     def _abort(self) -> None:
         try:
@@ -155,9 +157,9 @@ class Transactions:
             yield
         except KafkaException as error:
             cause: KafkaError = error.args[0]
-            raise self._translate(
-                self._fatal_error(cause) if is_fatal(cause) and cause.code() not in FENCED else cause
-            ) from error
+            if is_fatal(cause) and cause.code() not in FENCED:
+                cause = self._fatal_error(cause)
+            raise self._translate(cause) from error
 
     def _fatal_error(self, known: KafkaError) -> KafkaError:
         """Returns the error that ended the producer for good, which any request about its transaction raises."""

@@ -175,8 +175,13 @@ class Cluster:
             self._answer(error)
             return None
 
-    def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> None:
-        """Creates topics; a topic that exists already is no error.
+    def ensure(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> dict[str, TopicDescription | KafkaError]:
+        """Creates those topics that are missing; returns the descriptions of all. Raises as `create` does."""
+        found = self.describe(topic.topic for topic in topics)
+        return found | self.create([topic for topic in topics if is_missing(found[topic.topic])], users)
+
+    def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> dict[str, TopicDescription | KafkaError]:
+        """Creates topics, and returns their descriptions; a topic that exists already is no error.
 
         `users` tells for each topic which parts of the bridge need it, for the text of errors.
 
@@ -185,10 +190,10 @@ class Cluster:
             UnreachableError: no broker answers in time.
         """
         if not topics:
-            return
+            return {}
         if problems := self._create(topics, users, only_validate=False):
             raise refused(self._config.bootstrap_servers, problems)
-        self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
+        return self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
 
     def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
         """Reasons for which Kafka would refuse to create the topics; creates none."""

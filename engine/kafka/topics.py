@@ -50,15 +50,22 @@ __all__ = [
     "survey",
 ]
 
-GROWTH_BYTES = 64 * 1024
+_GROWTH_BYTES = 64 * 1024
 """Bytes by which a published record may exceed the journal record; a dead letter has headers about its failure."""
 
-JOURNAL_USERS = "the journal"
+_JOURNAL_USERS = "the journal"
 """User of the journal topic, for the text of errors."""
+_STATE_USERS = "journal.state-topic"
+"""User of the state topic, for the text of errors: the key that names it."""
+_ROLL_MS = 600_000
+"""Age in milliseconds at which a segment is closed. Only closed segments are compacted, so this bounds what a start
+reads."""
+_KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
+"""Settings copied from the dead-letter topic, so that the quarantine can hold its messages, and for as long."""
 _log = structlog.get_logger(__name__)
 
 
-def letter_user(config: Config) -> str:
+def _letter_user(config: Config) -> str:
     """User of the dead-letter topic, for the text of errors: the key that names it, where one does."""
     return "routing.dead-letter-topic" if config.routing.dead_letter_topic else "dead letters"
 
@@ -76,17 +83,10 @@ def ensure_journal(config: Config, timeout_seconds: float = 30.0) -> int:
     """
     cluster = Cluster(config, timeout_seconds)
     journal, topic = config.journal, config.journal.topic
-    new = {topic: new_journal(config), **new_letter_topic(config)}
-    described = cluster.describe(new)
-    if missing := [name for name, each in described.items() if is_missing(each)]:
-        cluster.create(
-            [new[name] for name in missing], {topic: JOURNAL_USERS, config.letter_topic: letter_user(config)}
-        )
-    found = described[topic]
-    if is_missing(found):
-        found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
+    new = [_new_journal(config), *_new_letter_topic(config).values()]
+    found = cluster.ensure(new, {topic: _JOURNAL_USERS, config.letter_topic: _letter_user(config)})[topic]
     actual = {} if isinstance(found, KafkaError) else cluster.settings([topic]).get(topic, {})
-    problems = journal_problems(config, found, actual)
+    problems = _journal_problems(config, found, actual)
     if isinstance(found, KafkaError) or problems:
         raise refused(config.bootstrap_servers, problems)
     partitions = len(found.partitions)
@@ -102,34 +102,32 @@ def ensure_sink_topics(config: Config, timeout_seconds: float = 30.0) -> None:
         HardFailureError: Kafka refuses to create some.
         UnreachableError: no broker answers in time.
     """
-    users = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
-    if not users:
-        return
-    cluster, new = Cluster(config, timeout_seconds), new_sink_topics(config)
-    cluster.create([new[topic] for topic, found in cluster.describe(users).items() if is_missing(found)], users)
+    if config.sinks:
+        users = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
+        Cluster(config, timeout_seconds).ensure([*_new_sink_topics(config).values()], users)
 
 
-def new_journal(config: Config) -> NewTopic:
+def _new_journal(config: Config) -> NewTopic:
     """The journal topic as the bridge creates it."""
     return _new_topic(config.journal.topic, config, _largest(config))
 
 
-def new_letter_topic(config: Config) -> dict[str, NewTopic]:
+def _new_letter_topic(config: Config) -> dict[str, NewTopic]:
     """The bridge's own dead-letter topic, by its name; empty if the configuration names one."""
     if config.routing.dead_letter_topic is not None:
         return {}
-    return {config.letter_topic: _new_topic(config.letter_topic, config, _largest(config) + GROWTH_BYTES)}
+    return {config.letter_topic: _new_topic(config.letter_topic, config, _largest(config) + _GROWTH_BYTES)}
 
 
-def new_sink_topics(config: Config) -> dict[str, NewTopic]:
+def _new_sink_topics(config: Config) -> dict[str, NewTopic]:
     """The topics between the router and its sinks as the bridge creates them, by name."""
-    return {sink.topic: _new_topic(sink.topic, config, _largest(config) + GROWTH_BYTES) for sink in config.sinks}
+    return {sink.topic: _new_topic(sink.topic, config, _largest(config) + _GROWTH_BYTES) for sink in config.sinks}
 
 
-def journal_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
+def _journal_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
     """Problems with an existing journal; `actual` holds those of its settings that the bridge may read."""
     topic = config.journal.topic
-    problems = problems_of_access(topic, JOURNAL_USERS, found, ("READ", "WRITE"))
+    problems = problems_of_access(topic, _JOURNAL_USERS, found, ("READ", "WRITE"))
     return [*problems, *_unfit_journal(config, actual)]
 
 
@@ -152,24 +150,17 @@ def _unfit_journal(config: Config, actual: Mapping[str, str]) -> Iterator[Proble
     """Problems with settings of the journal that would lose or refuse messages."""
     if "compact" in actual.get("cleanup.policy", ""):
         remedy = "set its cleanup.policy to delete, or name another journal.topic"
-        yield Problem(config.journal.topic, JOURNAL_USERS, "is compacted, which drops messages", remedy)
+        yield Problem(config.journal.topic, _JOURNAL_USERS, "is compacted, which drops messages", remedy)
     limit, largest = int(actual.get("max.message.bytes", _largest(config))), _largest(config)
     if limit < largest:
         what = f"takes {limit} bytes, and the bridge may write {largest}"
         remedy = f"set its max.message.bytes to {largest}, or lower journal.max-message-bytes"
-        yield Problem(config.journal.topic, JOURNAL_USERS, what, remedy)
+        yield Problem(config.journal.topic, _JOURNAL_USERS, what, remedy)
 
 
 def _log_difference(topic: str, key: str, configured: str, actual: str | None) -> None:
     if actual is not None and actual != configured:
         _log.warning("the existing journal is not as configured", topic=topic, key=key, want=configured, have=actual)
-
-
-STATE_USERS = "journal.state-topic"
-"""User of the state topic, for the text of errors: the key that names it."""
-_ROLL_MS = 600_000
-"""Age in milliseconds at which a segment is closed. Only closed segments are compacted, so this bounds what a start
-reads."""
 
 
 def ensure_state_topic(config: Config, timeout_seconds: float = 30.0) -> None:
@@ -180,23 +171,20 @@ def ensure_state_topic(config: Config, timeout_seconds: float = 30.0) -> None:
         UnreachableError: no broker answers in time.
     """
     cluster, topic = Cluster(config, timeout_seconds), config.journal.state_topic
-    found = cluster.describe([topic])[topic]
-    if is_missing(found):
-        cluster.create([new_state_topic(config)], {topic: STATE_USERS})
-        found = cluster.describe([topic], PROPAGATION_SECONDS)[topic]
+    found = cluster.ensure([_new_state_topic(config)], {topic: _STATE_USERS})[topic]
     actual = {} if isinstance(found, KafkaError) else cluster.settings([topic]).get(topic, {})
-    if problems := state_problems(config, found, actual):
+    if problems := _state_problems(config, found, actual):
         raise refused(config.bootstrap_servers, problems)
 
 
-def state_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
+def _state_problems(config: Config, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
     """Problems with an existing state topic; `actual` holds those of its settings that the bridge may read."""
     topic = config.journal.state_topic
-    problems = problems_of_access(topic, STATE_USERS, found, ("READ", "WRITE"))
+    problems = problems_of_access(topic, _STATE_USERS, found, ("READ", "WRITE"))
     return problems if isinstance(found, KafkaError) else [*problems, *_unfit_state(topic, found, actual)]
 
 
-def new_state_topic(config: Config) -> NewTopic:
+def _new_state_topic(config: Config) -> NewTopic:
     """The state topic as the bridge creates it."""
     settings = {
         "cleanup.policy": "compact",
@@ -212,14 +200,14 @@ def _unfit_state(topic: str, found: TopicDescription, actual: Mapping[str, str])
     another = "or name another journal.state-topic"
     if (count := len(found.partitions)) != 1:
         what = f"has {count} partitions, and who has its one partition leads"
-        yield Problem(topic, STATE_USERS, what, f"delete it, {another}")
+        yield Problem(topic, _STATE_USERS, what, f"delete it, {another}")
     if "delete" in actual.get("cleanup.policy", "compact"):
         remedy = f"set its cleanup.policy to compact, {another}"
-        yield Problem(topic, STATE_USERS, "loses what is old, and the router's place with it", remedy)
+        yield Problem(topic, _STATE_USERS, "loses what is old, and the router's place with it", remedy)
 
 
 def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
-    """Creates the missing topics of `new_topics`, and returns their names.
+    """Creates the missing topics of `_wanted_topics`, and returns their names.
 
     These are destinations, the dead-letter topic, and topics that Kafka sources read. Of a source's regular expressions
     only those count that are the name of one topic.
@@ -228,16 +216,16 @@ def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:
         HardFailureError: Kafka refuses to create some.
         UnreachableError: no broker answers in time.
     """
-    new = new_topics(config)
+    new = _wanted_topics(config)
     if not new:
         return []
-    cluster, users = Cluster(config, timeout_seconds), read(config) | written(config)
+    cluster, users = Cluster(config, timeout_seconds), _read(config) | _written(config)
     missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
     cluster.create([new[topic] for topic in missing], users)
     return missing
 
 
-def new_topics(config: Config) -> dict[str, NewTopic]:
+def _wanted_topics(config: Config) -> dict[str, NewTopic]:
     """Topics that the bridge creates if they are missing, by name; empty unless the configuration asks for it.
 
     It asks with `routing.create-topics=true`, or with `auto` on the embedded Kafka. The topics get the journal's
@@ -247,8 +235,8 @@ def new_topics(config: Config) -> dict[str, NewTopic]:
     if not (config.embedded_kafka if wanted is None else wanted):
         return {}
     journal = config.journal
-    settings = {"max.message.bytes": str(journal.max_message_bytes + GROWTH_BYTES)}
-    names = read(config) | written(config)
+    settings = {"max.message.bytes": str(journal.max_message_bytes + _GROWTH_BYTES)}
+    names = _read(config) | _written(config)
     return {name: NewTopic(name, journal.partitions, journal.replication, config=settings) for name in names}
 
 
@@ -259,7 +247,7 @@ def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
         HardFailureError: a check failed; the text has a line for each topic.
         UnreachableError: no broker answers in time.
     """
-    users = written(config)
+    users = _written(config)
     described = Cluster(config, timeout_seconds).describe(users, PROPAGATION_SECONDS)
     problems = [
         problem
@@ -275,19 +263,19 @@ def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
 
     A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: only the broker knows its limit.
     """
-    cluster, users = Cluster(config, timeout_seconds), written(config)
+    cluster, users = Cluster(config, timeout_seconds), _written(config)
     cluster.describe(users, PROPAGATION_SECONDS)  # A new topic has no settings until brokers know it.
     settings = cluster.settings(users)
     return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 
 
-def read(config: Config) -> dict[str, str]:
+def _read(config: Config) -> dict[str, str]:
     """Every topic that a Kafka source names in full, with that source."""
     sources = (source for source in config.sources if source.type is System.KAFKA)
     return {t: f"source '{source.name}'" for source in sources for t in source.destinations if TOPIC.fullmatch(t)}
 
 
-def written(config: Config) -> dict[str, str]:
+def _written(config: Config) -> dict[str, str]:
     """Every topic that the router writes, those of sinks and dead letters included, with the routes that need it."""
     routes: dict[str, list[str]] = {}
     for route in config.routes:
@@ -295,14 +283,8 @@ def written(config: Config) -> dict[str, str]:
             routes.setdefault(topic, []).append(f"'{route.name}'")
     users = {topic: f"route{'s' if len(names) > 1 else ''} {', '.join(names)}" for topic, names in routes.items()}
     if config.router_dead_letters:
-        users[config.letter_topic] = letter_user(config)
+        users[config.letter_topic] = _letter_user(config)
     return users
-
-
-_AUDIT_USERS = "the audit of dead letters"
-_QUARANTINE_USERS = "the quarantine of dead letters"
-_KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
-"""Settings copied from the dead-letter topic, so that the quarantine can hold its messages, and for as long."""
 
 
 def exists(config: Config, topic: str, timeout_seconds: float = 30.0) -> bool:
@@ -330,10 +312,9 @@ def ensure_audit_topic(config: Config, dead_letters: str, timeout_seconds: float
         HardFailureError: Kafka refuses to create it.
         UnreachableError: no broker answers in time.
     """
-    cluster, topic = Cluster(config, timeout_seconds), audit_topic(dead_letters)
-    if is_missing(cluster.describe([topic])[topic]):
-        new = NewTopic(topic, 1, config.journal.replication, config={"cleanup.policy": "compact"})
-        cluster.create([new], {topic: _AUDIT_USERS})
+    topic = audit_topic(dead_letters)
+    new = NewTopic(topic, 1, config.journal.replication, config={"cleanup.policy": "compact"})
+    Cluster(config, timeout_seconds).ensure([new], {topic: "the audit of dead letters"})
 
 
 def ensure_quarantine_topic(config: Config, dead_letters: str, timeout_seconds: float = 30.0) -> None:
@@ -342,7 +323,8 @@ def ensure_quarantine_topic(config: Config, dead_letters: str, timeout_seconds: 
     if is_missing(cluster.describe([topic])[topic]):
         like = cluster.settings([dead_letters]).get(dead_letters, {})
         settings = {name: like[name] for name in _KEPT if name in like}
-        cluster.create([NewTopic(topic, 1, config.journal.replication, config=settings)], {topic: _QUARANTINE_USERS})
+        new = NewTopic(topic, 1, config.journal.replication, config=settings)
+        cluster.create([new], {topic: "the quarantine of dead letters"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,26 +366,26 @@ def _users(config: Config) -> dict[str, str]:
 
     A topic that a source reads is left out unless the bridge creates it: the source waits for a missing topic.
     """
-    own = {config.journal.topic: JOURNAL_USERS, config.journal.state_topic: STATE_USERS}
+    own = {config.journal.topic: _JOURNAL_USERS, config.journal.state_topic: _STATE_USERS}
     sinks = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
-    made = {topic: users for topic, users in read(config).items() if topic in new_topics(config)}
-    return made | written(config) | sinks | own | {config.letter_topic: letter_user(config)}
+    made = {topic: users for topic, users in _read(config).items() if topic in _wanted_topics(config)}
+    return made | _written(config) | sinks | own | {config.letter_topic: _letter_user(config)}
 
 
 def _new_topics(config: Config) -> dict[str, NewTopic]:
     """Topics that the bridge creates if they are missing, as it creates them."""
-    own = {config.journal.topic: new_journal(config), config.journal.state_topic: new_state_topic(config)}
-    return new_topics(config) | new_sink_topics(config) | new_letter_topic(config) | own
+    own = {config.journal.topic: _new_journal(config), config.journal.state_topic: _new_state_topic(config)}
+    return _wanted_topics(config) | _new_sink_topics(config) | _new_letter_topic(config) | own
 
 
 def _problems(
     config: Config, topic: str, users: str, found: TopicDescription | KafkaError, actual: Mapping[str, str]
 ) -> list[Problem]:
     if topic == config.journal.topic:
-        return journal_problems(config, found, actual)
+        return _journal_problems(config, found, actual)
     if topic == config.journal.state_topic:
-        return state_problems(config, found, actual)
-    needed = ["WRITE"] if topic in written(config) or topic == config.letter_topic else []
+        return _state_problems(config, found, actual)
+    needed = ["WRITE"] if topic in _written(config) or topic == config.letter_topic else []
     if any(topic == sink.topic for sink in config.sinks):
         needed.append("READ")
     return problems_of_access(topic, users, found, needed)
