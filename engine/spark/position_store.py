@@ -19,18 +19,19 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import ClientEndedError, HardFailureError
-from engine.kafka.clients import NO_GROUP, consumer, producer
-from engine.kafka.errors import END, MISSING, UNUSED_GROUP, is_fatal, refusal, unavailable
+from engine.errors import ClientEndedError, HardFailureError, UsageError
+from engine.kafka.clients import producer
+from engine.kafka.errors import MISSING, is_fatal, refusal, unavailable
+from engine.kafka.reader import KafkaTopicReader
 from engine.kafka.transactions import fatal_error_first
-from engine.kafka.types import OFFSET_BEGINNING, KafkaException, TopicPartition
+from engine.kafka.types import KafkaException
 from engine.spark.generation import Committed, RouterProgress, Start, offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.kafka.offsets import Offsets
-    from engine.kafka.types import Consumer, KafkaError, Producer
+    from engine.kafka.types import KafkaError, Producer
     from engine.spark.generation import Generation
     from routes.model import Config
 
@@ -83,14 +84,18 @@ class PositionStore:
 
     def read(self) -> NotedProgress | None:
         """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`."""
-        client = consumer(self._config, NO_GROUP, {"enable.partition.eof": True})
+        keys = self._key(_START), self._key(_PLACE)
+        found: dict[bytes | None, bytes] = {}
         try:
-            client.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
-            return entry_of(*self._latest(client), self._topic)
-        except KafkaException as error:
-            raise self._translated(error.args[0]) from error
-        finally:
-            client.close()
+            with KafkaTopicReader(self._config, self._topic) as reader:
+                for located in reader.read():
+                    if (value := located.record.value) is not None and located.record.key in keys:
+                        found[located.record.key] = value
+        except UsageError as error:
+            # The bridge that leads makes a missing topic.
+            raise unavailable(self._config.bootstrap_servers, str(error)) from error
+        start, place = (found.get(key) for key in keys)
+        return entry_of(start, place, self._topic)
 
     def begin(self, generation: Generation) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does."""
@@ -127,24 +132,6 @@ class PositionStore:
         self._call(client, client.commit_transaction, timeout_seconds)
         self._written = {}
 
-    def _latest(self, consumer: Consumer) -> tuple[bytes | None, bytes | None]:
-        """Values of the last start record and the last progress record of this router."""
-        keys = self._key(_START), self._key(_PLACE)
-        found: dict[bytes, bytes] = {}
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while (message := consumer.poll(max(deadline - time.monotonic(), 0))) is not None:
-            error = message.error()
-            if error is not None and error.code() in END:
-                start, place = (found.get(key) for key in keys)
-                return start, place
-            if error is not None:
-                raise self._translated(error)
-            key, value = message.key(), message.value()
-            if key in keys and value is not None:
-                found[key] = value
-            deadline = time.monotonic() + _ANSWER_SECONDS
-        raise unavailable(self._config.bootstrap_servers, f"topic '{self._topic}'")
-
     def _key(self, name: str) -> bytes:
         return f"{self._config.bridge_id} {self._config.journal.topic} {name}".encode()
 
@@ -160,10 +147,9 @@ class PositionStore:
             raise self._translated(cause) from error
 
     def _translated(self, error: KafkaError) -> Exception:
-        # The bridge that leads makes a missing topic.
         what = f"topic '{self._topic}' and transactional id '{self._identity}'"
         refused = refusal(error, self._config.bootstrap_servers, what, "READ and WRITE")
-        if refused and error.code() not in MISSING | UNUSED_GROUP:
+        if refused and error.code() not in MISSING:
             return refused
         if is_fatal(error):
             bridge = self._config.bridge_id
