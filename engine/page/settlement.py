@@ -14,9 +14,9 @@ import structlog
 from engine.dead_letters.audit import Actor
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, source_topic
 from engine.errors import UsageError
+from engine.kafka.reader import Position
 from engine.page import forms
 from engine.page.render import rendered
-from engine.peek import Position
 from engine.telemetry.http_login import LOGIN
 from routes.errors import BridgeError
 
