@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from engine.errors import SoftFailureError
 from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.router.headers import appended, header, position
 from engine.router.language import declared_type, field_text
@@ -23,12 +24,13 @@ from routes.properties import NUMBERS, JmsType
 
 __all__ = [
     "CHECKS",
-    "STOP",
     "UNMATCHED",
     "FailureCheck",
+    "StoppedByPolicyError",
     "checks",
     "dead_letter",
     "stop_message",
+    "stopped_by_policy",
 ]
 
 CHECKS = "checks"
@@ -37,7 +39,7 @@ CHECKS = "checks"
 UNMATCHED = "unmatched"
 """Reason of a message that no route takes."""
 
-STOP = "jms-bridge:stop:"
+_STOP = "jms-bridge:stop:"
 """Prefix of the text of the error that ends a query by policy `stop`."""
 
 FRAMING_BYTES = 4096
@@ -48,6 +50,18 @@ _STRUCTURED = (BodyType.MAP.value, BodyType.STREAM.value, BodyType.OBJECT.value)
 
 KEPT_BYTES = 64 * 1024
 """Bytes kept, at most, of a body that is too large for the dead-letter topic."""
+
+
+class StoppedByPolicyError(SoftFailureError):
+    """A message failed softly, and the policy of its route is `stop`."""
+
+    def __init__(self, route: str, reason: str, position: str, detail: str) -> None:
+        self.route, self.reason, self.position = route, reason, position
+        super().__init__(
+            f"route {route!r} cannot take the message at {position}: {detail} ({reason}). "
+            "Correct the route, or set on-soft-failure to skip or dead-letter for it, and start again: "
+            "the message is still in the journal"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +258,7 @@ def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, .
 
 
 def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:
-    """The text of the error that stops the query: `STOP`, then JSON with route, reason, detail and position."""
+    """The text of the error that stops the query: `_STOP`, then JSON with route, reason, detail and position."""
     # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
     known = [
         json.dumps({"route": route.name, "reason": check.reason, "detail": check.stops(route)})[:-1]
@@ -253,7 +267,16 @@ def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ..
     ]
     texts = F.from_json(F.lit(json.dumps(known)), "array<string>")
     index = row.branch(CHECKS) * len(settings.routes) + row.branch(ROUTES)
-    return F.concat(F.lit(STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
+    return F.concat(F.lit(_STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
+
+
+def stopped_by_policy(text: str) -> StoppedByPolicyError | None:
+    """The error that `stop_message` made the text for; None for a text with another origin."""
+    at = text.find(_STOP)
+    if at < 0:
+        return None
+    fields, _ = json.JSONDecoder().raw_decode(text, at + len(_STOP))
+    return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
 
 
 def _reason(row: Row, made: tuple[FailureCheck, ...]) -> Column:

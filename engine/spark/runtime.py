@@ -17,9 +17,10 @@ from pyspark.errors import PySparkException
 from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka import librdkafka
 from engine.router import route
+from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.failures import StoppedByPolicyError, spark_failure
+from engine.spark.failures import spark_failure
 from engine.spark.generation import Generations
 from engine.spark.kafka_io import Pipes
 from engine.spark.lag import LagSampler

@@ -124,6 +124,7 @@ ONLY = {
 """The only packages of the project that a package may import, besides itself."""
 
 LIBRARIES = {
+    "fcntl": ("engine.file_lock",),
     "pyspark": ("routes.predicate", "engine.streams", "engine.router", "engine.spark"),
     "confluent_kafka": (
         "engine.cli.produce",

@@ -7,11 +7,12 @@ files. This needs no clock, and never touches the files of a running consumer.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from engine.file_lock import try_lock
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -106,7 +107,8 @@ def _locked(folder: Folder) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not try_lock(lock):
+            raise BlockingIOError(LOCK)
         if folder.status(LOCK).st_ino == os.fstat(lock).st_ino:
             return lock
     except FileNotFoundError:
