@@ -20,9 +20,10 @@ from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.retry import Outage
 from engine.kafka.topics import check_topics, ensure_journal, ensure_state_topic, limits, resolved
 from engine.router import route
+from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.failures import StoppedByPolicyError, spark_failure
+from engine.spark.failures import spark_failure
 from engine.spark.generation import Generations
 from engine.spark.kafka_io import Pipes
 from engine.spark.lag import LagSampler

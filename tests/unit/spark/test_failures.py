@@ -7,7 +7,8 @@ import pytest
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.retry import Outage
-from engine.spark.failures import StoppedByPolicyError, failure_of
+from engine.router.failures import StoppedByPolicyError
+from engine.spark.failures import failure_of
 from routes.config import loads
 from routes.errors import BridgeError
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.streams import ByBranch, TopologyBuilder
+from engine.router import ByBranch, RoutingLanguage
+from engine.streams import TopologyBuilder
 
 DESCRIPTION = """\
 Topologies:
@@ -50,7 +51,7 @@ flowchart LR
 
 
 def test_a_description_has_the_form_of_kafka_streams() -> None:
-    builder = TopologyBuilder()
+    builder = TopologyBuilder(RoutingLanguage())
     split = builder.stream("orders", name="orders").split("size").branch("amount > 1000", name="large")
     large, small = split.default_branch("small")
     large.merge(small, name="all").to(ByBranch("size", {"large": "big", "small": "little"}), name="out")
@@ -61,7 +62,7 @@ def test_a_description_has_the_form_of_kafka_streams() -> None:
 
 
 def test_a_flowchart_shows_topics_and_quotes_names() -> None:
-    builder = TopologyBuilder()
+    builder = TopologyBuilder(RoutingLanguage())
     (stream,) = builder.stream("in", name="in").split("s").branch("TRUE", name='a "b"').no_default_branch()
     stream.to(ByBranch("s", {'a "b"': "out"}), name="to-out")
     assert builder.build().mermaid() == MERMAID
