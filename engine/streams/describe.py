@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from engine.streams.nodes import ByBranch, Fail, Node, SinkNode, SourceNode, Split, children
+from engine.streams.nodes import Fail, Node, SinkNode, SourceNode, Split, TopicChoice, children
 
 __all__ = ["describe", "mermaid", "records"]
 
@@ -75,9 +75,9 @@ def _targets(sink: SinkNode) -> Iterator[tuple[str, str]]:
     """Each constant topic of a sink, with the Mermaid arrow that leads to it."""
     if isinstance(sink.topic, str):
         yield sink.topic, "-->"
-    elif isinstance(sink.topic, ByBranch):
-        for branch, name in sink.topic.values.items():
-            yield name, f'-- "{_quoted(branch)}" -->'
+    elif isinstance(sink.topic, TopicChoice):
+        for label, name in sink.topic.topics.items():
+            yield name, f'-- "{_quoted(label)}" -->'
 
 
 def _parts(nodes: Sequence[Node]) -> Iterator[list[Node]]:
@@ -104,9 +104,8 @@ def _detail(node: Node) -> str:
             return f"topics: [{node.topic}]"
         case SinkNode(topic=str() as topic):
             return f"topic: {topic}"
-        case SinkNode(topic=ByBranch() as topics):
-            pairs = ", ".join(f"{branch}={topic}" for branch, topic in topics.values.items())
-            return f"topic: by {topics.split} [{pairs}]"
+        case SinkNode(topic=TopicChoice() as choice):
+            return f"topic: {choice}"
         case SinkNode():
             return "topic: taken from the record"
     return "stores: []"

@@ -23,7 +23,7 @@ from engine.connectors.amqp_listener.limits import ListenerLimits
 from engine.connectors.amqp_listener.server import OFFERED, STOPPING, Server
 from engine.connectors.amqp_listener.transaction_writer import TransactionWriter
 from engine.connectors.base import Delivery
-from engine.connectors.transactions import TransactionalJournal
+from engine.kafka.transactions import TransactionalJournal
 from engine.trace_context import published
 
 if TYPE_CHECKING:

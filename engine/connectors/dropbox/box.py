@@ -13,7 +13,6 @@ it. `docs/connectors/dropbox.md` describes the purpose of each folder. A process
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 from engine.connectors.base import RefusedError
 from engine.connectors.dropbox.file_name import escape
+from engine.file_lock import try_lock
 from routes.targets import ADDRESSES, System
 
 if TYPE_CHECKING:
@@ -291,7 +291,8 @@ def _locked(folder: Folder) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not try_lock(lock):
+            raise BlockingIOError(LOCK)
         if folder.status(LOCK).st_ino == os.fstat(lock).st_ino:
             return lock
     except FileNotFoundError:
