@@ -16,9 +16,9 @@ from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka import librdkafka
 from engine.spark.generation import Committed, Generation, Generations, Start
+from engine.spark.last_progress import check_place, is_kafka_first
 from engine.spark.position_store import PositionStore
 from engine.spark.positions import KafkaOffsets
-from engine.spark.start_checks import check_place, is_kafka_first
 from engine.topics import ensure_state_topic
 from routes.config import load
 from routes.model import Config

@@ -6,8 +6,7 @@ import pytest
 
 from engine.errors import HardFailureError
 from engine.router.failures import StoppedByPolicyError
-from engine.spark.failures import failure_of
-from engine.spark.outage import Outage
+from engine.spark.failures import Outage, failure_of
 from engine.spark.positions import KafkaUnavailableError
 from routes.config import loads
 from routes.errors import BridgeError
