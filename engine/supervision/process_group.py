@@ -174,7 +174,7 @@ class ProcessGroup:
         self._board = board
         self._metrics = metrics
         self.members = [ProcessSupervisor(child, board, metrics) for child in children]
-        """Keepers of the parts that are to run, in the order of their start."""
+        """Supervisors of the parts that are to run, in the order of their start."""
         self._leaving: list[ProcessSupervisor] = []
 
     def find(self, name: str) -> ProcessSupervisor | None:
