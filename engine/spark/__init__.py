@@ -10,15 +10,13 @@
     last_progress     choice between the two for the progress of the last run; checks of a start that need no Spark
     recovery          repair of what the last run left, and start of the next generation
     published         journal positions that are in the outputs already
-    positions         offsets of the journal and of the outputs
-    topics            checks of topics while the router runs
     kafka_io          Spark's Kafka sources and sinks
     run               one generation while its query runs
     row_counters      counts of rows in the JVM
     router_metrics    metrics and log lines made from these counts
     lag               records that are not routed yet
     spark_metrics     figures of a query: its start, its batches, its JVM
-    failures          exceptions of Spark as errors for users; time since Kafka was last usable
+    failures          exceptions of Spark as errors for users
 
 The package does not know how a message is routed: that is `engine.router`.
 """

@@ -1,29 +1,27 @@
 """Exceptions of Spark and its Kafka clients, translated to errors for users.
 
-The class of an error tells whether the query should be tried again; `Outage` limits how long.
+The class of an error tells whether the query should be tried again.
 """
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from engine.errors import HardFailureError, UnreachableError
+from engine.errors import HardFailureError
+from engine.kafka.errors import KafkaUnavailableError
 from engine.router.failures import stopped_by_policy
-from engine.spark.positions import KafkaUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql.streaming.query import StreamingQuery
 
     from engine.spark.row_counters import SendFailure
-    from routes.model import Config
 
-__all__ = ["Cause", "Outage", "failure_of", "query_failure", "send_failure", "spark_failure"]
+__all__ = ["Cause", "failure_of", "query_failure", "send_failure", "spark_failure"]
 
 Cause = tuple[str, str]
 """Java class name and message of a throwable."""
@@ -63,7 +61,6 @@ _PASSING = {
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
 _CAUSES_AT_MOST = 20
-_BACK_OFF_SECONDS = (1.0, 2.0, 5.0, 10.0)
 
 
 def query_failure(query: StreamingQuery) -> Exception | None:
@@ -115,34 +112,3 @@ def _chain(throwable: Any) -> Iterator[Cause]:
             return
         yield str(throwable.getClass().getName()), str(throwable.getMessage() or "")
         throwable = throwable.getCause()
-
-
-class Outage:
-    """Time since Kafka was last usable, its limit, and the pauses between attempts."""
-
-    def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
-        self._config = config
-        self._clock = clock
-        self._useful = clock()
-        self._attempts = 0
-
-    def over(self) -> None:
-        """Ends the outage: Kafka is usable now."""
-        self._useful, self._attempts = self._clock(), 0
-
-    def goes_on(self, error: Exception) -> float:
-        """Counts a failed attempt; returns the seconds to wait before the next one. Raises as `check`."""
-        self.check(error)
-        self._attempts += 1
-        return _BACK_OFF_SECONDS[min(self._attempts, len(_BACK_OFF_SECONDS)) - 1]
-
-    def check(self, error: Exception | None) -> None:
-        """Raises UnreachableError if the outage exceeds `router.outage-timeout`; `error` is the latest from Kafka."""
-        seconds = self._config.router.outage_timeout_seconds
-        if self._clock() - self._useful <= seconds:
-            return
-        msg = (
-            f"Kafka at {self._config.bootstrap_servers} has not been usable for {seconds:g} seconds "
-            f"(router.outage-timeout): {error}. Start the bridge again when Kafka is back: nothing is lost"
-        )
-        raise UnreachableError(msg) from error

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from engine.spark.positions import Offsets, Topics
+    from engine.kafka.offsets import Offsets, Topics
 
 __all__ = [
     "CheckpointLock",

@@ -25,8 +25,8 @@ __all__ = [
     "RecordCondition",
     "RowFunction",
     "SelectKey",
-    "Sink",
-    "Source",
+    "SinkNode",
+    "SourceNode",
     "Split",
     "TextLanguage",
     "TopicChoice",
@@ -94,7 +94,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Node):
+class SourceNode(Node):
     """Reads the records of one topic."""
 
     topic: str = ""
@@ -140,7 +140,7 @@ class Merge(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Sink(Node):
+class SinkNode(Node):
     """Publishes each record to its topic, constant or chosen; a record whose topic is NULL is not published."""
 
     topic: str | RowFunction = field(kw_only=True)

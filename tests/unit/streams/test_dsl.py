@@ -6,7 +6,7 @@ import pytest
 
 from engine.router import ByBranch, RoutingLanguage
 from engine.streams import TopologyBuilder, TopologyError
-from engine.streams.nodes import Branch, Merge, Sink, Source
+from engine.streams.nodes import Branch, Merge, SinkNode, SourceNode
 
 
 def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:
@@ -17,10 +17,10 @@ def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:
     topology = builder.build()
     assert [node.name for node in topology.nodes] == ["orders", "size", "large", "small", "all", "to-out"]
     assert topology.node("all") == Merge("all", ("large", "small"))
-    assert topology.sources == (Source("orders", topic="orders"),)
+    assert topology.sources == (SourceNode("orders", topic="orders"),)
     assert [branch.name for branch in topology.branches("size")] == ["large", "small"]
     assert isinstance(topology.node("small"), Branch)
-    assert topology.node("to-out") == Sink("to-out", ("all",), topic="out")
+    assert topology.node("to-out") == SinkNode("to-out", ("all",), topic="out")
 
 
 def test_two_builds_of_the_same_calls_are_equal() -> None:
