@@ -138,7 +138,7 @@ LIBRARIES = {
     "stomp": ("engine.connectors.stomp",),
     "nats": ("engine.connectors.nats",),
     "typer": ("engine.cli",),
-    "rich": ("engine.cli", "engine.supervision.logged_progress", "engine.supervision.progress"),
+    "rich": ("engine.cli", "engine.supervision.progress"),
     "lark": ("routes.predicate",),
     "javaproperties": ("routes.config",),
     "yaml": ("engine.route_tests",),
@@ -150,7 +150,6 @@ LIBRARIES = {
 """The only places that know a library."""
 
 CYCLES_LEFT = {
-    ("engine.streams.nodes", "engine.streams.row"),
     ("engine.telemetry.tracing", "engine.telemetry.otlp"),
     ("routes.config.selectors", "routes.config.binding"),
 }

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from engine.errors import HardFailureError
 from engine.message import ORIGIN, POSITION, BodyType, Message
-from engine.spark.start_checks import check_place
+from engine.spark.last_progress import check_place
 from routes.config import load
 from routes.properties import Property
 from tests.integration.spark.bench import wait_for
