@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 
 from engine.dead_letters.audit import parse
-from engine.dead_letters.backlog import MOST, Backlog, DeadLetterCounts, Latest
+from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.filters import NO_ROUTE
 from engine.dead_letters.letter import DeadLetter
 from engine.kafka.clients import NO_GROUP, admin, consumer
@@ -25,6 +25,7 @@ from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
+from engine.telemetry.status import DeadLetterCounts, Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -39,7 +39,7 @@ _MOST = 200
 """Largest number of dead letters in one request: as many as one transaction takes, if they are small."""
 _ASK_SECONDS = 2.5
 _DO_SECONDS = 10.0
-"""Less than a connection may take; see `engine.telemetry.http_protocol`."""
+"""Less than a connection may take; see `engine.telemetry.http`."""
 _WOULD = (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_QUARANTINE, ReplayOutcome.WOULD_DISCARD)
 _log = structlog.get_logger(__name__)
 

@@ -156,7 +156,7 @@ class Election:
         self._term = Term(self._session)
         self._group = f"{config.bridge_id}.leader"
         self._topic = config.journal.state_topic
-        started = datetime.now(UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
+        started = datetime.now(UTC).isoformat(sep=" ", timespec="microseconds").replace("+00:00", " UTC")
         # The time makes it unique: in containers, hosts and processes of several bridges may have the same names.
         self._me = f"{socket.gethostname()}, process {os.getpid()}, started {started}"
         self._other = OtherLeader(self._me, self._session)

@@ -19,7 +19,7 @@ from tests.integration.topics.test_secured_kafka import LOGIN, configure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.dead_letters.backlog import DeadLetterCounts
+    from engine.telemetry.status import DeadLetterCounts
     from routes.model import Config
     from tests.integration.topics.conftest import SecuredKafka
 

@@ -72,7 +72,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
         def bounds(self) -> dict[int, tuple[int, int]]:
             return {0: (0, 9)}
 
-    monkeypatch.setattr(letters, "Reader", Reader)
+    monkeypatch.setattr(letters, "KafkaTopicReader", Reader)
     monkeypatch.setattr(letters, "search", made.search)
     monkeypatch.setattr(letters, "exists", lambda *_: made.has_quarantine)
     monkeypatch.setattr(letters, "identity", lambda *_: "id")
