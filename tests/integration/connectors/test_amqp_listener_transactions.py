@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from engine.connectors import transactions
+from engine.kafka import transactions
 from engine.kafka.topics import ensure_journal
 from engine.telemetry.status import State
 from tests.integration.connectors.amqp_listeners import SourceProcess, listening
