@@ -18,8 +18,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec
 
 from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
-from engine.dead_letters.filters import NO_ROUTE
-from engine.dead_letters.letter import DeadLetter
+from engine.dead_letters.letter import NO_ROUTE, DeadLetter
 from engine.kafka import SILENT, is_fatal, librdkafka
 from engine.peek import LocatedRecord
 from engine.telemetry.metrics import DEAD_LETTER_REASONS

@@ -24,7 +24,9 @@ def names() -> dict[str, set[str]]:
     series = {}
     for metric in METRICS:
         suffixes = ("_bucket", "_sum", "_count") if metric.kind is MetricType.HISTOGRAM else ("",)
-        labels = {*metric.labels, "bridge", "instance", "job"} | ({"le"} if metric.kind is MetricType.HISTOGRAM else set())
+        labels = {*metric.labels, "bridge", "instance", "job"} | (
+            {"le"} if metric.kind is MetricType.HISTOGRAM else set()
+        )
         series |= {metric.name + suffix: labels for suffix in suffixes}
     return series
 
