@@ -2,7 +2,7 @@
 
 The record is the message: value = body, key = what keeps related messages in order, headers = text. Standard JMS fields
 and properties stand under `jms.<name>`, the bridge's own facts under `jmsbridge.<name>`. Connectors make messages,
-`engine.journal` writes them, Spark reads the records; this module depends on none of them.
+`engine.kafka.journal` writes them, Spark reads the records; this module depends on none of them.
 """
 
 from __future__ import annotations

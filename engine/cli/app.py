@@ -109,7 +109,7 @@ def _run(arguments: list[str] | None) -> int:
 
 def _refused_setting(error: Exception) -> str | None:
     # Commands that need no Kafka do without the time that its import takes.
-    from engine.kafka import refused_setting
+    from engine.kafka.errors import refused_setting
 
     return refused_setting(error)
 

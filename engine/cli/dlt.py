@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from engine.dead_letters.letter import DeadLetter, Filters
     from engine.dead_letters.replay import Histogram, Options, Replayed
-    from engine.peek import KafkaTopicReader, Position
+    from engine.kafka.reader import KafkaTopicReader, Position
     from routes.model import Config
 
     Settle = Callable[..., Iterator[Replayed]]
@@ -141,7 +141,7 @@ def list_letters(
     Filters of different options have all to be fulfilled.
     """
     from engine.dead_letters.replay import source_topic
-    from engine.peek import KafkaTopicReader
+    from engine.kafka.reader import KafkaTopicReader
 
     filters = read_filters(reasons, routes, since, until, headers, where)
     topic = source_topic(settings := load(config), quarantine=quarantine)
@@ -174,7 +174,7 @@ def show(
     """Show one dead letter: why it is here, its headers, its body."""
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import source_topic
-    from engine.peek import KafkaTopicReader, Position
+    from engine.kafka.reader import KafkaTopicReader, Position
 
     settings = load(config)
     at = Position.parse(position, source_topic(settings, quarantine=quarantine))
@@ -311,7 +311,7 @@ def _newest(reader: KafkaTopicReader, filters: Filters, count: int) -> list[Dead
 
 
 def _exists(config: Config, topic: str) -> bool:
-    from engine.topics import exists
+    from engine.kafka.topics import exists
 
     return exists(config, topic)
 
@@ -321,7 +321,7 @@ def _wanted(
 ) -> list[Position] | None:
     """The positions that were given; None for all that the filters take."""
     from engine.dead_letters.replay import source_topic
-    from engine.peek import Position
+    from engine.kafka.reader import Position
 
     if bool(positions) == (everything or bool(filters)):
         msg = "say which dead letters: either positions (as 0:17) or --all, or filters (as --reason key-not-found)"

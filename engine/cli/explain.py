@@ -97,7 +97,7 @@ def explain(
 
 
 def _from_journal(config: Config, text: str) -> tuple[Record, str]:
-    from engine.peek import KafkaTopicReader, Position
+    from engine.kafka.reader import KafkaTopicReader, Position
 
     at = Position.parse(text, config.journal.topic)
     with KafkaTopicReader(config, at.topic) as reader:

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
+    from engine.kafka.reader import KafkaTopicReader, LocatedRecord
     from engine.message import Message
-    from engine.peek import KafkaTopicReader, LocatedRecord
     from routes.model import Config, SinkConfig
 
 __all__ = ["NoReplyError", "journal", "receive", "request", "send"]
@@ -317,7 +317,7 @@ def _no_stream(destination: str, stream: str | None) -> None:
 def _from_kafka(
     config: Config, topic: str, start: _From, count: int | None, follow: bool, seconds: float
 ) -> Iterator[Item]:
-    from engine.peek import KafkaTopicReader
+    from engine.kafka.reader import KafkaTopicReader
 
     with KafkaTopicReader(config, topic) as reader:
         bounds = reader.bounds()
@@ -470,7 +470,7 @@ def tail(
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Show the newest messages of the journal, oldest first."""
-    from engine.peek import KafkaTopicReader
+    from engine.kafka.reader import KafkaTopicReader
 
     settings = load(config)
     with KafkaTopicReader(settings, settings.journal.topic) as reader:

@@ -21,8 +21,8 @@ from engine.printable import has_controls, json_text, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from engine.kafka.reader import LocatedRecord
     from engine.message import Record
-    from engine.peek import LocatedRecord
 
 __all__ = [
     "BodyFormat",

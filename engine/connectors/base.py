@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from threading import Event
 
-    from engine.journal import Journal
+    from engine.kafka.journal import Journal
     from engine.message import Message
 
 __all__ = [

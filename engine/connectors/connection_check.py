@@ -90,4 +90,4 @@ VISITS: Mapping[System, Visit] = {
     System.NATS: _nats,
     System.DROPBOX: _dropbox,
 }
-"""Connection tests by the type of a source or sink. Kafka has none, since `engine.topics` checks it."""
+"""Connection tests by the type of a source or sink. Kafka has none, since `engine.kafka.topics` checks it."""

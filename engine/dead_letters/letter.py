@@ -21,7 +21,7 @@ from routes.properties import SEED_NAMES
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from engine.peek import LocatedRecord, Position
+    from engine.kafka.reader import LocatedRecord, Position
     from routes.predicate import Predicate
 
 __all__ = ["NO_ROUTE", "REASON", "TIME", "DeadLetter", "Filters", "milliseconds", "original"]

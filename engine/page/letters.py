@@ -19,13 +19,13 @@ from engine.dead_letters.letter import NO_ROUTE, DeadLetter, Filters, millisecon
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, source_topic
 from engine.dead_letters.search import Found, search
 from engine.errors import UsageError
+from engine.kafka.reader import KafkaTopicReader, Position
+from engine.kafka.topics import exists, identity
 from engine.message import Message
 from engine.page import forms
 from engine.page.render import rendered
-from engine.peek import KafkaTopicReader, Position
 from engine.telemetry.http_login import LOGIN
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
-from engine.topics import exists, identity
 from routes.config.values import BadValueError, duration
 from routes.errors import BridgeError, PredicateError
 from routes.predicate import parse

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.registry import CollectorRegistry
 
-    from engine.peek import Position
+    from engine.kafka.reader import Position
     from engine.telemetry.http import Standing
     from engine.telemetry.status import DeadLetterCounts, Status, StatusBoard
     from routes.config.snapshot import Snapshot

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from engine.errors import HardFailureError, SoftFailureError
+from engine.kafka.errors import KafkaUnavailableError
 from engine.router.failures import STOP
-from engine.spark.positions import KafkaUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

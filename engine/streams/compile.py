@@ -27,8 +27,8 @@ from engine.streams.nodes import (
     Merge,
     Node,
     SelectKey,
-    Sink,
-    Source,
+    SinkNode,
+    SourceNode,
     Split,
 )
 from engine.streams.row import Row, TakenBranch
@@ -100,7 +100,7 @@ class _Compiler:
 
     def add(self, node: Node) -> None:
         match node:
-            case Source():
+            case SourceNode():
                 self._start(node)
             case Filter():
                 dropped = self._dropped[node.name] = self._new_place()
@@ -121,13 +121,13 @@ class _Compiler:
             case Fail():
                 message = node.message(self._row(node))
                 self._moves.append((self._here(node), F.raise_error(message).cast("int")))
-            case Sink():
+            case SinkNode():
                 self._pass(node)
         self._fan_out(node)
 
     def finish(self) -> Compiled:
         self._settle()
-        sinks = [node for node in self._topology.nodes if isinstance(node, Sink)]
+        sinks = [node for node in self._topology.nodes if isinstance(node, SinkNode)]
         columns = {name: F.lit(None).cast(kind) for name, kind in zip(_CONTENT, _TYPES, strict=True)}
         columns["topic"] = F.lit(None).cast("string")
         for sink in sinks:
@@ -151,7 +151,7 @@ class _Compiler:
         self._next_place += 1
         return self._next_place - 1
 
-    def _start(self, source: Source) -> None:
+    def _start(self, source: SourceNode) -> None:
         place = self._new_place()
         self._places[source.name] = (place,)
         self._content[source.name] = tuple(f"source_{name}" for name in _CONTENT)
@@ -265,7 +265,7 @@ class _Compiler:
                 self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
         self._content[merge.name] = tuple(merged)
 
-    def _topic(self, sink: Sink) -> Column:
+    def _topic(self, sink: SinkNode) -> Column:
         if isinstance(sink.topic, str):
             return F.lit(sink.topic)
         row = self._row(sink)

@@ -34,8 +34,8 @@ from engine.streams.nodes import (
     Merge,
     Node,
     SelectKey,
-    Sink,
-    Source,
+    SinkNode,
+    SourceNode,
     Split,
     children,
 )
@@ -70,9 +70,9 @@ class Topology:
     nodes: tuple[Node, ...]
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[SourceNode, ...]:
         """The nodes that read topics."""
-        return tuple(node for node in self.nodes if isinstance(node, Source))
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
     def node(self, name: str) -> Node:
         """The node of that name; KeyError if there is none."""
@@ -107,7 +107,7 @@ class TopologyBuilder:
 
     def stream(self, topic: str, *, name: str) -> Stream:
         """A stream of the records of a topic."""
-        return self._add(Source(name, topic=topic))
+        return self._add(SourceNode(name, topic=topic))
 
     def build(self) -> Topology:
         """The finished topology.
@@ -169,7 +169,7 @@ class Stream:
 
     def to(self, topic: str | ByBranch | Callable[[Row], Column], *, name: str) -> None:
         """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing."""
-        self._builder._add(Sink(name, (self.name,), topic=topic))
+        self._builder._add(SinkNode(name, (self.name,), topic=topic))
 
     def fail(self, message: Callable[[Row], Column], *, name: str) -> None:
         """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
@@ -209,11 +209,11 @@ def _faults(nodes: Sequence[Node]) -> Iterable[str]:
     for index, name in enumerate(names):
         if name in names[:index]:
             yield f"'{name}': the name is used by two nodes; give each its own"
-    sources = [node for node in nodes if isinstance(node, Source)]
-    sinks = [node for node in nodes if isinstance(node, Sink)]
+    sources = [node for node in nodes if isinstance(node, SourceNode)]
+    sinks = [node for node in nodes if isinstance(node, SinkNode)]
     if not sources:
         yield "the topology reads nothing: start with stream(topic)"
-    if not any(isinstance(node, Sink | Fail) for node in nodes):
+    if not any(isinstance(node, SinkNode | Fail) for node in nodes):
         yield "the topology writes nothing: end a stream with to(topic)"
     read: dict[str, str] = {}
     for source in sources:
@@ -241,7 +241,7 @@ def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:
     for node in nodes:
         if isinstance(node, Merge) and len(set(node.parents)) < len(node.parents):
             yield f"'{node.name}': merges a stream with itself"
-        if isinstance(node, Sink) and isinstance(node.topic, ByBranch):
+        if isinstance(node, SinkNode) and isinstance(node.topic, ByBranch):
             if node.topic.split not in splits:
                 yield f"'{node.name}': no split is named '{node.topic.split}'"
             for branch in node.topic.values:
@@ -254,7 +254,7 @@ def _topic_faults(name: str, topic: str) -> Iterable[str]:
         yield f"'{name}': '{topic}' is no topic name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-')"
 
 
-def _constant_topics(sink: Sink) -> tuple[str, ...]:
+def _constant_topics(sink: SinkNode) -> tuple[str, ...]:
     if isinstance(sink.topic, ByBranch):
         return tuple(dict.fromkeys(sink.topic.values.values()))
     return (sink.topic,) if isinstance(sink.topic, str) else ()

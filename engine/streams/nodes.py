@@ -25,8 +25,8 @@ __all__ = [
     "Merge",
     "Node",
     "SelectKey",
-    "Sink",
-    "Source",
+    "SinkNode",
+    "SourceNode",
     "Split",
     "children",
 ]
@@ -57,7 +57,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Node):
+class SourceNode(Node):
     """Reads the records of one topic."""
 
     topic: str = ""
@@ -105,7 +105,7 @@ class Merge(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Sink(Node):
+class SinkNode(Node):
     """Publishes each record to its topic; a record whose topic is NULL is not published."""
 
     topic: str | ByBranch | Callable[[Row], Column] = field(kw_only=True)

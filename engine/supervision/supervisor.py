@@ -287,7 +287,7 @@ def _check_topics(revision: Revision) -> None:
     Raises:
         BridgeError: a topic is missing or unfit, or Kafka does not answer.
     """
-    from engine import topics
+    from engine.kafka import topics
 
     if any(part.name == ROUTER for part in revision.parts):
         for step in (topics.ensure_sink_topics, topics.create_missing, topics.check_topics):

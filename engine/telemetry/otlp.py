@@ -59,7 +59,7 @@ class Otlp:
         self._tracer = self._provider.get_tracer(_SERVICE)
         self._propagator = TraceContextTextMapPropagator()
 
-    def begin(self, operation: str, destination: str, parent: Context, attributes: Mapping[str, str]) -> _Span:
+    def begin(self, operation: str, destination: str, parent: Context, attributes: Mapping[str, str]) -> _SdkSpan:
         """Begins a span; see `Tracing.begin`."""
         own = {"messaging.operation.name": str(operation), "messaging.operation.type": str(operation)}
         span = self._tracer.start_span(
@@ -70,7 +70,7 @@ class Otlp:
         )
         context: dict[str, str] = {}
         self._propagator.inject(context, set_span_in_context(span, SpanContext()))
-        return _Span(span, context)
+        return _SdkSpan(span, context)
 
     def close(self) -> None:
         """Sends the remaining spans; returns after at most four seconds."""
@@ -83,7 +83,7 @@ class Otlp:
             closing.join(_GIVE_UP_SECONDS)
 
 
-class _Span:
+class _SdkSpan:
     """A span; see `engine.telemetry.tracing.Span`."""
 
     __slots__ = ("_span", "context")

@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from engine.dead_letters.replay import Options, discard, replay
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
+from engine.kafka.reader import Position
 from engine.message import Record
-from engine.peek import Position
 from engine.telemetry.status import DeadLetterCounts
 from routes.config import load
 from tests.conftest import TopicFactory

@@ -21,8 +21,8 @@ from engine.dead_letters.audit import Action, Actor, last
 from engine.dead_letters.letter import Filters
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.embedded import EmbeddedKafka
+from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import Record
-from engine.peek import KafkaTopicReader, Position
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
 

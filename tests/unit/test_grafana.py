@@ -24,9 +24,8 @@ def names() -> dict[str, set[str]]:
     series = {}
     for metric in METRICS:
         suffixes = ("_bucket", "_sum", "_count") if metric.kind is MetricType.HISTOGRAM else ("",)
-        labels = {*metric.labels, "bridge", "instance", "job"} | (
-            {"le"} if metric.kind is MetricType.HISTOGRAM else set()
-        )
+        bounds = {"le"} if metric.kind is MetricType.HISTOGRAM else set()
+        labels = {*metric.labels, "bridge", "instance", "job"} | bounds
         series |= {metric.name + suffix: labels for suffix in suffixes}
     return series
 

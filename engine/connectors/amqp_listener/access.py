@@ -11,8 +11,7 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.amqp.annotations import PREFIXES
-from engine.connectors.amqp.performatives import field
-from engine.connectors.amqp.server_performatives import names
+from engine.connectors.amqp.performatives import field, names
 from engine.connectors.tls import loaded
 
 if TYPE_CHECKING:

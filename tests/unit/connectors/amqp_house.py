@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.codec.values import Described
     from engine.connectors.amqp.links import IncomingTransfer, Link, Sender
     from engine.connectors.amqp_listener.coordinator import Transaction
-    from engine.connectors.amqp_listener.session import ServerSession
+    from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
 
 
 BAD = b"bad"
@@ -52,7 +52,7 @@ class House:
     def receives(self, link: Sender) -> Condition | None:
         return Condition("amqp:not-allowed", link.terminus.destination)
 
-    def takes(self, peer: ServerConnection) -> bool:
+    def takes(self, peer: ClientConnection) -> bool:
         return True
 
     def arrived(self, incoming: IncomingTransfer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from engine.connectors.amqp import performatives, session
+from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.values import Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
@@ -38,7 +38,7 @@ class Session:
         self.credits.append((delivery_count, credit))
 
     def next_delivery(self) -> int:
-        found, self._next = self._next, session.serial(self._next + 1)
+        found, self._next = self._next, performatives.serial(self._next + 1)
         return found
 
     def sent_transfer(self) -> None:

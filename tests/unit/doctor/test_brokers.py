@@ -14,8 +14,8 @@ from engine.doctor.brokers import broker_check, not_connected
 from engine.doctor.checks import Finding, Severity, ok
 from engine.doctor.kafka import told
 from engine.embedded.ports import free_ports
-from engine.topics import Survey
-from engine.topics.problems import Problem
+from engine.kafka.cluster import Problem
+from engine.kafka.topics import Survey
 from routes.config import loads
 from routes.model import BrokerConfig
 from routes.targets import System

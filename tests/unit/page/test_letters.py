@@ -14,8 +14,8 @@ from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.replay import Options, Replayed, ReplayOutcome
 from engine.dead_letters.search import Found, Summary
 from engine.errors import UnreachableError
+from engine.kafka.reader import Position
 from engine.page import letters
-from engine.peek import Position
 from routes.model import Config
 from tests.unit.dead_letters.letters import letter
 from tests.unit.page.bridge import LOGIN, Page

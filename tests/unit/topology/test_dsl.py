@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.streams import ByBranch, TopologyBuilder, TopologyError
-from engine.streams.nodes import Branch, Merge, Sink, Source
+from engine.streams.nodes import Branch, Merge, SinkNode, SourceNode
 
 
 def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:
@@ -16,10 +16,10 @@ def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:
     topology = builder.build()
     assert [node.name for node in topology.nodes] == ["orders", "size", "large", "small", "all", "to-out"]
     assert topology.node("all") == Merge("all", ("large", "small"))
-    assert topology.sources == (Source("orders", topic="orders"),)
+    assert topology.sources == (SourceNode("orders", topic="orders"),)
     assert [branch.name for branch in topology.branches("size")] == ["large", "small"]
     assert isinstance(topology.node("small"), Branch)
-    assert topology.node("to-out") == Sink("to-out", ("all",), topic="out")
+    assert topology.node("to-out") == SinkNode("to-out", ("all",), topic="out")
 
 
 def test_two_builds_of_the_same_calls_are_equal() -> None:

@@ -1,68 +1,94 @@
-"""Waits for Kafka that also serve the source's broker, such as with heart-beats, and end when the worker is to stop."""
+"""Waits for Kafka, which end with one error when Kafka has been unusable for `router.outage-timeout`."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
-from engine.connectors.group import REFUSED
-from engine.errors import HardFailureError, UnreachableError
-from engine.journal import refusal
+from engine.kafka.errors import PASSING, unusable
+from engine.kafka.journal import error_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from concurrent.futures import Future
     from threading import Event
 
+    from confluent_kafka import KafkaError
+
     from routes.model import Config
 
-__all__ = ["ANSWER_SECONDS", "KafkaRetry", "StoppedError"]
+__all__ = ["ANSWER_SECONDS", "KafkaRetry", "Outage", "StoppedError"]
 
 K = TypeVar("K")
 T = TypeVar("T")
 
 ANSWER_SECONDS = 5.0
 """Seconds that Kafka has for an answer before it is asked again."""
+_BACK_OFF_SECONDS = (1.0, 2.0, 5.0, 10.0)
 _SLICE_SECONDS = 0.05
 _PAUSE_SECONDS = 0.2
 _STALLED_SECONDS = 3.0
 _GRACE_SECONDS = 1.0
 """Seconds that a wait may go on after a request to stop, so that nearly finished work can complete."""
-_PASSING = frozenset(
-    {
-        *(KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN),
-        # No leader of a partition is known.
-        KafkaError._NOENT,
-        *(KafkaError.REQUEST_TIMED_OUT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
-        *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
-    }
-)
-"""Kafka errors that a repeated request may overcome."""
 
 
 class StoppedError(Exception):
     """A wait ended because the worker is to stop."""
 
 
+class Outage:
+    """Time since Kafka was last usable, and number of attempts since then; for one thread."""
+
+    def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config = config
+        self._clock = clock
+        self._usable_at = clock()
+        self._attempts = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since Kafka was last usable."""
+        return self._clock() - self._usable_at
+
+    @property
+    def is_too_long(self) -> bool:
+        """True if the outage exceeds `router.outage-timeout`."""
+        return self.seconds > self._config.router.outage_timeout_seconds
+
+    def over(self) -> None:
+        """Ends the outage: Kafka is usable now, or is asked only now."""
+        self._usable_at, self._attempts = self._clock(), 0
+
+    def goes_on(self, error: Exception) -> float:
+        """Counts a failed attempt; returns the seconds to wait before the next one. Raises as `check`."""
+        self.check(error)
+        self._attempts += 1
+        return _BACK_OFF_SECONDS[min(self._attempts, len(_BACK_OFF_SECONDS)) - 1]
+
+    def check(self, error: Exception | None = None) -> None:
+        """Raises UnreachableError if the outage exceeds `router.outage-timeout`; `error` is the latest from Kafka."""
+        if self.is_too_long:
+            raise unusable(self._config, error) from error
+
+
 class KafkaRetry:
-    """Waits for Kafka until `router.outage-timeout`; for one thread."""
+    """Waits for Kafka that also serve the source's broker, such as with heart-beats; for one thread."""
 
     def __init__(self, config: Config, stop: Event, tend: Callable[[], None], stalled: Callable[[], None]) -> None:
         """A wait calls `tend` several times a second, and `stalled` when Kafka has not answered for some seconds."""
-        self.servers = config.bootstrap_servers
+        self._servers = config.bootstrap_servers
         self._topic = config.journal.topic
-        self._outage_seconds = config.router.outage_timeout_seconds
         self._stop = stop
         self._tend = tend
         self._stalled = stalled
-        self._heard_at = time.monotonic()
+        self._outage = Outage(config)
         self._stopping_at: float | None = None
 
     def heard(self) -> None:
         """Restarts the measured time without an answer: Kafka has answered, or is asked only now."""
-        self._heard_at = time.monotonic()
+        self._outage.over()
 
     def wait(self) -> None:
         """Checks during a wait for Kafka whether to go on; the caller calls it repeatedly until Kafka answers.
@@ -72,17 +98,14 @@ class KafkaRetry:
             UnreachableError: Kafka has not answered for longer than `router.outage-timeout`.
             NotConnectedError: the connection to the source's broker is gone.
         """
-        now = time.monotonic()
         if self._stop.is_set():
+            now = time.monotonic()
             self._stopping_at = self._stopping_at or now
             if now - self._stopping_at > _GRACE_SECONDS:
                 raise StoppedError
         self._tend()
-        silent = now - self._heard_at
-        if silent > self._outage_seconds:
-            msg = f"Kafka at {self.servers} has not answered for {self._outage_seconds:.0f} s; is it running?"
-            raise UnreachableError(msg)
-        if silent > _STALLED_SECONDS:
+        self._outage.check()
+        if self._outage.seconds > _STALLED_SECONDS:
             self._stalled()
 
     def answers(self, ask: Callable[[], Mapping[K, Future[T]]]) -> dict[K, T]:
@@ -102,16 +125,14 @@ class KafkaRetry:
                 return ask()
             except KafkaException as error:
                 found = error.args[0]
-                if found.code() not in _PASSING:
+                if found.code() not in PASSING:
                     raise self.translated(found) from error
             time.sleep(_PAUSE_SECONDS)
             self.wait()
 
     def translated(self, error: KafkaError) -> Exception:
         """Exception for a Kafka error that an immediate retry would not change."""
-        if remedy := REFUSED.get(error.code()):
-            return HardFailureError(f"Kafka at {self.servers} refuses looking for repeated messages: {remedy}")
-        return refusal(error, self.servers, self._topic)
+        return error_about(self._topic, error, self._servers, "READ")
 
     def _awaited(self, future: Future[T]) -> T:
         while True:

@@ -8,35 +8,53 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
-from engine.errors import HardFailureError
-from engine.journal import Journal, JournalError
-from engine.kafka import telling_the_end
+from engine.kafka.errors import MISSING, is_fatal, refusal
+from engine.kafka.journal import Journal, JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from threading import Event
 
-    from confluent_kafka import TopicPartition
+    from confluent_kafka import KafkaError, Producer, TopicPartition
 
-    from engine.journal import Done
+    from engine.errors import HardFailureError
+    from engine.kafka.journal import Done
     from engine.message import Record
     from routes.model import Config
 
-__all__ = ["InDoubtError", "TransactionalJournal"]
+__all__ = ["InDoubtError", "TransactionalJournal", "fatal_error_first"]
 
 _OPEN_MS = 10_000
 """Transaction timeout in milliseconds. An open transaction holds up all consumers that read behind it, so one begun by
 a machine that died ends after this time."""
 _ANSWER_SECONDS = 30.0
-_REFUSED = {
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE and DESCRIBE on the transactional id",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant READ on the group",
-    KafkaError._AUTHENTICATION: "check kafka.sasl.*",
-}
+
+
+@contextmanager
+def fatal_error_first(producer: Producer, seconds: float) -> Iterator[None]:
+    """Raises the fatal KafkaException of a transactional producer in place of the errors that follow from it.
+
+    Wraps calls of the producer. confluent-kafka 2.16 runs callbacks while a fatal error is raised already, so that
+    every callback fails with an error of some other type. `seconds` limits the call that fetches the fatal error.
+    """
+    try:
+        yield
+    except KafkaException:
+        raise
+    except Exception as error:
+        try:
+            # Any call fetches the fatal error. This one does no harm: after such a failure nothing that is open could
+            # be committed.
+            producer.abort_transaction(seconds)
+        except KafkaException as fatal:
+            if is_fatal(fatal.args[0]):
+                raise fatal from error
+        raise
 
 
 class InDoubtError(JournalError):
@@ -100,7 +118,7 @@ class TransactionalJournal(Journal):
                 found = error.args[0]
                 if found.retriable() and time.monotonic() < deadline:
                     continue
-                if found.txn_requires_abort() or found.code() in _REFUSED:
+                if found.txn_requires_abort() or self._refusal_of(found):
                     raise self._unfit(found) from error
                 msg = f"Kafka at {self._servers} has not said whether a transaction is committed: {found.str()}"
                 raise InDoubtError(msg) from error
@@ -138,10 +156,13 @@ class TransactionalJournal(Journal):
         return super()._call(self._told, what, *arguments)
 
     def _told(self, what: Callable[..., Any], *arguments: object) -> Any:
-        with telling_the_end(self._producer, _ANSWER_SECONDS):
+        with fatal_error_first(self._producer, _ANSWER_SECONDS):
             return what(*arguments)
 
     def _unfit(self, error: KafkaError) -> Exception:
-        if remedy := _REFUSED.get(error.code()):
-            return HardFailureError(f"Kafka at {self._servers} refuses transactional id '{self._identity}': {remedy}")
-        return JournalError(f"a transaction at {self._servers}: {error.str()}")
+        return self._refusal_of(error) or JournalError(f"a transaction at {self._servers}: {error.str()}")
+
+    def _refusal_of(self, error: KafkaError) -> HardFailureError | None:
+        # A missing topic is one that a source reads, and the source waits for that.
+        what = f"transactional id '{self._identity}'"
+        return None if error.code() in MISSING else refusal(error, self._servers, what, "WRITE")

@@ -7,13 +7,9 @@ they are then translated to Java's.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from confluent_kafka import KafkaError, KafkaException, libversion
+from typing import TYPE_CHECKING, Literal
 
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_checks import store_type
@@ -21,103 +17,16 @@ from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_
 from routes.config.secrets import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from confluent_kafka import Consumer, Producer, TopicPartition
-
     from routes.model import Config
 
-__all__ = [
-    "QUIET",
-    "SILENT",
-    "Role",
-    "committed_positions",
-    "is_fatal",
-    "librdkafka",
-    "librdkafka_version",
-    "refused_setting",
-    "spark_options",
-    "telling_the_end",
-]
-
-SILENT = logging.getLogger(f"{__name__}.librdkafka")
-"""Logger that discards the lines which librdkafka would write to stderr.
-
-The code that uses a client reports the client's errors itself, in one line.
-"""
-SILENT.addHandler(logging.NullHandler())
-SILENT.propagate = False
-
-QUIET: Mapping[str, Any] = {"log_level": 0, "logger": SILENT}
-"""Settings of every client: librdkafka writes fatal errors to stderr at any `log_level` unless it has a logger."""
+__all__ = ["Role", "librdkafka", "spark_options"]
 
 Role = Literal["producer", "consumer", "admin"]
 
-_FATAL = frozenset({KafkaError._FATAL, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID, KafkaError.PRODUCER_FENCED})
 _GROWTH_BYTES = 1024 * 1024
 """Bytes by which a record may exceed the journal's limit: headers of a dead letter, and Kafka's framing."""
 _BUFFER_BYTES = 32 * 1024 * 1024
 """Default of `buffer.memory` in Kafka's Java producer."""
-
-
-def is_fatal(error: KafkaError) -> bool:
-    """True if the client that reports the error has failed for good and has to be replaced by a new one.
-
-    confluent-kafka 2.16 sets `KafkaError.fatal()` only on errors that a transactional call raises. The errors of a
-    message, a delivery report and a commit carry the code `_FATAL` alone (librdkafka, `rd_kafka_fatal_error`).
-    """
-    return error.fatal() or error.code() in _FATAL
-
-
-def committed_positions(consumer: Consumer, places: list[TopicPartition], seconds: float) -> list[TopicPartition]:
-    """Returns the positions that the consumer's group has committed; a negative offset means none.
-
-    Raises:
-        KafkaException: no answer in that many seconds, or an error, also if it is of one partition only. The client
-            raises those of the whole request; those of a partition it returns with an offset that looks like none.
-    """
-    found = consumer.committed(places, timeout=seconds)
-    for place in found:
-        if place.error is not None:
-            raise KafkaException(place.error)
-    return found
-
-
-@contextmanager
-def telling_the_end(producer: Producer, seconds: float) -> Iterator[None]:
-    """Raises the fatal KafkaException of a transactional producer in place of the errors that follow from it.
-
-    Wraps calls of the producer. confluent-kafka 2.16 runs callbacks while a fatal error is raised already, so that
-    every callback fails with an error of some other type. `seconds` limits the call that fetches the fatal error.
-    """
-    try:
-        yield
-    except KafkaException:
-        raise
-    except Exception as error:
-        try:
-            # Any call fetches the fatal error. This one does no harm: after such a failure nothing that is open could
-            # be committed.
-            producer.abort_transaction(seconds)
-        except KafkaException as fatal:
-            if is_fatal(fatal.args[0]):
-                raise fatal from error
-        raise
-
-
-def refused_setting(error: Exception) -> str | None:
-    """Line for the operator about the setting that a client refuses; None for any other error.
-
-    Lint cannot check every setting: only the client's own libraries can judge, for example, a certificate file.
-    """
-    if isinstance(error, KafkaException) and error.args[0].code() == KafkaError._INVALID_ARG:
-        return f"a Kafka setting cannot be used: {error.args[0].str()}"
-    return None
-
-
-def librdkafka_version() -> str:
-    """Version of librdkafka, such as `2.16.0`."""
-    return str(libversion()[0])
 
 
 def librdkafka(config: Config, role: Role) -> dict[str, str]:

@@ -5,7 +5,7 @@ producer is idempotent, so its internal retries neither duplicate nor reorder re
 while the producer's buffer is full, which stops the calling source from reading on.
 
 Not here: the order of acknowledgements (`engine.delivery.ingress_pipeline`) and the creation of the topic
-(`engine.topics`).
+(`engine.kafka.topics`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException
 
-from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import QUIET, SILENT, librdkafka
+from engine.kafka.clients import producer
+from engine.kafka.errors import LOGIN, refusal, unusable
+from engine.kafka.settings import librdkafka
 from engine.message import LARGE_BYTES, SIZE
 from engine.trace_context import published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from confluent_kafka import KafkaError
+
+    from engine.errors import HardFailureError
     from engine.message import Message, Record
     from routes.model import Config
 
-__all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "refusal"]
+__all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "error_about"]
 
 Done = Callable[[Exception | None], None]
 """Callback of one appended message, called once: with None when the journal has the message, otherwise with the reason
@@ -47,17 +51,6 @@ _POLL_SECONDS = 0.1
 _POLL_EVERY = 32
 _HURRY_SECONDS = 0.001
 _CLOSE_SECONDS = 2.0
-
-_MISSING = "there is no such topic; create it, or start the whole bridge, which does"
-_REFUSED = {
-    KafkaError._UNKNOWN_TOPIC: _MISSING,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: _MISSING,
-    KafkaError.TOPIC_EXCEPTION: "Kafka does not take that for a topic's name",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "not authorised to write to it; grant WRITE on the topic",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "not authorised to write; grant IDEMPOTENT_WRITE on the cluster",
-    KafkaError.MSG_SIZE_TOO_LARGE: "its max.message.bytes is less than what the bridge may write; raise it, or lower "
-    "journal.max-message-bytes",
-}
 
 
 class JournalError(Exception):
@@ -103,8 +96,7 @@ class Journal:
         self._unpolled = 0
         self._progress = time.monotonic()
         self._refusal: HardFailureError | None = None
-        chosen = {**_settings(config), **(settings or {}), "error_cb": self._on_error}
-        self._producer = Producer(chosen, logger=SILENT)
+        self._producer = producer(config, {**_settings(config), **(settings or {}), "error_cb": self._on_error})
 
     @property
     def stalled_seconds(self) -> float:
@@ -149,8 +141,7 @@ class Journal:
         if self._refusal:
             raise self._refusal
         if self.stalled_seconds > self._outage_seconds:
-            msg = f"Kafka at {self._servers} has taken nothing for {self._outage_seconds:.0f} s; is it running?"
-            raise UnreachableError(msg)
+            raise unusable(self._config)
 
     def hurry(self) -> None:
         """Sends the records that still wait to fill a batch, and waits briefly for their confirmation.
@@ -232,18 +223,21 @@ class Journal:
 
     def _on_error(self, error: KafkaError) -> None:
         # librdkafka retries all other errors or reports them with the messages they concern.
-        if error.code() == KafkaError._AUTHENTICATION:
-            self._refusal = HardFailureError(f"Kafka at {self._servers} refuses the login: {error.str()}")
+        if error.code() in LOGIN:
+            self._refusal = refusal(error, self._servers, f"topic '{self._topic}'")
 
     def _translated(self, error: KafkaError, topic: str | None) -> Exception:
-        return refusal(error, self._servers, topic)
+        return error_about(topic, error, self._servers, "WRITE")
 
 
-def refusal(error: KafkaError, servers: str, topic: str | None) -> Exception:
-    """Exception for a Kafka error about a topic: HardFailureError if no retry can help, else JournalError."""
-    if remedy := _REFUSED.get(error.code()):
-        return HardFailureError(f"Kafka at {servers} refuses topic '{topic}': {remedy} ({error.name()})")
-    return JournalError(f"topic '{topic}' at {servers}: {error.str()}")
+def error_about(topic: str | None, error: KafkaError, servers: str, rights: str) -> Exception:
+    """Exception for a Kafka error about a topic: HardFailureError if no retry can help, else JournalError.
+
+    `rights` as for `engine.kafka.errors.remedy`.
+    """
+    return refusal(error, servers, f"topic '{topic}'", rights) or JournalError(
+        f"topic '{topic}' at {servers}: {error.str()}"
+    )
 
 
 def _settings(config: Config) -> dict[str, str | int | bool]:
@@ -271,7 +265,6 @@ def _settings(config: Config) -> dict[str, str | int | bool]:
         "partitioner": "murmur2_random",
         "message.max.bytes": largest,
         "allow.auto.create.topics": False,
-        **QUIET,
     }
     settings = preferred | librdkafka(config, "producer") | required
     # A record larger than the buffer would wait for room for ever.

@@ -12,18 +12,21 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
-from engine.errors import HardFailureError, UnreachableError, UsageError
-from engine.kafka import SILENT, librdkafka
+from engine.errors import UsageError
+from engine.kafka.clients import NO_GROUP, consumer
+from engine.kafka.errors import END, MISSING, UNUSED_GROUP, is_invalid_name, refusal, unavailable
 from engine.message import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
+    from confluent_kafka import KafkaError
     from confluent_kafka import Message as KafkaMessage
 
+    from engine.errors import UnreachableError
     from routes.model import Config
 
 __all__ = ["ANSWER_SECONDS", "KafkaTopicReader", "LocatedRecord", "Position"]
@@ -38,12 +41,6 @@ fetch under way at the old position, and then pauses before the next fetch. Both
 milliseconds."""
 _BATCH = 500
 _NUMBER = re.compile("[0-9]{1,19}")
-_REFUSED = (
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError._AUTHENTICATION,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -111,19 +108,10 @@ class KafkaTopicReader:
         self._answer_seconds = answer_seconds
         self._servers = config.bootstrap_servers
         self._trouble = ""
-        self._consumer = Consumer(
-            {
-                # At the end of a partition Kafka holds back its answer this long, and the next request waits behind it.
-                "fetch.wait.max.ms": "100",
-                **librdkafka(config, "consumer"),
-                **(_SCATTERED if scattered else {}),
-                "group.id": "jms-bridge-peek",  # librdkafka requires a group; without a subscription it is never used
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "error_cb": self._remember,
-            },
-            logger=SILENT,
-        )
+        settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest", "error_cb": self._remember}
+        # At the end of a partition Kafka holds back its answer this long, and the next request waits behind it.
+        defaults = {"fetch.wait.max.ms": "100"}
+        self._consumer = consumer(config, NO_GROUP, settings | (_SCATTERED if scattered else {}), defaults)
 
     def __enter__(self) -> Self:
         try:
@@ -178,7 +166,7 @@ class KafkaTopicReader:
                     else:
                         open_partitions.discard(located.position.partition)
                     quiet_since = time.monotonic()
-                elif error.code() == KafkaError._PARTITION_EOF:
+                elif error.code() in END:
                     open_partitions.discard(message.partition())
                 else:
                     raise self._translated(error)
@@ -273,23 +261,19 @@ class KafkaTopicReader:
         self._trouble = error.str()
 
     def _translated(self, error: KafkaError) -> Exception:
-        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        if error.code() in MISSING:
             return UsageError(f"topic '{self.topic}' does not exist on Kafka at {self._servers}")
-        if error.code() == KafkaError.TOPIC_EXCEPTION:
+        if is_invalid_name(error):
             return UsageError(f"'{self.topic}' is no topic name (a-z, A-Z, 0-9, '.', '_' and '-')")
-        if error.code() in _REFUSED:
-            return HardFailureError(f"Kafka at {self._servers} refuses reading topic '{self.topic}': {error.str()}")
-        return self._unreachable(error.str())
+        return refusal(error, self._servers, f"topic '{self.topic}'") or self._unreachable(error.str())
 
     def _unreachable(self, why: str = "") -> UnreachableError:
-        return UnreachableError(
-            f"Kafka at {self._servers} does not answer ({self._trouble or why or 'no records came'}); is it running?"
-        )
+        return unavailable(self._servers, self._trouble or why or "no records came")
 
 
 def _is_of_group(error: KafkaError | None) -> bool:
     """Returns True if the error concerns the consumer group, which is never used and for which no right is needed."""
-    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+    return error is not None and error.code() in UNUSED_GROUP
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:
