@@ -184,8 +184,7 @@ class Supervisor:
 def _supervise(first: Revision, only: str | None) -> int:
     # Not imported by the children, which come through this module: a web server takes half a second to import.
     from engine.page.app import pages
-    from engine.page.samples import Samples
-    from engine.page.view import View
+    from engine.page.view import Samples, View
     from engine.supervision.election import Election
     from engine.supervision.progress import LoggedProgress, Progress
     from engine.supervision.reload import Reload

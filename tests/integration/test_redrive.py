@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.dead_letters.audit import Action, Actor, last
-from engine.dead_letters.filters import Filters
+from engine.dead_letters.letter import Filters
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.embedded import EmbeddedKafka
 from engine.kafka.reader import KafkaTopicReader, Position
