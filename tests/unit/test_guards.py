@@ -138,7 +138,7 @@ LIBRARIES = {
     "stomp": ("engine.connectors.stomp",),
     "nats": ("engine.connectors.nats",),
     "typer": ("engine.cli",),
-    "rich": ("engine.cli", "engine.supervision.logged_progress", "engine.supervision.progress"),
+    "rich": ("engine.cli", "engine.supervision.progress"),
     "lark": ("routes.predicate",),
     "javaproperties": ("routes.config",),
     "yaml": ("engine.route_tests",),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.connectors.kafka import message as kafka_message
 from engine.connectors.kafka.message import HOPS, RecordConverter, SourceRecord, as_text
-from engine.explain.header_styles import published_headers
+from engine.explain.explanation import published_headers
 from engine.message import BodyType, Message, Record
 from engine.trace_context import of_properties
 from routes.model import HeaderStyle, MessageType, SourceConfig
