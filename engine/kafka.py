@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, libversion
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_checks import store_type
 from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
-from routes.config.secrets import Secret
+from routes.keys.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

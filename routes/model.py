@@ -12,17 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routes.brokers import (
-    Acknowledge,
-    BrokerConfig,
-    FileWatch,
-    MessageType,
-    Processed,
-    SinkConfig,
-    SourceConfig,
-    WireFormat,
-)
-from routes.targets import JMS, System, audit_topic, quarantine_topic, set_aside_topic
+from routes.systems import BrokerConfig, SinkConfig, SourceConfig
+from routes.targets import audit_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
@@ -109,6 +100,50 @@ class BodyConversion(StrEnum):
     AS_IS = "as-is"
     JSON = "json"
     ANY = "any"
+
+
+class WireFormat(StrEnum):
+    """Encodings of JMS headers in a NATS message, see docs/connectors/nats.md."""
+
+    AUTO = "auto"
+    """Only for reading: a frame if the payload begins like one, else NATS' own headers."""
+    HEADERS = "headers"
+    JSON = "json"
+    TYPED = "typed"
+    """The typed frames of nats-jms-bridge 0.3.0 to 0.23.0."""
+    TYPED_1_0 = "typed-1.0"
+    """The typed frames of nats-jms-bridge 0.24.1 to 1.0.4, which have a correlation id and other codes of names."""
+    RAW = "raw"
+
+
+class Acknowledge(StrEnum):
+    """Acknowledgement modes of a STOMP source: each message that the journal has, or all up to one."""
+
+    INDIVIDUAL = "individual"
+    CUMULATIVE = "cumulative"
+
+
+class MessageType(StrEnum):
+    """Kinds of JMS message that a Kafka source makes of a record's value."""
+
+    AUTO = "auto"
+    """The kind that the record declares, if a bridge wrote it; else text if the value is UTF-8."""
+    TEXT = "TEXT"
+    BYTES = "BYTES"
+
+
+class FileWatch(StrEnum):
+    """Ways in which a dropbox source notices new files: notified by the system, or by looking at intervals."""
+
+    INOTIFY = "inotify"
+    SCAN = "scan"
+
+
+class Processed(StrEnum):
+    """Treatment of files by a dropbox source after the journal has them."""
+
+    KEEP = "keep"
+    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +270,12 @@ class EmbeddedConfig:
     nats_port: int
     data: Path
 
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The ports by the keys that set them."""
+        servers = ("kafka", "artemis", "stomp", "amqp", "nats")
+        return {f"embedded.{server}.port": getattr(self, f"{server}_port") for server in servers}
+
 
 @dataclass(frozen=True, slots=True)
 class ReloadConfig:
@@ -289,12 +330,12 @@ class Config:
     @property
     def embedded_artemis(self) -> bool:
         """True if the bridge starts its own Artemis."""
-        return self._embeds(*JMS)
+        return self._embeds("artemis")
 
     @property
     def embedded_nats(self) -> bool:
         """True if the bridge starts its own NATS server."""
-        return self._embeds(System.NATS)
+        return self._embeds("nats")
 
     @property
     def bootstrap_servers(self) -> str:
@@ -337,20 +378,15 @@ class Config:
         """Returns the URL that a source or sink connects to, embedded broker or not, or that it listens on."""
         if broker.listen:
             return broker.listen
-        if broker.type is System.KAFKA:
+        if broker.type.own_cluster:
             return f"kafka://{self.bootstrap_servers}"
-        if broker.type is System.DROPBOX:
+        if broker.type.in_folders:
             return f"{broker.type}://{self.root(broker)}"
-        embedded = {
-            System.STOMP: self.embedded.stomp_port,
-            System.AMQP: self.embedded.amqp_port,
-            System.NATS: self.embedded.nats_port,
-        }
-        return broker.url or f"{broker.type}://127.0.0.1:{embedded[broker.type]}"
+        return broker.url or broker.embedded_url(self.embedded.ports)
 
     def root(self, broker: BrokerConfig) -> Path:
-        """Returns the folder that contains the dropboxes of a source or sink."""
-        return broker.root or self.embedded.data / System.DROPBOX
+        """Returns the folder of the messages of a source or sink whose system keeps them in files."""
+        return broker.folder or self.embedded.data / broker.type.name
 
     def sink_beside(self, source: str) -> SinkConfig | None:
         """Returns the sink that gives to the broker from which a source takes; None if there is no such sink or source.
@@ -363,6 +399,6 @@ class Config:
             return None
         return next((s for s in self.sinks if s.type is found.type and self.url(s) == self.url(found)), None)
 
-    def _embeds(self, *systems: System) -> bool:
-        used = any(each.type in systems and each.url is None and each.listen is None for each in self.brokers)
-        return self.embedded.mode is not Embedded.OFF and used
+    def _embeds(self, server: str) -> bool:
+        used = (each.type.server for each in self.brokers if each.url is None and each.listen is None)
+        return self.embedded.mode is not Embedded.OFF and any(each is not None and each.name == server for each in used)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.errors import UsageError
-from routes.config.values import BadValueError, duration
 from routes.errors import PredicateError
+from routes.keys.values import BadValueError, duration
 from routes.predicate import parse
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, Seconds
 from engine.cli.output import BodyFormat, note
 from engine.cli.records import Item, as_json, as_text
 from engine.errors import UnreachableError, UsageError
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -120,14 +119,16 @@ def _from_broker(
 ) -> Iterator[Item]:
     from engine.cli.exchange import take, who
 
+    if not place.has("stream"):
+        _no_stream(place.text, stream)
     own = place.source(who("receive"), stream=stream)
     if stream is None:
         yield from take(config, place, own, count, seconds)
         return
-    if place.system is not System.NATS:
-        _no_stream(place.text, stream)
     from engine.cli.jetstream import passing_consumer
+    from engine.connectors.nats.system import NatsSourceConfig
 
+    assert isinstance(own, NatsSourceConfig)
     with passing_consumer(config, own):
         yield from take(config, place, own, count, seconds)
 

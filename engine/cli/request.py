@@ -38,23 +38,14 @@ from engine.errors import UsageError
 from engine.printable import printable
 from routes.errors import BridgeError
 from routes.model import WireFormat
-from routes.targets import JMS, System
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
     from engine.message import Message
     from routes.model import Config
 
 __all__ = ["NoReplyError", "register", "request"]
-
-_REPLIES: Mapping[System, str] = {
-    **dict.fromkeys((*JMS, System.DROPBOX), "queue:jms-bridge.reply.{}"),
-    System.NATS: "_INBOX.{}",
-}
-"""Where the reply to one request is awaited."""
 
 
 class NoReplyError(BridgeError):
@@ -143,16 +134,15 @@ def _asked(config: Config, place: BrokerDestination, message: Message, form: Wir
     own = sink_of(place, name, form, stream=False)
     message, _ = outgoing(place, own, message)
     correlation_id = message.headers.get("JMSCorrelationID") or uuid.uuid4().hex
-    if place.system is not System.NATS:
+    if not place.system.token_in_address:
         message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
-    address = _REPLIES[place.system].format(uuid.uuid4().hex)
-    replies = place.source(name, address)
-    if own.format is WireFormat.TYPED_1_0:
-        # A reply has the format of its request, and a typed frame does not say its release.
-        replies = replace(replies, format=own.format)
+    address = place.system.passing_reply_address.format(uuid.uuid4().hex)
+    # A reply has the format of its request, and a typed frame does not say its release.
+    release = getattr(own, "format", None)
+    replies = place.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
     with listening(config, place, replies) as source:
         give(config, place, own, message, address)
-        delivery = _reply(source, None if place.system is System.NATS else correlation_id, seconds)
+        delivery = _reply(source, None if place.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (
                 f"no reply from {place.text} at {place.url} in {seconds:g} s; is somebody there to answer it, and is "

@@ -31,11 +31,8 @@ from engine.cli.output import note
 from engine.errors import UsageError
 from engine.printable import json_text
 from routes.model import WireFormat
-from routes.targets import System
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.cli.destination import BrokerDestination
     from engine.message import Message
     from routes.model import Config, SinkConfig
@@ -51,17 +48,6 @@ Format = Annotated[
         "configured sink has it, else headers.",
     ),
 ]
-_NOT_SENT: Mapping[System, frozenset[str]] = {
-    System.STOMP: frozenset(
-        {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
-    ),
-    System.AMQP: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
-    System.NATS: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
-    System.DROPBOX: frozenset(
-        {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
-    ),
-}
-"""Fields that say how a message came, whatever its sender would like."""
 
 
 def register(app: typer.Typer) -> None:
@@ -144,22 +130,23 @@ def send(
 
 def sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
     """The sink that sends it; UsageError where an option is for another system."""
-    if place.system is not System.NATS:
+    if not place.has("format"):
         _no_format(place.text, form, bool(stream))
+        return place.sink(who)
     if form is WireFormat.AUTO:
         msg = "--format auto: expected headers, json, typed, typed-1.0 or raw"
         raise UsageError(msg)
-    return place.sink(who, form, stream)
+    return place.sink(who, format=form, stream=stream)
 
 
 def outgoing(place: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
     """The message as it goes out, and where replies to it go; UsageError where it cannot go there so."""
     fields = dict(message.headers)
     reply_to = fields.pop("JMSReplyTo", "")
-    if refused := sorted(_NOT_SENT[place.system] & fields.keys()):
+    if refused := sorted(place.system.not_sent & fields.keys()):
         msg = f"{refused[0]} is set by the broker or by who receives the message; it cannot be sent to {place.text}"
         raise UsageError(msg)
-    if own.format is WireFormat.RAW and (fields or message.properties):
+    if getattr(own, "format", None) is WireFormat.RAW and (fields or message.properties):
         given = ", ".join([*fields, *message.properties])
         msg = f"a message of format raw is its body alone: leave out {given}, or take another --format"
         raise UsageError(msg)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from engine.doctor.findings import Finding, failed, ok
 from engine.embedded.ports import LOOPBACK, obstacle
+from routes.systems import schemes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from routes.model import BrokerConfig, Config
 
 __all__ = ["check_embedded_ports", "check_port", "listening"]
-
-_AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 
 
 def check_embedded_ports(config: Config, *, running: bool) -> Iterator[Finding]:
@@ -37,7 +36,7 @@ def check_port(setting: str, host: str, port: int, *, running: bool) -> Finding:
 def listening(broker: BrokerConfig) -> tuple[str, int]:
     """Returns host and port of a source or sink that listens."""
     parts = urlsplit(broker.listen or "")
-    return parts.hostname or LOOPBACK, parts.port or _AMQP_PORTS[parts.scheme]
+    return parts.hostname or LOOPBACK, parts.port or schemes_of([broker.type])[parts.scheme].port
 
 
 def _embedded(config: Config) -> Iterator[tuple[str, int]]:

@@ -18,8 +18,8 @@ from engine.page.render import rendered
 from engine.peek import KafkaTopicReader, Position
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 from engine.topics import exists, identity
-from routes.config.values import BadValueError, duration
 from routes.errors import BridgeError, PredicateError
+from routes.keys.values import BadValueError, duration
 from routes.predicate import parse
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from engine.router.routes import ROUTES, by_route
 from engine.streams.nodes import ByBranch
 from engine.streams.row import Row
 from routes.model import Config, Route
-from routes.targets import ADDRESSES, Reference, Template
+from routes.targets import Reference, Template
 
 __all__ = ["address", "has_templates", "is_unresolved", "to_sink", "topics"]
 
@@ -51,7 +51,7 @@ def is_unresolved(row: Row, config: Config) -> Column:
         if route.target.sink is None:
             valid = filled.isin(*route.target.topics)
         else:
-            valid = filled.rlike(f"\\A(?:{ADDRESSES[types[route.target.sink]].allowed})\\z")
+            valid = filled.rlike(f"\\A(?:{types[route.target.sink].addresses.allowed})\\z")
         unresolved = F.when(row.branch(ROUTES) == index, ~F.coalesce(valid, F.lit(False))).otherwise(unresolved)
     return unresolved
 

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AclOperation, NewTopic
 from engine.topics.cluster import PROPAGATION_SECONDS, Cluster
 from engine.topics.journal import GROWTH_BYTES, letter_user
 from engine.topics.problems import is_missing, problems_of_access, refused
-from routes.targets import TOPIC, System
+from routes.targets import TOPIC
 
 if TYPE_CHECKING:
     from routes.model import Config
@@ -82,7 +82,7 @@ def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
 
 def read(config: Config) -> dict[str, str]:
     """Every topic that a Kafka source names in full, with that source."""
-    sources = (source for source in config.sources if source.type is System.KAFKA)
+    sources = (source for source in config.sources if source.type.own_cluster)
     return {t: f"source '{source.name}'" for source in sources for t in source.destinations if TOPIC.fullmatch(t)}
 
 

@@ -14,14 +14,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from routes.config.fields import FIELDS
-from routes.config.inherited import effective
 from routes.config.show import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from routes.config.binding import Settings
-    from routes.config.table import Field
+    from routes.keys.settings import Settings
+    from routes.keys.table import Field
 
 __all__ = ["Change", "ChangeKind", "compare"]
 
@@ -126,7 +125,7 @@ def _unique(names: Iterable[str]) -> list[str]:
 def _value(settings: Settings, row: Field, name: str) -> Any:
     setting = settings.by_key.get((row.key, name))
     if setting is None:
-        return None if row.open else effective(settings, row.key, name)
+        return None if row.open else settings.effective(row.key, name)
     # A value with a fault, such as a reference that leads nowhere here, is compared by its text.
     return f"{row.key}={setting.entry.value}" if setting.value is None else setting.value
 
@@ -134,7 +133,7 @@ def _value(settings: Settings, row: Field, name: str) -> Any:
 def _text(settings: Settings, row: Field, name: str) -> str:
     if setting := settings.by_key.get((row.key, name)):
         return shown(setting)
-    value = None if row.open else (row.default or effective(settings, row.key, name))
+    value = None if row.open else (row.default or settings.effective(row.key, name))
     return _NOT_SET if value is None else f"({value})"
 
 

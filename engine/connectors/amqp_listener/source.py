@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
     from engine.connectors.amqp.codec.values import Described
     from engine.connectors.amqp.links import IncomingTransfer, Link, Sender
+    from engine.connectors.amqp.system import AmqpSourceConfig
     from engine.connectors.amqp_listener.connection import ServerConnection
     from engine.connectors.amqp_listener.coordinator import Transaction
     from engine.connectors.amqp_listener.session import ServerSession
     from engine.message import Message
-    from routes.model import Config, SourceConfig
+    from routes.model import Config
 
 __all__ = ["AmqpListenerSource", "Arrivals"]
 
@@ -56,7 +57,7 @@ class AmqpListenerSource:
 
     offered: tuple[str, ...] = ("ANONYMOUS-RELAY", *OFFERED)
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: AmqpSourceConfig, worker: int) -> None:
         """Prepares the listener of a source; `connect` opens it.
 
         Raises:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 
 from engine.connectors.base import RefusedError
 from engine.connectors.dropbox.file_name import escape
-from routes.targets import ADDRESSES, System
+from engine.connectors.dropbox.system import SYSTEM
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Box", "OpenBox", "examine", "locate", "subscription", "subscriptions"]
 
-_ADDRESS = re.compile(ADDRESSES[System.DROPBOX].pattern)
+_ADDRESS = re.compile(SYSTEM.addresses.pattern)
 _FOLDERS = ("working", "target", "processing", "processed", "routing", "expired", "error")
 _INCOMING = "incoming"
 _TOPICS = "topic-root"
@@ -149,7 +149,7 @@ def locate(root: Path, address: str) -> Box:
         RefusedError: the address is not valid as the name of a folder.
     """
     if not _ADDRESS.fullmatch(address):
-        msg = f"{address[:100]!r} is no dropbox; expected {ADDRESSES[System.DROPBOX].expected.partition(', as')[0]}"
+        msg = f"{address[:100]!r} is no dropbox; expected {SYSTEM.addresses.expected.partition(', as')[0]}"
         raise RefusedError(msg)
     bare = address.removeprefix("/")
     if bare[:6] in ("topic/", "topic:"):

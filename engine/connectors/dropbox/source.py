@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from engine.connectors.base import Delivery
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.folder_reader import Token
+    from engine.connectors.dropbox.system import DropboxSourceConfig
     from engine.connectors.dropbox.watch import Watcher
-    from routes.model import Config, SourceConfig
+    from routes.model import Config
 
 __all__ = ["DropboxSource"]
 
@@ -43,7 +44,7 @@ _REPLIES = "queue:jms-bridge.reply."
 class DropboxSource:
     """Source of one worker, which reads all dropboxes of the source."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: DropboxSourceConfig, worker: int) -> None:
         """Creates the source without touching the file system. `worker` is ignored, since all workers do the same."""
         self._source = source
         self._root = config.root(source)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message as KafkaMessage
 
+    from engine.connectors.kafka.system import KafkaSourceConfig
     from engine.journal import Journal
-    from routes.model import Config, SourceConfig
+    from routes.model import Config
 
 __all__ = ["KafkaSource"]
 
@@ -50,7 +51,7 @@ Place = tuple[str, int]
 class KafkaSource:
     """Source of one worker, a member of the consumer group. One thread uses it, and also runs the callbacks."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: KafkaSourceConfig, worker: int) -> None:
         """Creates the source without connecting; `worker` is its number, from 1, and part of the transactional id."""
         self._config = config
         self._source = source

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from engine.connectors.nats.protocol import Handler
-    from routes.model import BrokerConfig, Config
+    from engine.connectors.nats.system import NatsConfig
+    from routes.model import Config
 
 __all__ = ["Connection", "NotAllowedError"]
 
@@ -60,7 +61,7 @@ class Connection:
     The first fault ends the connection; `check` and the other methods raise it from then on.
     """
 
-    def __init__(self, config: Config, broker: BrokerConfig) -> None:
+    def __init__(self, config: Config, broker: NatsConfig) -> None:
         """Reads TLS and credentials files; does not connect.
 
         Raises:

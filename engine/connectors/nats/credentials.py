@@ -15,7 +15,7 @@ import nkeys  # type: ignore[import-untyped] # it has no types
 from engine.errors import SetupError
 
 if TYPE_CHECKING:
-    from routes.model import BrokerConfig
+    from engine.connectors.nats.system import NatsConfig
 
 __all__ = ["Credentials"]
 
@@ -32,7 +32,7 @@ class Credentials:
     seed: str = field(repr=False)
 
     @staticmethod
-    def read(broker: BrokerConfig) -> Credentials | None:
+    def read(broker: NatsConfig) -> Credentials | None:
         """Reads the file named by the broker's `credentials` key; returns None if the key is not set.
 
         Raises:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.nats.connection import Connection
     from engine.connectors.nats.message import Stored
-    from routes.model import SourceConfig
+    from engine.connectors.nats.system import NatsSourceConfig
 
 __all__ = ["StreamReader"]
 
@@ -54,7 +54,7 @@ _EARLY_ENDS = (_TOO_MANY_BYTES, "Batch Completed", "Leadership Change", "Server 
 class StreamReader:
     """Reader of one consumer, over successive connections."""
 
-    def __init__(self, connection: Connection, source: SourceConfig, bridge_id: str) -> None:
+    def __init__(self, connection: Connection, source: NatsSourceConfig, bridge_id: str) -> None:
         self._connection = connection
         self._source = source
         self._bridge_id = bridge_id

@@ -20,13 +20,12 @@ from engine.connectors.stomp.wire import StompConnection, endpoint
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import greeting, one_line
 from engine.errors import HardFailureError
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from engine.connectors.jms import JmsConfig
     from engine.connectors.stomp.frames import Frame
-    from routes.model import BrokerConfig
 
 __all__ = ["ROUTING", "StompSession", "said"]
 
@@ -48,7 +47,7 @@ _log = structlog.get_logger(__name__)
 class StompSession:
     """Session with one broker over successive connections; for use by one thread."""
 
-    def __init__(self, broker: BrokerConfig, who: str, url: str, client_id: str, max_body_bytes: int) -> None:
+    def __init__(self, broker: JmsConfig, who: str, url: str, client_id: str, max_body_bytes: int) -> None:
         """Reads TLS files; does not connect.
 
         `who` names the source or sink in messages to the operator. Of a body larger than `max_body_bytes` only the
@@ -58,7 +57,7 @@ class StompSession:
             SetupError: a TLS file is missing or invalid.
         """
         self.endpoint = endpoint(url)
-        self.product = product_of(System.STOMP, "")
+        self.product = product_of("stomp", "")
         """Broker product, as recognised at the last connection."""
         self.server = ""
         """Name and version of the broker from its CONNECTED frame."""
@@ -118,7 +117,7 @@ class StompSession:
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
-        self.product = product_of(System.STOMP, self.server)
+        self.product = product_of("stomp", self.server)
         self._silence = max(beats[0] / 1000, self._broker.heartbeat_seconds) * _SILENT_BEATS if beats[0] else 0.0
 
     def send(self, frames: bytes) -> None:
