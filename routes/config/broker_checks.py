@@ -45,6 +45,16 @@ def urls_of_their_type(settings: Settings) -> None:
             settings.fault(f"{section}.NAME.url", name, f"'{url}' is no URL for type {system}", f"write {wanted}")
 
 
+def urls_without_server(settings: Settings) -> None:
+    """Checks that a source or sink has a URL if the bridge starts no server of its type."""
+    for section, name, system in _brokers(settings):
+        given = any(settings.is_set(f"{section}.NAME.{key}", name) for key in ("url", "listen"))
+        if system.schemes and system.server is None and not given:
+            entry, key = settings.first_entry(section, name), f"{section}.{name}.url"
+            hint = f"as in {key}={system.schemes[0].name}://host:port"
+            settings.faults.append(entry.key_fault(f"{section} '{name}' has no '{key}'", hint))
+
+
 def login(settings: Settings) -> None:
     """Checks that a password has a user name, and that there is at most one way to log in."""
     for section, name, _ in _brokers(settings):
@@ -192,6 +202,7 @@ def _tls_scheme(system: System) -> str:
 BROKER_CHECKS = (
     keys_of_their_type,
     urls_of_their_type,
+    urls_without_server,
     login,
     tls,
     own_checks,

@@ -155,8 +155,12 @@ class Table:
         return self._rows()
 
     def row(self, key: str) -> Field:
-        """Returns the row of a key as documented."""
-        return _by_key(self.fields)[key]
+        """Returns the row of a key as documented, with any text in place of a `*` behind a NAME."""
+        if (found := _by_key(self.fields).get(key)) is not None:
+            return found
+        if (match := self.find(key)) is not None and match.rest:
+            return match.field
+        raise KeyError(key)
 
     def find(self, key: str) -> Match | None:
         """Returns the row of a key. Rows that end in `*` come last, the longest first."""
