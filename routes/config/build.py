@@ -49,17 +49,17 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
             producer=_passed_on(settings, "kafka.producer.*"),
             consumer=_passed_on(settings, "kafka.consumer.*"),
         ),
-        journal=_journal(settings),
-        router=_router(settings),
-        routing=_routing(settings),
+        journal=JournalConfig(**settings.made(JournalConfig, "")),
+        router=RouterConfig(**settings.made(RouterConfig, "")),
+        routing=RoutingConfig(**settings.made(RoutingConfig, "")),
         routes=_routes(settings, sinks),
         sources=tuple(_source(settings, name) for name in settings.names("source")),
         sinks=sinks,
         http=_http(settings),
-        embedded=_embedded(settings),
+        embedded=EmbeddedConfig(**settings.made(EmbeddedConfig, "")),
         spark=MappingProxyType({s.entry.key: s.value for s in settings.open("spark.*")}),
-        reload=ReloadConfig(watch=settings.get("reload.watch")),
-        tracing=_tracing(settings),
+        reload=ReloadConfig(**settings.made(ReloadConfig, "")),
+        tracing=TracingConfig(**settings.made(TracingConfig, "")),
         secret_variables=frozenset(_secret_variables(settings)),
         text=text,
     )
@@ -114,19 +114,6 @@ def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
     return Target(destination.address, (sink.topic,), sink.name)
 
 
-def _routing(settings: Settings) -> RoutingConfig:
-    return RoutingConfig(
-        dead_letter_topic=settings.get("routing.dead-letter-topic"),
-        on_soft_failure=settings.get("routing.on-soft-failure"),
-        on_unmatched=settings.get("routing.on-unmatched"),
-        headers=settings.get("routing.headers"),
-        non_durable=settings.get("routing.non-durable"),
-        key_pattern=settings.get("routing.key-pattern"),
-        create_topics=settings.get("routing.create-topics"),
-        max_replays=settings.get("routing.max-replays"),
-    )
-
-
 def _http(settings: Settings) -> HttpConfig:
     host, port = settings.get("http.address")
     metrics = settings.get("http.metrics-address")
@@ -144,34 +131,6 @@ def _http(settings: Settings) -> HttpConfig:
     )
 
 
-def _journal(settings: Settings) -> JournalConfig:
-    return JournalConfig(
-        topic=settings.get("journal.topic"),
-        state_topic=settings.effective("journal.state-topic"),
-        partitions=settings.get("journal.partitions"),
-        replication=settings.get("journal.replication"),
-        retention_ms=round(settings.get("journal.retention") * 1000),
-        max_message_bytes=settings.get("journal.max-message-bytes"),
-    )
-
-
-def _router(settings: Settings) -> RouterConfig:
-    return RouterConfig(
-        mode=settings.get("router.mode"),
-        interval_seconds=settings.effective("router.interval"),
-        checkpoint=settings.base / settings.get("router.checkpoint"),
-        outage_timeout_seconds=settings.get("router.outage-timeout"),
-    )
-
-
-def _tracing(settings: Settings) -> TracingConfig:
-    return TracingConfig(
-        propagate=settings.get("tracing.propagate"),
-        endpoint=settings.get("tracing.endpoint"),
-        sample_ratio=settings.get("tracing.sample-ratio"),
-    )
-
-
 def _source(settings: Settings, name: str) -> SourceConfig:
     source = settings.get("source.NAME.type", name).source
     made: SourceConfig = source(name=name, **settings.made(source, "source.NAME.", name))
@@ -182,18 +141,6 @@ def _sink(settings: Settings, name: str) -> SinkConfig:
     sink = settings.get("sink.NAME.type", name).sink
     made: SinkConfig = sink(name=name, **settings.made(sink, "sink.NAME.", name))
     return made
-
-
-def _embedded(settings: Settings) -> EmbeddedConfig:
-    return EmbeddedConfig(
-        mode=settings.get("embedded"),
-        kafka_port=settings.get("embedded.kafka.port"),
-        artemis_port=settings.get("embedded.artemis.port"),
-        stomp_port=settings.get("embedded.stomp.port"),
-        amqp_port=settings.get("embedded.amqp.port"),
-        nats_port=settings.get("embedded.nats.port"),
-        data=settings.base / settings.get("embedded.data"),
-    )
 
 
 def _passed_on(settings: Settings, row: str) -> Mapping[str, str]:

@@ -8,40 +8,33 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
-from routes.keys.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, TARGET, TOPIC
+from routes.keys.addresses import HOST_PORT, HOST_PORTS, TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import Field, Table, rows_of
 from routes.keys.values import (
     ANY_TEXT,
-    CREATE_TOPICS,
     FLAG,
     NAME,
     PATH,
-    RATIO,
-    REPLICATION,
-    RETENTION,
     TEXT,
     TOKEN,
     choice,
-    duration,
-    size,
-    whole,
 )
 from routes.model import (
     BodyConversion,
-    Embedded,
-    HeaderStyle,
-    NonDurable,
+    EmbeddedConfig,
+    JournalConfig,
     Policy,
-    RouterMode,
+    ReloadConfig,
+    RouterConfig,
+    RoutingConfig,
+    TracingConfig,
     Unmatched,
 )
 from routes.systems import SinkConfig, SourceConfig, System, all_systems
-from routes.targets import state_topic
 
 if TYPE_CHECKING:
-    from routes.keys.settings import Settings
+    pass
 
 __all__ = ["FIELDS", "sections"]
 
@@ -73,17 +66,6 @@ _SECTIONS = {
 """The first segments of keys in the order of the documentation, each with a description; those of systems come behind
 the sinks."""
 _AFTER = "sink"
-
-_PORT = whole(1, 65535)
-
-
-_BATCH_INTERVAL_SECONDS = 1.0
-_REALTIME_INTERVAL_SECONDS = 120.0
-
-
-def _interval(settings: Settings, _: str) -> float:
-    realtime = settings.get("router.mode") is RouterMode.REALTIME
-    return _REALTIME_INTERVAL_SECONDS if realtime else _BATCH_INTERVAL_SECONDS
 
 
 _BEFORE: tuple[Field, ...] = (
@@ -150,64 +132,7 @@ _BEFORE: tuple[Field, ...] = (
         example="skip",
         inherited=lambda settings, _: settings.get("routing.on-soft-failure"),
     ),
-    Field(
-        "routing.dead-letter-topic",
-        TOPIC,
-        "Topic for what the policy `dead-letter` sets aside, and for messages that a source or a sink cannot pass "
-        "on, unless their policy is `skip`. The bridge stops when it cannot write there.",
-        default_note="`<journal.topic>.set-aside`, created when missing; the policy `dead-letter` needs a name",
-        example="jms-bridge.dead-letter",
-        aliases=("routing.dead-letter.topic",),
-    ),
-    Field(
-        "routing.on-soft-failure",
-        choice(Policy),
-        "What happens to a message whose key or body cannot be used: stop the bridge, log and skip the message, or "
-        "log and dead-letter it. A message that its source cannot read, or that the system behind a sink refuses, "
-        "never stops the bridge: with `stop` it becomes a dead letter.",
-        default="stop",
-    ),
-    Field(
-        "routing.on-unmatched",
-        choice(Unmatched),
-        "What happens to a message that no route takes. It is counted either way.",
-        default="skip",
-    ),
-    Field(
-        "routing.max-replays",
-        whole(1, 1000),
-        "How often a dead letter is replayed: a message that fails again after so many replays goes into "
-        "`<dead-letter topic>.quarantine` instead.",
-        default="3",
-    ),
-    Field(
-        "routing.headers",
-        choice(HeaderStyle),
-        "How JMS headers are spelt on records: `jms.JMSCorrelationID` in text, `jms.<type>.<name>` in binary, or "
-        "`jms.CorrelationId` in text.",
-        default="text",
-    ),
-    Field(
-        "routing.non-durable",
-        choice(NonDurable),
-        "Whether messages sent as NON_PERSISTENT are routed; dropped ones are counted.",
-        default="propagate",
-    ),
-    Field(
-        "routing.key-pattern",
-        KEY_PATTERN,
-        "What the whole of a key taken from a header has to match.",
-        default=DEFAULT_KEY_PATTERN,
-        default_note="[see below](#keys-of-records)",
-        example="[A-Z]+-[0-9]+",
-    ),
-    Field(
-        "routing.create-topics",
-        CREATE_TOPICS,
-        "Whether missing destination topics, and those that a Kafka source names in full, "
-        "are created; `auto`: only on the embedded Kafka.",
-        default="auto",
-    ),
+    *rows_of("", [(RoutingConfig, "")]),
     Field(
         "replies.conv.body",
         choice(BodyConversion),
@@ -243,63 +168,8 @@ _BEHIND: tuple[Field, ...] = (
         example="kafka.consumer.fetch.max.wait.ms=50",
     ),
     Field("kafka.*", ANY_TEXT, "Any setting, for all clients.", example="kafka.security.protocol=SASL_SSL"),
-    Field("journal.topic", TOPIC, "Its name. Created when missing.", default="jms-bridge.journal"),
-    Field(
-        "journal.state-topic",
-        TOPIC,
-        "The topic beside it in which bridges of one `bridge.id` agree on who leads, and the router notes its "
-        "place. It has one partition and is compacted. Created when missing.",
-        default_note="`<journal.topic>.state`",
-        inherited=lambda settings, _: state_topic(settings.get("journal.topic")),
-        example="jms-bridge.state",
-    ),
-    Field(
-        "journal.partitions",
-        whole(1, 1000),
-        "Partitions at creation: how many messages are routed side by side.",
-        default="4",
-    ),
-    Field(
-        "journal.replication",
-        REPLICATION,
-        "Copies of each message at creation; `broker`: as the cluster has it.",
-        default="broker",
-    ),
-    Field("journal.retention", RETENTION, "How long messages are kept, routed or not; at creation.", default="7d"),
-    Field(
-        "journal.max-message-bytes",
-        size("64KiB", "512MiB"),
-        "The largest message that is taken in, with its headers.",
-        default="8MiB",
-    ),
-    Field(
-        "router.mode",
-        choice(RouterMode),
-        "Each message as it comes, or in batches, `router.interval` apart.",
-        default="realtime",
-    ),
-    Field(
-        "router.interval",
-        duration("0s", "1h"),
-        "In real-time mode, the time between two commits: what is compared with the outputs after a crash; "
-        "each commit holds messages up for some tenths of a second. In batch mode, the time between two batches.",
-        default_note="2m; 1s in batch mode",
-        inherited=_interval,
-        example="30s",
-    ),
-    Field(
-        "router.checkpoint",
-        PATH,
-        "Directory that keeps the router's place. A relative path begins at this file.",
-        default="var/checkpoint",
-    ),
-    Field(
-        "router.outage-timeout",
-        duration("1s", "7d"),
-        "How long Kafka may be gone before the bridge stops. An outage of any other system stops only its own "
-        "source or sink, which tries again until it is back.",
-        default="5m",
-    ),
+    *rows_of("", [(JournalConfig, "")]),
+    *rows_of("", [(RouterConfig, "")]),
     Field(
         "spark.*",
         ANY_TEXT,
@@ -333,53 +203,9 @@ _BEHIND: tuple[Field, ...] = (
         "machines can reach them: in a container whose network is closed, or behind a proxy that has TLS.",
         default="false",
     ),
-    Field(
-        "reload.watch",
-        FLAG,
-        "`true`: a running bridge reads this file again when it has changed.",
-        default="false",
-    ),
-    Field(
-        "tracing.propagate",
-        FLAG,
-        "Whether a record has the valid trace context of its message (`traceparent`, `tracestate`) in headers of "
-        "these names, where Kafka's clients look for it, beside the JMS properties; and whether such headers of "
-        "Kafka and NATS stand before other properties of these names.",
-        default="true",
-    ),
-    Field(
-        "tracing.endpoint",
-        ENDPOINT,
-        "Where spans of sources and sinks are sent, OTLP over HTTP; without a path it is `/v1/traces`. Needs the "
-        "packages of the [extra `tracing`](tracing.md#spans).",
-        example="http://127.0.0.1:4318",
-    ),
-    Field(
-        "tracing.sample-ratio",
-        RATIO,
-        "How many of the traces that begin in this bridge are recorded, from 0 to 1. A message that belongs to one "
-        "is recorded if that is.",
-        default="1",
-        example="0.01",
-    ),
-    Field(
-        "embedded",
-        choice(Embedded),
-        "`auto`: Kafka is started without `kafka.bootstrap.servers`, Artemis and NATS for sources and sinks of "
-        "their type without `url`.",
-        default="auto",
-    ),
-    Field("embedded.kafka.port", _PORT, "Port of the embedded Kafka.", default="9092"),
-    Field("embedded.artemis.port", _PORT, "Port of the embedded Artemis for JMS clients (core).", default="61616"),
-    Field("embedded.stomp.port", _PORT, "Port of the embedded Artemis for STOMP.", default="61613"),
-    Field("embedded.amqp.port", _PORT, "Port of the embedded Artemis for AMQP.", default="5672"),
-    Field("embedded.nats.port", _PORT, "Port of the embedded NATS server.", default="4222"),
-    Field(
-        "embedded.data",
-        PATH,
-        "Directory of what they store, and of every bridge's logs and locks. A relative path begins at this file.",
-        default="var",
-    ),
+    *rows_of("", [(ReloadConfig, "")]),
+    *rows_of("", [(TracingConfig, "")]),
+    *rows_of("", [(EmbeddedConfig, "")]),
 )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from routes.config.fields import FIELDS, sections
 from routes.config.kafka_names import RESERVED, RESERVED_SPARK
-from routes.config.pattern import DEFAULT_KEY_PATTERN
+from routes.keys.pattern import DEFAULT_KEY_PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -107,6 +107,7 @@ def key(
     if factory is None and not row.get("required"):
         text = row.get("default")
         default = kind.parse(text) if text is not None and isinstance(kind, ValueKind) else None
+        default = made(default, None, "") if made and default is not None else default
     shown = not (row.get("secret") or is_secret_key(name))
     extra: dict[str, Any] = {"default_factory": factory} if factory else {"default": default}
     return dataclasses.field(**extra, repr=shown, metadata={"key": declared})

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
+from routes.keys.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
 from routes.keys.values import BadValueError
 
 
