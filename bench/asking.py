@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nats.aio.msg import Msg
 
-    from engine.connectors.stomp.frames import Frame
+    from engine.connectors.stomp.frames import StompFrame
 
 __all__ = ["main"]
 
@@ -49,12 +49,12 @@ class Stomp:
         lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
         self._writer.write(f"{command}\n{lines}\n".encode() + body + b"\0")
 
-    def subscribe(self, queue: str, take: Callable[[Frame], None]) -> None:
+    def subscribe(self, queue: str, take: Callable[[StompFrame], None]) -> None:
         """Takes every message of a queue, acknowledged as it is sent."""
         self.send("SUBSCRIBE", {"destination": queue, "id": "1", "ack": "auto", "subscription-type": "ANYCAST"})
         self._task = asyncio.create_task(self._read(take))
 
-    async def _read(self, take: Callable[[Frame], None]) -> None:
+    async def _read(self, take: Callable[[StompFrame], None]) -> None:
         while data := await self._reader.read(_MOST_BYTES):
             for frame in self._parser.feed(data):
                 if frame.command == "MESSAGE":
@@ -91,7 +91,7 @@ class Asking:
 async def _nats_asks(nats: Client, stomp: Stomp, asking: Asking) -> Callable[[int], None]:
     """NATS asks `ask.jms`; the JMS service on queue `service.jms` sends each body back."""
 
-    def answer(frame: Frame) -> None:
+    def answer(frame: StompFrame) -> None:
         where = frame.headers["reply-to"].rpartition("/")[2]
         headers = {"destination": where, "destination-type": "ANYCAST"}
         stomp.send("SEND", {**headers, "correlation-id": frame.headers["correlation-id"]}, frame.body)

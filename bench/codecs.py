@@ -17,7 +17,7 @@ from bench.report import Check, Report, table
 from engine.codecs.frame import HeaderFrame, from_message, to_message
 from engine.connectors.amqp.codec import sections
 from engine.connectors.amqp.codec.sections import VALUE, Header, Properties, Sections
-from engine.connectors.amqp.codec.values import Byte, Map, Symbol, Timestamp
+from engine.connectors.amqp.codec.values import AmqpMap, Byte, Symbol, Timestamp
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.nats import json_frame, typed_frame
 from engine.message import Message
@@ -95,13 +95,13 @@ def _sections(number: int) -> Sections:
     """What the frame of that number is as the TextMessage of a JMS client."""
     return Sections(
         Header(durable=True),
-        message_annotations=Map([(Symbol("x-opt-jms-msg-type"), Byte(5)), (Symbol("x-opt-jms-dest"), Byte(0))]),
+        message_annotations=AmqpMap([(Symbol("x-opt-jms-msg-type"), Byte(5)), (Symbol("x-opt-jms-dest"), Byte(0))]),
         properties=Properties(
             message_id=f"ID:bench-1-1-1:1:1-{number}",
             to="orders",
             creation_time=Timestamp(1_795_240_301_012 + number),
         ),
-        application_properties=Map(
+        application_properties=AmqpMap(
             [
                 ("region", ("emea", "apac", "amer")[number % 3]),
                 ("amount", number + 0.25),

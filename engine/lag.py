@@ -5,22 +5,17 @@ The figures come from the running bridge (`from_bridge`) or, without one, from K
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-from engine.connectors.group import sink_group
-from engine.errors import UnreachableError
-from engine.kafka import QUIET, committed_positions, librdkafka
+from engine.kafka.clients import sink_group
+from engine.kafka.offsets import KafkaOffsets
 from engine.telemetry.metrics import LAG_RECORDS, LAG_SECONDS, SINK_LAG
 from engine.telemetry.report import read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from engine.spark.positions import KafkaOffsets
     from routes.model import Config
 
 __all__ = ["LagReport", "from_bridge", "from_kafka"]
@@ -68,18 +63,12 @@ def from_kafka(config: Config) -> Sequence[LagReport]:
         UnreachableError: Kafka does not answer.
         HardFailureError: Kafka refuses the bridge.
     """
-    # Imported here, since these modules import Spark, which `from_bridge` does not need.
-    from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
-
-    kafka = KafkaOffsets(librdkafka(config, "admin"))
-    try:
-        return [*_journal(config, kafka), *_sinks(config, kafka)]
-    except (KafkaUnavailableError, KafkaException) as error:
-        msg = f"Kafka at {config.bootstrap_servers} does not answer: {error}; is it running?"
-        raise UnreachableError(msg) from error
+    kafka = KafkaOffsets(config)
+    return [*_journal(config, kafka), *_sinks(config, kafka)]
 
 
 def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
+    # Imported here, since it imports Spark, which `from_bridge` does not need.
     from engine.spark.position_store import PositionStore
 
     topic = config.journal.topic
@@ -100,18 +89,10 @@ def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
     ends, starts = kafka.ends(topics, committed=True), kafka.starts(topics)
     found = []
     for sink in config.sinks:
-        committed = _committed(config, sink_group(config, sink.name), sink.topic, list(ends.get(sink.topic, {})))
+        committed = kafka.committed(sink_group(config, sink.name), sink.topic, ends.get(sink.topic, {}))
         waiting = (
             end - max(committed.get(partition, 0), starts.get(sink.topic, {}).get(partition, 0))
             for partition, end in ends.get(sink.topic, {}).items()
         )
         found.append(LagReport(f"sink:{sink.name}", sink.topic, sum(max(records, 0) for records in waiting)))
     return found
-
-
-def _committed(config: Config, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
-    settings: dict[str, Any] = {**librdkafka(config, "consumer"), "group.id": group, **QUIET}
-    with closing(Consumer(settings)) as consumer:
-        places = [TopicPartition(topic, partition) for partition in partitions]
-        found = committed_positions(consumer, places, _SECONDS)
-    return {place.partition: place.offset for place in found if place.offset >= 0}

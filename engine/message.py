@@ -2,7 +2,7 @@
 
 The record is the message: value = body, key = what keeps related messages in order, headers = text. Standard JMS fields
 and properties stand under `jms.<name>`, the bridge's own facts under `jmsbridge.<name>`. Connectors make messages,
-`engine.journal` writes them, Spark reads the records; this module depends on none of them.
+`engine.kafka.journal` writes them, Spark reads the records; this module depends on none of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from engine.record import Record
 from routes.immutable import immutable
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
@@ -82,31 +83,6 @@ class BodyType(StrEnum):
 
 
 _BODY_TYPES: Mapping[bytes, BodyType] = {kind.encode(): kind for kind in BodyType}
-
-
-@immutable
-class Record:
-    """Content of a Kafka record, without topic, partition and offset."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-
-    def header(self, name: str) -> str | None:
-        """Returns the first header called `name` as text; None if there is none, or if it has no value.
-
-        Bytes that are not UTF-8 become U+FFFD.
-        """
-        for key, value in self.headers:
-            if key == name:
-                return None if value is None else value.decode("utf-8", "replace")
-        return None
-
-    @property
-    def size(self) -> int:
-        """Bytes of key, value and headers, without Kafka's own framing."""
-        headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers
 
 
 @immutable

@@ -180,7 +180,7 @@ class Target:
     """Template of the Kafka topic, or of the address to which the sink sends a message."""
     topics: tuple[str, ...]
     """The Kafka topics that the router may write: the destination itself, or the topic that `sink` reads. If headers
-    choose the topic, these are the existing topics that the template can make; `engine.topics.resolved` finds them."""
+    choose the topic, these are the existing topics that the template can make; `engine.kafka.topics` finds them."""
     sink: str | None = None
     """Name of the sink that sends the messages on; None: they stay in Kafka."""
 

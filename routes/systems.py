@@ -1,7 +1,7 @@
 """The systems that sources and sinks connect to: what a configuration has to know of each, and where each is found.
 
-All that one system needs stands in its own folder. There, a module has the settings of its sources and sinks, each
-field with the key that sets it, and a `System` that describes it. `SYSTEMS` has one line for each system, with the name
+All that one system needs stands in its own folder: the settings of its sources and sinks, each field with the key that
+sets it, and a `System` that describes it. `SYSTEMS` has one line for each system, with the name
 of that module, which is loaded when a configuration is read. So this package needs no connector to be imported.
 """
 
@@ -31,9 +31,9 @@ __all__ = [
     "SYSTEMS",
     "Addresses",
     "BrokerConfig",
-    "EmbeddedServer",
     "NetworkConfig",
     "Scheme",
+    "ServerTraits",
     "SinkConfig",
     "SourceConfig",
     "System",
@@ -65,7 +65,7 @@ class Scheme(NamedTuple):
     is_tls: bool = False
 
 
-class EmbeddedServer(NamedTuple):
+class ServerTraits(NamedTuple):
     """Server that the bridge starts for sources and sinks without a URL."""
 
     name: str
@@ -95,6 +95,10 @@ class Addresses:
         """
         return f"(?!{self.internal})(?:{self.pattern})"
 
+    def allow(self, address: str) -> bool:
+        """Returns True if a message or its sender may choose an address."""
+        return re.fullmatch(self.allowed, address) is not None
+
 
 class System(str):
     """Description of a kind of system that sources and sinks connect to, as text its name.
@@ -111,7 +115,7 @@ class System(str):
     """Settings of sinks; None: the system needs none."""
     schemes: tuple[Scheme, ...] = ()
     """Schemes of URLs; empty: the system has no URL and no login."""
-    server: EmbeddedServer | None = None
+    server: ServerTraits | None = None
     addresses: Addresses = Addresses("(?!)", "no address")
     """Addresses of sinks, and of replies."""
     is_jms: bool = False
@@ -143,7 +147,7 @@ class System(str):
 
     def may_be_sent_to(self, address: str) -> bool:
         """Returns True if an address is one of the system, and is not used by its servers themselves."""
-        return re.fullmatch(self.addresses.allowed, address) is not None
+        return self.addresses.allow(address)
 
     def __new__(cls) -> Self:
         """Makes the text, which is the name."""

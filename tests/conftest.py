@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, find_nats_server, free_ports
 from engine.errors import SetupError
+from tests.waiting import until
 from tools.setup import NATS_MISSING
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def topic(kafka: EmbeddedKafka) -> TopicFactory:
         fresh = f"{name}-{run}-{next(count)}"
         new = NewTopic(fresh, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         admin.create_topics([new])[fresh].result(timeout=30)
+        # The controller has made it; the broker that clients ask hears of it a moment later.
+        until(lambda: fresh in admin.list_topics(timeout=10).topics)
         return fresh
 
     return create

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from engine.connectors.amqp.links import Sender
 from engine.connectors.amqp.performatives import DeliveryState, Terminus, field, outcome_of
 from engine.connectors.amqp.session import AmqpSession
-from engine.connectors.amqp.system import SYSTEM, AmqpSinkConfig
+from engine.connectors.amqp.settings import AmqpSinkConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.amqp.transformers import outbound_of
 from routes.transformers import Transformers
 

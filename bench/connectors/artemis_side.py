@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from engine.connectors.stomp.frames import Frame, StompFrameParser
+from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +55,6 @@ class Queues:
         lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
         self._socket.sendall(f"{command}\n{lines}\n".encode() + body + b"\0")
 
-    def _read(self) -> Iterator[Frame]:
+    def _read(self) -> Iterator[StompFrame]:
         while data := self._socket.recv(_MOST_BYTES):
             yield from self._parser.feed(data)

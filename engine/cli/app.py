@@ -12,24 +12,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import (
-    config,
-    diff,
-    dlt,
-    doctor,
-    explain,
-    init,
-    journal,
-    lag,
-    receive,
-    request,
-    run,
-    send,
-    status,
-    test,
-    topology,
-    validate,
-)
+from engine.cli import config, dlt, doctor, explain, messages, run, status, test, topology
 from engine.cli.options import examples
 from engine.cli.output import complain, version
 from engine.errors import UsageError
@@ -60,11 +43,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (init, run, status, lag, doctor, validate, diff, test, explain, topology, send, receive, request):
-    module.register(app)
-app.add_typer(journal.app)
+for command in (
+    config.init,
+    run.run,
+    status.status,
+    status.lag,
+    doctor.doctor,
+    config.validate,
+    config.diff,
+    test.check_routes,
+    explain.explain,
+    topology.topology,
+    messages.send,
+    messages.receive,
+    messages.request,
+):
+    app.command(command.name, epilog=command.epilog)(command.run)
+app.add_typer(messages.journal)
 app.add_typer(dlt.app)
-app.add_typer(config.app)
+app.add_typer(config.config)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -112,7 +109,7 @@ def _run(arguments: list[str] | None) -> int:
 
 def _refused_setting(error: Exception) -> str | None:
     # Commands that need no Kafka do without the time that its import takes.
-    from engine.kafka import refused_setting
+    from engine.kafka.errors import refused_setting
 
     return refused_setting(error)
 

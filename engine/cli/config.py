@@ -1,22 +1,260 @@
-"""`jms-bridge config docs | show`: what can be configured, and what is."""
+"""`jms-bridge init | validate | diff | config docs | show`: the properties file, without a server."""
 
 from __future__ import annotations
 
 import dataclasses
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich.table import Table
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples
-from engine.cli.output import console
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, examples
+from engine.cli.output import console, note, version
+from engine.errors import SetupError, UsageError
 from engine.printable import json_text, printable
+from engine.private import create_file
+from routes.errors import ConfigurationError, Level
 
-__all__ = ["app", "docs", "show"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
-app = typer.Typer(name="config", help="What can be configured, and what is.", no_args_is_help=True)
+    from routes.config import Change
+    from routes.errors import Fault
+    from routes.model import Config
+
+__all__ = ["config", "diff", "init", "validate"]
+
+_TESTS = "routes.test.yaml"
+_TEMPLATES = Path(__file__).with_name("templates")
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_DIFFERENT = 1
+"""Exit code when there is a difference."""
+
+_NOUNS = {"routes": "route"}
+_SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 
 
-@app.command(epilog=examples("jms-bridge config docs", "jms-bridge config docs > configuration.md"))
+class FaultFormat(StrEnum):
+    """Formats in which faults are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    """A JSON value on each line."""
+    GITHUB = "github"
+    """Workflow commands, which GitHub shows at the line of a change."""
+    SARIF = "sarif"
+    """Static Analysis Results Interchange Format 2.1.0 (OASIS), which code scanning tools read."""
+
+
+@command("jms-bridge init", "jms-bridge init /etc/jms-bridge/jms-bridge.properties")
+def init(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.", readable=False)
+    ] = DEFAULT_CONFIG,
+    json_output: Json = False,
+) -> None:
+    """Write a properties file with an example of everything, which runs as it is, and tests of its routes beside it.
+
+    Tests that are there already stay as they are.
+    """
+    if file.exists():
+        msg = f"{file} is there already and stays as it is; name another file"
+        raise UsageError(msg)
+    tests = file.with_name(_TESTS)
+    written = {file: DEFAULT_CONFIG.name} | ({} if tests.exists() else {tests: _TESTS})
+    for path, name in written.items():
+        _write(path, (_TEMPLATES / name).read_text(encoding="utf-8"))
+    if json_output:
+        for path in written:
+            typer.echo(json_text({"file": str(path)}))
+        return
+    beside = f"and {tests} are there" if tests in written else f"is there; {tests} was, and stays as it is"
+    option = "" if file == DEFAULT_CONFIG else f" -c {file}"
+    note(f"{file} {beside}. Next: jms-bridge doctor{option}, jms-bridge run{option}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Passwords are going to be in it.
+        with create_file(path) as file:
+            file.write(text)
+    except OSError as error:
+        msg = f"{path} cannot be written: {error.strerror}"
+        raise SetupError(msg) from error
+
+
+@command(
+    "jms-bridge validate",
+    "jms-bridge validate -c /etc/jms-bridge.properties",
+    "jms-bridge validate --json",
+    "jms-bridge validate --format github test.properties production.properties",
+    "jms-bridge validate --format sarif > faults.sarif",
+)
+def validate(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Properties files. Default: the one of --config.", readable=False),
+    ] = None,
+    config: ConfigFile = DEFAULT_CONFIG,
+    json_output: Json = False,
+    form: Annotated[
+        FaultFormat,
+        typer.Option(
+            "--format",
+            metavar="text|json|github|sarif",
+            help="For people; a JSON value for each fault; annotations of GitHub Actions; SARIF 2.1.0.",
+        ),
+    ] = FaultFormat.TEXT,
+) -> None:
+    """Check configurations and show every fault, with its place and what to do. Needs no server.
+
+    Exits with 0 if the bridge would start on each of them (warnings are shown), with 2 if not.
+    """
+    from routes.config import lint
+
+    if json_output and form not in (FaultFormat.TEXT, FaultFormat.JSON):
+        msg = f"--json and --format {form} do not go together"
+        raise UsageError(msg)
+    form = FaultFormat.JSON if json_output else form
+    linted = {file: lint(file) for file in files or [config]}
+    if form is FaultFormat.TEXT:
+        for found in linted.values():
+            for fault in found.faults:
+                typer.echo(printable(str(fault)))
+            typer.echo(printable(_summary(found.config, found.faults)))
+    else:
+        for line in _for_programs([fault for found in linted.values() for fault in found.faults], form):
+            typer.echo(line)
+    if any(found.config is None for found in linted.values()):
+        raise typer.Exit(ConfigurationError.exit_code)
+
+
+def _summary(config: Config | None, faults: Sequence[Fault]) -> str:
+    errors = sum(fault.level is Level.ERROR for fault in faults)
+    found = f"{_count(errors, 'error')}, {_count(len(faults) - errors, 'warning')}"
+    if config is None:
+        return f"{found}: the bridge would not start"
+    content = [_count(len(config.own_routes), "route"), _count(len(config.sources), "source")]
+    if config.sinks:
+        content.append(_count(len(config.sinks), "sink"))
+    return f"{config.path}: {', '.join(content)}; {found}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _for_programs(faults: Sequence[Fault], form: FaultFormat) -> Iterator[str]:
+    """The lines for programs; `TEXT` is none of them."""
+    if form is FaultFormat.SARIF:
+        yield json_text(_sarif(faults), indent=2)
+    for fault in faults:
+        if form is FaultFormat.JSON:
+            yield json_text(dataclasses.asdict(fault))
+        elif form is FaultFormat.GITHUB:
+            yield _annotation(fault)
+
+
+def _text(fault: Fault) -> str:
+    return f"{fault.message} ({fault.hint})" if fault.hint else fault.message
+
+
+def _annotation(fault: Fault) -> str:
+    """A workflow command; what would end it or one of its properties is percent-encoded."""
+    place = {"file": fault.file, "line": fault.line, "col": fault.column}
+    properties = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in place.items() if value)
+    return f"::{fault.level} {properties}::{_escaped(_text(fault))}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(char):02X}" if char in "%\r\n" + more else char for char in text)
+
+
+def _sarif(faults: Sequence[Fault]) -> dict[str, Any]:
+    driver = {"name": "jms-bridge", "version": version(), "rules": [{"id": "configuration"}]}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(fault) for fault in faults],
+    }
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(fault: Fault) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": quote(fault.file)}}
+    if fault.line:
+        location["region"] = {"startLine": fault.line, "startColumn": max(fault.column, 1)}
+    return {
+        "ruleId": "configuration",
+        "level": str(fault.level),
+        "message": {"text": _text(fault)},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+@command(
+    "jms-bridge diff old.properties jms-bridge.properties",
+    "git show HEAD:jms-bridge.properties > /tmp/old.properties; "
+    "jms-bridge diff /tmp/old.properties jms-bridge.properties --json",
+)
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A properties file.", readable=False)],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Another, or what has become of it.", readable=False)],
+    json_output: Json = False,
+) -> None:
+    """Show what is different between two properties files: routes added, removed, changed and moved, and settings.
+
+    Compared is what holds, not how it is written: comments, spelling, and defaults written out are no difference. The
+    order of routes is one. Secrets are masked. Exits with 0 if there is no difference, with 1 if there is one, with 2
+    if a file cannot be read. Needs no server.
+    """
+    from routes import config as configuration
+
+    changes = configuration.diff(old, new)
+    if json_output:
+        for change in changes:
+            typer.echo(json_text(dataclasses.asdict(change)))
+    else:
+        for line in _lines(changes):
+            typer.echo(printable(line))
+    for path in (old, new):
+        if errors := len(configuration.lint(path).errors):
+            note(f"{path} has {errors} error{'s' * (errors != 1)}: jms-bridge validate {path}")
+    if changes:
+        raise typer.Exit(_DIFFERENT)
+
+
+def _lines(changes: Sequence[Change]) -> Iterator[str]:
+    """A line for each change; keys of one route, source or sink below its own line."""
+    headed = ""
+    for change in changes:
+        sign, subject = _SIGNS[change.kind], f"{_NOUNS.get(change.section, change.section)} {change.name}"
+        if not change.name:
+            yield f"{sign} {change.key}  {_values(change)}"
+        elif not change.key:
+            headed = subject
+            yield f"{sign} {subject}" + (f"  was {change.old}, is {change.new}" if change.kind == "moved" else "")
+        else:
+            if headed != subject:
+                headed = subject
+                yield f"~ {subject}"
+            yield f"    {sign} {change.key.split('.', 2)[2]}  {_values(change)}"
+
+
+def _values(change: Change) -> str:
+    if change.kind == "changed":
+        return f"{change.old}  ->  {change.new}"
+    return change.new if change.kind == "added" else change.old
+
+
+config = typer.Typer(name="config", help="What can be configured, and what is.", no_args_is_help=True)
+
+
+@config.command(epilog=examples("jms-bridge config docs", "jms-bridge config docs > configuration.md"))
 def docs() -> None:
     """Print the reference of all keys, in Markdown: type, default, meaning, example."""
     from routes.config import reference
@@ -24,7 +262,9 @@ def docs() -> None:
     typer.echo(reference(), nl=False)
 
 
-@app.command(epilog=examples("jms-bridge config show", "jms-bridge config show -c /etc/jms-bridge.properties --json"))
+@config.command(
+    epilog=examples("jms-bridge config show", "jms-bridge config show -c /etc/jms-bridge.properties --json")
+)
 def show(config: ConfigFile = DEFAULT_CONFIG, json_output: Json = False) -> None:
     """Show the configuration in force: each key, its value (secrets masked) and where it comes from."""
     from routes import config as configuration

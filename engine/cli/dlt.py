@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import heapq
+import signal
+import time
 from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.dlt_options import (
-    HeaderValues,
-    Most,
-    Quarantine,
-    Reasons,
-    Routes,
-    Since,
-    Until,
-    Where,
-    interruptible,
-    read_filters,
-)
 from engine.cli.dlt_output import (
     audit_table,
     counting,
@@ -33,32 +26,80 @@ from engine.cli.dlt_output import (
     replayed_text,
 )
 from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, load
-from engine.cli.output import BodyFormat, console, note
-from engine.cli.records import Item, as_text, record_json
+from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
 from engine.errors import UsageError
 from engine.printable import json_text, printable
+from routes.errors import PredicateError
+from routes.keys.values import BadValueError, duration
+from routes.predicate import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from engine.dead_letters.filters import Filters
     from engine.dead_letters.histogram import Histogram
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import Options, Replayed
-    from engine.peek import KafkaTopicReader, Position
+    from engine.kafka.reader import KafkaTopicReader, Position
     from routes.model import Config
 
     Settle = Callable[..., Iterator[Replayed]]
     """`replay` or `discard` of `engine.dead_letters.replay`."""
 
-__all__ = ["app", "audit", "discard", "list_letters", "replay", "show"]
+__all__ = ["app", "read_filters", "read_moment"]
 
 _INTERRUPTED = 130
 _SETTLED = ("replayed", "quarantined", "discarded")
 """Outcomes of dead letters that were open until then."""
 
+_AGO = duration("1ms", "36500d")
+
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
+Reasons = Annotated[
+    list[str],
+    typer.Option(
+        "--reason", metavar="REASON", help="Only those with this reason, as key-not-found. Repeatable: any of them."
+    ),
+]
+Routes = Annotated[
+    list[str],
+    typer.Option(
+        "--route", metavar="NAME", help="Only those that failed in this route, - for none. Repeatable: any of them."
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Only those that failed then or later: 2026-11-22T06:00:00Z (UTC if it names no zone), or how long ago, "
+        "as 2h.",
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Only those that failed before then; as --since.")
+]
+HeaderValues = Annotated[
+    list[str],
+    typer.Option(
+        "--header",
+        "-H",
+        metavar="NAME=VALUE",
+        help="Only those whose message has this value: of a JMS field (JMSType), a property, or a Kafka header. "
+        "Repeatable: any of the values of one name, and all names.",
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where", metavar="PREDICATE", help="Only those whose message fulfils a predicate of the routing language."
+    ),
+]
+Quarantine = Annotated[
+    bool, typer.Option("--quarantine", help="Those in quarantine: replayed too often (routing.max-replays).")
+]
+Most = Annotated[int | None, typer.Option("--max", min=1, metavar="NUMBER", help="Stop after so many.")]
 _Position = Annotated[
     str, typer.Argument(metavar="POSITION", help="PARTITION:OFFSET or TOPIC:PARTITION:OFFSET, as dlt list shows it.")
 ]
@@ -102,7 +143,7 @@ def list_letters(
     Filters of different options have all to be fulfilled.
     """
     from engine.dead_letters.replay import source_topic
-    from engine.peek import KafkaTopicReader
+    from engine.kafka.reader import KafkaTopicReader
 
     filters = read_filters(reasons, routes, since, until, headers, where)
     topic = source_topic(settings := load(config), quarantine=quarantine)
@@ -135,7 +176,7 @@ def show(
     """Show one dead letter: why it is here, its headers, its body."""
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import source_topic
-    from engine.peek import KafkaTopicReader, Position
+    from engine.kafka.reader import KafkaTopicReader, Position
 
     settings = load(config)
     at = Position.parse(position, source_topic(settings, quarantine=quarantine))
@@ -146,7 +187,7 @@ def show(
         return
     route = f" in route '{letter.route}'" if letter.route else ""
     typer.echo(printable(f"{letter.reason}{route}: {letter.detail}"))
-    typer.echo(as_text(Item.of(letter.located), BodyFormat.BASE64 if base64 else BodyFormat.HEX))
+    typer.echo(item_text(Item.of(letter.located), BodyFormat.BASE64 if base64 else BodyFormat.HEX))
 
 
 @app.command(
@@ -272,7 +313,7 @@ def _newest(reader: KafkaTopicReader, filters: Filters, count: int) -> list[Dead
 
 
 def _exists(config: Config, topic: str) -> bool:
-    from engine.topics import exists
+    from engine.kafka.topics import exists
 
     return exists(config, topic)
 
@@ -282,7 +323,7 @@ def _wanted(
 ) -> list[Position] | None:
     """The positions that were given; None for all that the filters take."""
     from engine.dead_letters.replay import source_topic
-    from engine.peek import Position
+    from engine.kafka.reader import Position
 
     if bool(positions) == (everything or bool(filters)):
         msg = "say which dead letters: either positions (as 0:17) or --all, or filters (as --reason key-not-found)"
@@ -365,3 +406,68 @@ def _foretell(histogram: Histogram, nothing: str, json_output: bool) -> None:
 
 def _told(tally: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {outcome}" for outcome, number in tally.items())
+
+
+def read_filters(
+    reasons: Iterable[str],
+    routes: Iterable[str],
+    since: str | None,
+    until: str | None,
+    headers: Iterable[str],
+    where: str | None,
+) -> Filters:
+    """The filters that the options make; UsageError says which one makes none."""
+    from engine.dead_letters.filters import Filters
+
+    now_ms = round(time.time() * 1000)
+    values: dict[str, frozenset[str]] = {}
+    for pair in headers:
+        name, found, value = pair.partition("=")
+        if not name or not found:
+            msg = f"--header {pair!r}: expected NAME=VALUE"
+            raise UsageError(msg)
+        values[name] = values.get(name, frozenset()) | {value}
+    try:
+        predicate = None if where is None else parse(where)
+    except PredicateError as error:
+        raise UsageError(str(replace(error.fault, file="--where"))) from error
+    return Filters(
+        frozenset(reasons),
+        frozenset(routes),
+        None if since is None else read_moment("--since", since, now_ms),
+        None if until is None else read_moment("--until", until, now_ms),
+        values,
+        predicate,
+    )
+
+
+def read_moment(option: str, text: str, now_ms: int) -> int:
+    """A time, or how long ago it was, in milliseconds since 1970."""
+    from engine.dead_letters.letter import milliseconds
+
+    moment = milliseconds(text)
+    if moment is not None:
+        return moment
+    try:
+        return now_ms - round(float(_AGO.parse(text)) * 1000)
+    except BadValueError as error:
+        msg = f"{option} {text!r}: expected a time, as 2026-11-22T06:00:00Z, or how long ago, as 30s, 5m, 2h or 7d"
+        raise UsageError(msg) from error
+
+
+@contextmanager
+def interruptible() -> Iterator[Event]:
+    """An event that the first Ctrl-C sets, so that what is under way can be completed; the second ends at once."""
+    stop = Event()
+
+    def handle(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # An event must not be set in the handler: the main thread it interrupts may hold the event's lock.
+        Thread(target=stop.set, daemon=True).start()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-import structlog
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, read_seconds
-from engine.cli.output import console
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, read_seconds
+from engine.cli.output import console, quiet_log
 from engine.printable import json_text, printable
 
 if TYPE_CHECKING:
@@ -22,22 +20,18 @@ if TYPE_CHECKING:
 
     from engine.doctor import Finding
 
-__all__ = ["doctor", "register"]
+__all__ = [
+    "doctor",
+]
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "jms-bridge doctor",
-            "jms-bridge doctor -c /etc/jms-bridge.properties --timeout 15s",
-            "jms-bridge doctor --json | jq 'select(.state != \"ok\")'",
-        )
-    )(doctor)
-
-
+@command(
+    "jms-bridge doctor",
+    "jms-bridge doctor -c /etc/jms-bridge.properties --timeout 15s",
+    "jms-bridge doctor --json | jq 'select(.state != \"ok\")'",
+)
 def doctor(
     config: ConfigFile = DEFAULT_CONFIG,
     json_output: Json = False,
@@ -62,7 +56,7 @@ def doctor(
     """
     from engine.doctor import examine, exit_code
 
-    with _silence(), _progress() as waiting:
+    with quiet_log(), _progress() as waiting:
         findings = examine(config, timeout, waiting)
     if json_output:
         for finding in findings:
@@ -99,14 +93,3 @@ def _progress() -> Iterator[Callable[[Sequence[str]], None]]:
         return
     with screen.status("") as status:
         yield lambda names: status.update(Text(printable(f"looking at {', '.join(names)}"), "dim"))
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Suppresses the log lines of connectors, whose content is in the findings."""
-    configured = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
-        yield
-    finally:
-        structlog.configure(**configured)

@@ -5,7 +5,6 @@ One connection each and no second try: what goes wrong is told to whoever typed 
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 import uuid
@@ -13,10 +12,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
-import structlog
-
-from engine.cli.output import note
-from engine.cli.records import Item
+from engine.cli.output import Item, note, quiet_log
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.errors import HardFailureError, UnreachableError
 
@@ -183,17 +179,14 @@ class _Giver:
 
 @contextmanager
 def _told(place: BrokerDestination) -> Iterator[None]:
-    """Errors of the connectors as errors for people; what they log for operators is left out."""
-    configured = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    """Turns errors of the connectors into errors for people."""
     try:
-        yield
+        with quiet_log():
+            yield
     except NotConnectedError as error:
         if error.back_off_seconds is not None or str(error).startswith(_SAID):
             raise HardFailureError(f"{place.url} refuses: {error}") from error
         raise UnreachableError(f"{place.url} does not answer ({error}){_hint(place, error)}") from error
-    finally:
-        structlog.configure(**configured)
 
 
 def _hint(place: BrokerDestination, error: NotConnectedError) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli.message_input import read_file
 from engine.cli.options import (
     DEFAULT_CONFIG,
     BodyFile,
@@ -15,39 +14,37 @@ from engine.cli.options import (
     Json,
     Properties,
     TypedProperties,
-    examples,
+    command,
     load,
     read_body,
+    read_file,
     read_headers,
     read_properties,
 )
+from engine.cli.output import json_bytes, show_bytes
 from engine.errors import UsageError
+from engine.explain.words import result, rows
 from engine.message import BodyType, Message
 from engine.printable import json_text, printable
 from engine.trace_context import traced
 
 if TYPE_CHECKING:
+    from engine.explain import Explanation, Step
     from engine.message import Record
     from routes.model import Config
+    from routes.predicate import Trace
 
-__all__ = ["command", "register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "explain",
-        epilog=examples(
-            "jms-bridge explain --address queue:orders --property region=emea",
-            "jms-bridge explain --address queue:orders --typed-property amount:int=5 --header JMSCorrelationID=42",
-            "jms-bridge explain --file message.json --json",
-            "jms-bridge journal tail -n 1 --json | jms-bridge explain --file -",
-            "jms-bridge explain --journal 0:17",
-        ),
-    )(command)
+__all__ = ["explain", "explanation_json", "explanation_text"]
 
 
-def command(
+@command(
+    "jms-bridge explain --address queue:orders --property region=emea",
+    "jms-bridge explain --address queue:orders --typed-property amount:int=5 --header JMSCorrelationID=42",
+    "jms-bridge explain --file message.json --json",
+    "jms-bridge journal tail -n 1 --json | jms-bridge explain --file -",
+    "jms-bridge explain --journal 0:17",
+)
+def explain(
     address: Annotated[
         str | None,
         typer.Option(metavar="DESTINATION", help="JMSDestination: queue:NAME, topic:NAME, or topic:SUBJECT of NATS."),
@@ -72,8 +69,7 @@ def command(
     Needs no server (but for --journal). A message without JMSMessageID gets one, as any JMS provider would give it;
     sizes are not checked.
     """
-    from engine.cli.explanation import as_json, as_text
-    from engine.explain import explain
+    from engine.explain import explain as explain_message
 
     settings = load(config)
     given = [name for name, value in (("--file", file), ("--journal", journal)) if value is not None]
@@ -93,15 +89,15 @@ def command(
         values = read_properties(properties, typed)
         message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
         record = traced(_as_sent(message), settings)
-    explanation = explain(record, settings, position=position)
+    explanation = explain_message(record, settings, position=position)
     if json_output:
-        typer.echo(json_text(as_json(explanation)))
+        typer.echo(json_text(explanation_json(explanation)))
     else:
-        typer.echo(printable("\n".join(as_text(explanation))))
+        typer.echo(printable("\n".join(explanation_text(explanation))))
 
 
 def _from_journal(config: Config, text: str) -> tuple[Record, str]:
-    from engine.peek import KafkaTopicReader, Position
+    from engine.kafka.reader import KafkaTopicReader, Position
 
     at = Position.parse(text, config.journal.topic)
     with KafkaTopicReader(config, at.topic) as reader:
@@ -111,3 +107,71 @@ def _from_journal(config: Config, text: str) -> tuple[Record, str]:
 def _as_sent(message: Message) -> Record:
     defaults = {"JMSMessageID": "ID:example", "JMSDeliveryMode": "PERSISTENT"}
     return Message(message.body, message.body_type, {**defaults, **message.headers}, message.properties).to_record()
+
+
+def explanation_text(explanation: Explanation) -> list[str]:
+    """Lines for people: the message, each route tried with the values in its predicate, the key, the result."""
+    message = explanation.message
+    lines = [
+        f"message  {message.headers.get('JMSDestination', 'no destination')}, "
+        f"{len(message.body)} bytes of {message.body_type}"
+    ]
+    for step in explanation.steps:
+        # What takes replies back is no route of the user's, unless the message is such a reply.
+        if step.wanted or not step.route.added:
+            lines += ["", *_step_lines(step)]
+    if explanation.key_name is not None:
+        lines += ["", f"key      {explanation.key or '(none)'}  from {explanation.key_name}"]
+        lines += [f"fails    {failure.reason}: {failure.detail}" for failure in explanation.failures]
+    lines += ["", f"result   {result(explanation)}"]
+    width = max((len(name) for name, _ in explanation.headers), default=0)
+    lines += [f"  {name:<{width}}  {show_bytes(value)}" for name, value in explanation.headers]
+    return lines
+
+
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
+    """An explanation as a JSON object."""
+    return {
+        "result": explanation.ending,
+        "reason": explanation.reason or None,
+        "route": explanation.route.name if explanation.route else None,
+        "topic": explanation.topic,
+        "destination": explanation.destination,
+        "key": explanation.key,
+        "key_from": explanation.key_name,
+        "failures": [{"reason": failure.reason, "detail": failure.detail} for failure in explanation.failures],
+        "headers": [{"name": name, **json_bytes("value", value)} for name, value in explanation.headers],
+        "routes": [
+            {
+                "name": step.route.name,
+                "wanted": step.wanted,
+                "include": _trace_json(step.include),
+                "exclude": None if step.exclude is None else _trace_json(step.exclude),
+            }
+            for step in explanation.steps
+        ],
+    }
+
+
+def _step_lines(step: Step) -> list[str]:
+    lines = [f"route    {step.route.name}: {'takes it' if step.wanted else 'does not take it'}"]
+    lines += _trace_lines("include", step.include)
+    if step.exclude is not None:
+        lines += _trace_lines("exclude", step.exclude)
+    return lines
+
+
+def _trace_lines(label: str, trace: Trace) -> list[str]:
+    found = [("  " * depth + text, value) for depth, text, value in rows(trace)]
+    width = max(len(text) for text, _ in found)
+    return [
+        f"  {label if number == 0 else '':<7}  {text:<{width}}  {value}" for number, (text, value) in enumerate(found)
+    ]
+
+
+def _trace_json(trace: Trace) -> dict[str, Any]:
+    return {
+        "text": trace.text,
+        "value": trace.value,
+        "parts": [_trace_json(part) for part in trace.parts],
+    }

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Producer
-
-from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import SILENT, librdkafka
+from engine.errors import HardFailureError
+from engine.kafka.clients import producer
+from engine.kafka.errors import MISSING, PASSING, refusal, unavailable
+from engine.kafka.types import KafkaException
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from confluent_kafka import Message as KafkaMessage
-
+    from engine.kafka.types import KafkaError, KafkaMessage, Producer
     from engine.message import Record
     from routes.model import Config
 
@@ -37,36 +36,32 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
             errors.append(error)
         last[0] = f"{message.topic()}:{message.partition()}:{message.offset()}"
 
-    settings = {
-        **librdkafka(config, "producer"),
-        "delivery.timeout.ms": int(_SECONDS * 1000),
-    }
-    producer = Producer(settings, logger=SILENT)
+    client = producer(config, {"delivery.timeout.ms": int(_SECONDS * 1000)})
     try:
         # librdkafka waits for an unknown topic as if the network were down; so ask for it first.
-        if (unknown := producer.list_topics(topic, timeout=_SECONDS).topics[topic].error) is not None:
+        if (unknown := client.list_topics(topic, timeout=_SECONDS).topics[topic].error) is not None:
             raise _translated(config, topic, unknown)
         for _ in range(count):
-            while not _queued(producer, topic, record, delivered):
-                producer.poll(1.0)
-            producer.poll(0)
+            while not _queued(client, topic, record, delivered):
+                client.poll(1.0)
+            client.poll(0)
             if errors:
                 break
-        left = producer.flush(_SECONDS)
+        left = client.flush(_SECONDS)
     except KafkaException as error:
         raise _translated(config, topic, error.args[0]) from error
     if errors:
         raise _translated(config, topic, errors[0])
     if left:
-        raise UnreachableError(f"Kafka at {config.bootstrap_servers} does not answer; is it running?")
+        raise unavailable(config.bootstrap_servers, "it has not confirmed all messages")
     return last[0]
 
 
 def _queued(
-    producer: Producer, topic: str, record: Record, delivered: Callable[[KafkaError | None, KafkaMessage], None]
+    client: Producer, topic: str, record: Record, delivered: Callable[[KafkaError | None, KafkaMessage], None]
 ) -> bool:
     try:
-        producer.produce(topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=delivered)
+        client.produce(topic, key=record.key, value=record.value, headers=list(record.headers), on_delivery=delivered)
     except BufferError:
         return False
     return True
@@ -74,6 +69,8 @@ def _queued(
 
 def _translated(config: Config, topic: str, error: KafkaError) -> Exception:
     servers = config.bootstrap_servers
-    if error.code() in (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
-        return UnreachableError(f"Kafka at {servers} does not answer ({error.str()}); is it running?")
-    return HardFailureError(f"Kafka at {servers} refuses the message to '{topic}': {error.str()}")
+    if error.code() in PASSING:
+        return unavailable(servers, error.str())
+    what = f"the message to '{topic}'"
+    known = None if error.code() in MISSING else refusal(error, servers, what, "WRITE")
+    return known or HardFailureError(f"Kafka at {servers} refuses {what}: {error.str()}")

@@ -6,24 +6,18 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, examples
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, command
 
-__all__ = ["register", "run"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "jms-bridge run",
-            "jms-bridge run -c /etc/jms-bridge.properties",
-            "jms-bridge run --only router",
-            "jms-bridge run --only source:orders",
-            "jms-bridge run --only sinks",
-        )
-    )(run)
+__all__ = ["run"]
 
 
+@command(
+    "jms-bridge run",
+    "jms-bridge run -c /etc/jms-bridge.properties",
+    "jms-bridge run --only router",
+    "jms-bridge run --only source:orders",
+    "jms-bridge run --only sinks",
+)
 def run(
     config: ConfigFile = DEFAULT_CONFIG,
     only: Annotated[

@@ -1,4 +1,4 @@
-"""`jms-bridge status`: how a running bridge is, as a table that stays up to date."""
+"""`jms-bridge status | lag`: the state of a running bridge, and what waits."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, load
-from engine.cli.output import console
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load
+from engine.cli.output import console, note
 from engine.errors import UnreachableError
 from engine.printable import json_text, printable
 from engine.telemetry.amounts import duration, number, rate, size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
 
+    from engine.lag import LagReport
     from engine.telemetry.report import Report
     from routes.model import Config
 
-__all__ = ["register", "status"]
+__all__ = ["lag", "status"]
 
 NOT_READY = 1
 """Exit code of a single look at a bridge that is not ready."""
@@ -32,17 +35,7 @@ _DETAILED = 120
 _COLOURS = {"ready": "green", "starting": "yellow", "degraded": "yellow", "stopping": "yellow", "down": "red"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "jms-bridge status",
-            "jms-bridge status --once",
-            "jms-bridge status -c /etc/jms-bridge.properties --json",
-        )
-    )(status)
-
-
+@command("jms-bridge status", "jms-bridge status --once", "jms-bridge status -c /etc/jms-bridge.properties --json")
 def status(
     config: ConfigFile = DEFAULT_CONFIG,
     once: Annotated[
@@ -80,8 +73,7 @@ def _watch(config: Config, interval: float) -> None:
     from rich.text import Text
 
     from engine.telemetry.client import base_url
-    from engine.telemetry.readings import MetricSample
-    from engine.telemetry.report import look
+    from engine.telemetry.report import MetricSample, look
 
     before = MetricSample(time.monotonic())
     with Live(Text(f"asking {base_url(config.http)} …"), console=console(), auto_refresh=False) as live:
@@ -168,3 +160,58 @@ def _waiting(report: Report) -> str:
 def _configuration(report: Report) -> str:
     line = f"configuration {report.config_hash}, read at {report.reload_time}"
     return line if report.reload_success else f"{line}; the last reload was refused: {report.reload_why}"
+
+
+@command("jms-bridge lag", "jms-bridge lag --kafka", "jms-bridge lag --json")
+def lag(
+    config: ConfigFile = DEFAULT_CONFIG,
+    from_kafka: Annotated[
+        bool, typer.Option("--kafka", help="Ask Kafka, not the bridge: what has been committed counts.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Show how many records wait, by partition of the journal and by sink.
+
+    The running bridge knows it to the second. If none answers, or with --kafka, Kafka is asked: the router writes its
+    place there every `router.interval`, so that a part of what then seems to wait may have been published already.
+    """
+    settings = load(config)
+    found = _from_kafka(settings) if from_kafka else _found(settings)
+    if json_output:
+        for each in found:
+            typer.echo(json_text(asdict(each)))
+    else:
+        _print(found)
+
+
+def _found(config: Config) -> Sequence[LagReport]:
+    from engine.lag import from_bridge
+
+    try:
+        return from_bridge(config)
+    except UnreachableError as error:
+        note(f"{error} Asking Kafka instead.")
+        return _from_kafka(config)
+
+
+def _from_kafka(config: Config) -> Sequence[LagReport]:
+    from engine.lag import from_kafka
+
+    return from_kafka(config)
+
+
+def _print(found: Sequence[LagReport]) -> None:
+    from rich.table import Table
+
+    from engine.telemetry.amounts import duration, number
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("waits for", "in"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("records", "oldest"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in found:
+        oldest = "" if each.oldest_seconds is None else duration(each.oldest_seconds)
+        table.add_row(printable(each.component), printable(each.place), number(each.records), oldest)
+    table.add_row("", "all", number(sum(each.records for each in found)), "", style="bold")
+    console().print(table)

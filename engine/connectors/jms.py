@@ -18,7 +18,7 @@ from routes.keys.values import TEXT, BadValueError, ValueKind
 from routes.predicate.doubts import unknown_fields
 from routes.predicate.parser import parse
 from routes.properties import SEED_NAMES
-from routes.systems import Addresses, EmbeddedServer, NetworkConfig, SourceConfig, subscription
+from routes.systems import Addresses, NetworkConfig, ServerTraits, SourceConfig, subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,9 +101,7 @@ class JmsConnector(Connector[BrokerT, SourceT, SinkT]):
     """A system that is a JMS broker."""
 
     is_jms = True
-    server = EmbeddedServer(
-        "artemis", "Artemis", ("embedded.artemis.port", "embedded.stomp.port", "embedded.amqp.port")
-    )
+    server = ServerTraits("artemis", "Artemis", ("embedded.artemis.port", "embedded.stomp.port", "embedded.amqp.port"))
 
     def check(self, settings: Settings, section: str, name: str) -> None:
         """Checks destinations, subscription and selector of a source."""

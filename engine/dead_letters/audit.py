@@ -18,14 +18,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
-from engine.peek import KafkaTopicReader, Position
-from engine.topics import exists
+from engine.kafka.reader import KafkaTopicReader, Position
+from engine.kafka.topics import exists
 from routes.targets import audit_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from engine.peek import LocatedRecord
+    from engine.kafka.reader import LocatedRecord
     from routes.model import Config
 
 __all__ = ["Action", "Actor", "AuditEntry", "last", "now", "parse", "settled"]

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-__all__ = ["MOST", "OTHER", "Backlog", "DeadLetterCounts", "Latest"]
+__all__ = ["MOST", "OTHER", "Backlog"]
 
 OTHER = "other"
 """Stands for a reason that the bridge does not know."""
@@ -20,47 +18,6 @@ MOST = 10_000_000
 _CLOSED = 0
 """Marks an offset without an open dead letter; other offsets hold the number of the reason, from 1."""
 _LATEST_SECONDS = 2**32 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Latest:
-    """The newest dead letter of a route."""
-
-    time_ms: int
-    """Time of the failure, in milliseconds since 1970."""
-    reason: str
-    detail: str
-    """The reason in a sentence."""
-    place: str
-    """`partition:offset` of the dead letter."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterCounts:
-    """The state of the dead letters at one moment."""
-
-    topic: str
-    reachable: bool = False
-    """Whether Kafka lets the bridge see the topic."""
-    trouble: str = ""
-    """One line why the topic is out of reach, or why nothing can be counted."""
-    open: Mapping[str, int] | None = None
-    """Number of open dead letters by reason, without those in quarantine; None: not counted yet."""
-    oldest: float | None = None
-    """Time of the oldest open dead letter's failure, in seconds since 1970; None if there is none."""
-    quarantined: int | None = None
-    """Number of open dead letters in quarantine; None: not counted yet."""
-    latest: Mapping[str, Latest] = field(default_factory=dict)
-    """The newest dead letter of each route, settled or not."""
-
-    @property
-    def depth(self) -> int | None:
-        """Number of open dead letters; None: not counted yet."""
-        return None if self.open is None else sum(self.open.values())
-
-    def oldest_age(self, now: float) -> float:
-        """Returns the age of the oldest open dead letter in seconds at `now` (since 1970); 0 if there is none."""
-        return 0.0 if self.oldest is None else max(now - self.oldest, 0.0)
 
 
 class _Partition:

@@ -18,7 +18,7 @@ from engine.message import ORIGIN, POSITION, REPLAYS, Record
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from engine.peek import LocatedRecord, Position
+    from engine.kafka.reader import LocatedRecord, Position
 
 __all__ = ["REASON", "TIME", "DeadLetter", "milliseconds", "original"]
 

@@ -21,15 +21,15 @@ from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.pace import Pace
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
+from engine.kafka.reader import KafkaTopicReader
+from engine.kafka.topics import ensure_audit_topic, exists, identity
 from engine.message import Message
-from engine.peek import KafkaTopicReader
-from engine.topics import ensure_audit_topic, exists, identity
 from routes.targets import quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from engine.peek import LocatedRecord, Position
+    from engine.kafka.reader import LocatedRecord, Position
     from routes.model import Config
 
 __all__ = ["Options", "ReplayOutcome", "Replayed", "discard", "replay", "source_topic"]

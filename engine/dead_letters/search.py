@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.dead_letters.letter import DeadLetter
-from engine.peek import KafkaTopicReader
+from engine.kafka.reader import KafkaTopicReader
 
 if TYPE_CHECKING:
     from engine.dead_letters.filters import Filters
-    from engine.peek import Position
+    from engine.kafka.reader import Position
     from routes.model import Config
 
 __all__ = ["Found", "Summary", "search"]

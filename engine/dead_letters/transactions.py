@@ -10,23 +10,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Producer
-
 from engine.dead_letters.audit import Action, Actor, AuditEntry, now
 from engine.dead_letters.letter import original
-from engine.errors import HardFailureError, UnreachableError, UsageError
-from engine.kafka import SILENT, librdkafka, telling_the_end
-from engine.topics import ensure_quarantine_topic
+from engine.errors import HardFailureError, UsageError
+from engine.kafka.clients import producer
+from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal, unavailable
+from engine.kafka.topics import ensure_quarantine_topic
+from engine.kafka.transactions import fatal_error_first
+from engine.kafka.types import KafkaException
 from routes.targets import audit_topic, quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from confluent_kafka import Message as KafkaMessage
-
     from engine.dead_letters.letter import DeadLetter
+    from engine.kafka.reader import Position
+    from engine.kafka.types import KafkaError, KafkaMessage
     from engine.message import Record
-    from engine.peek import Position
     from routes.model import Config
 
 __all__ = ["Move", "Transactions"]
@@ -64,8 +64,7 @@ class Transactions:
         self._dead_letters = config.letter_topic
         self._has_quarantine = False
         self._failed: list[KafkaError] = []
-        settings = {**librdkafka(config, "producer"), "transactional.id": f"{config.bridge_id}.replay"}
-        self._producer = Producer(settings, logger=SILENT)
+        self._producer = producer(config, {"transactional.id": f"{config.bridge_id}.replay"})
         with self._translated():
             self._producer.init_transactions(_SECONDS)
 
@@ -80,7 +79,7 @@ class Transactions:
             self._producer.begin_transaction()
             try:
                 entries = self._write(moves)
-                with telling_the_end(self._producer, _SECONDS):
+                with fatal_error_first(self._producer, _SECONDS):
                     self._producer.commit_transaction(_SECONDS)
             except BaseException:
                 self._abort()
@@ -136,13 +135,14 @@ class Transactions:
         )
 
     def _flush(self) -> None:
-        with telling_the_end(self._producer, _SECONDS):
+        with fatal_error_first(self._producer, _SECONDS):
             left = self._producer.flush(_SECONDS)
         if self._failed:
             raise KafkaException(self._failed[0])
         if left:
-            msg = f"Kafka at {self._config.bootstrap_servers} took no records for {_SECONDS:.0f} s; nothing is settled"
-            raise UnreachableError(msg)
+            raise unavailable(
+                self._config.bootstrap_servers, f"it took no records for {_SECONDS:.0f} s; nothing is settled"
+            )
 
     def _abort(self) -> None:
         try:
@@ -157,30 +157,34 @@ class Transactions:
             yield
         except KafkaException as error:
             cause: KafkaError = error.args[0]
-            raise self._translate(self._fatal_error() if cause.code() == KafkaError._FATAL else cause) from error
+            if is_fatal(cause) and cause.code() not in FENCED:
+                cause = self._fatal_error(cause)
+            raise self._translate(cause) from error
 
-    def _fatal_error(self) -> KafkaError:
+    def _fatal_error(self, known: KafkaError) -> KafkaError:
         """Returns the error that ended the producer for good, which any request about its transaction raises."""
         try:
             self._producer.commit_transaction(_SECONDS)
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             return cause
-        return KafkaError(KafkaError._FATAL)
+        return known
 
     def _translate(self, error: KafkaError) -> Exception:
         servers = self._config.bootstrap_servers
-        if error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED):
+        if error.code() in FENCED:
             return UsageError(
                 f"another replay for bridge '{self._config.bridge_id}' took over; go on there or start again"
             )
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        if is_too_large(error):
             return HardFailureError(
                 f"a dead letter is larger than '{self._config.journal.topic}' takes; raise its max.message.bytes"
             )
-        if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
-            return UnreachableError(f"Kafka at {servers} does not answer ({error.str()}); is it running?")
-        return HardFailureError(f"Kafka at {servers} refuses the replay: {error.str()}")
+        if error.code() in PASSING:
+            return unavailable(servers, error.str())
+        return refusal(error, servers, "the replay", "WRITE") or HardFailureError(
+            f"Kafka at {servers} refuses the replay: {error.str()}"
+        )
 
 
 def _same(letter: DeadLetter) -> str:

@@ -13,25 +13,26 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AclOperation, AdminClient, OffsetSpec
 
 from engine.dead_letters.audit import parse
-from engine.dead_letters.backlog import MOST, Backlog, DeadLetterCounts, Latest
+from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.filters import NO_ROUTE
 from engine.dead_letters.letter import DeadLetter
-from engine.kafka import SILENT, is_fatal, librdkafka
-from engine.peek import LocatedRecord
+from engine.kafka.clients import NO_GROUP, admin, consumer
+from engine.kafka.cluster import is_missing, problem_of_error, problems_of_access
+from engine.kafka.errors import END, LOGIN, MISSING, UNUSED_GROUP, is_fatal, remedy
+from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
+from engine.kafka.reader import LocatedRecord
+from engine.kafka.types import KafkaError, KafkaException, TopicPartition
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
-from engine.topics.problems import is_missing, problem_of_error, problems_of_access
+from engine.telemetry.status import DeadLetterCounts, Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from confluent_kafka import Message as KafkaMessage
-    from confluent_kafka.admin import TopicDescription
-
-    from engine.peek import Position
+    from engine.kafka.offsets import Place
+    from engine.kafka.reader import Position
+    from engine.kafka.types import Consumer, KafkaMessage, TopicDescription
     from routes.model import Config
 
 __all__ = ["DeadLetterWatch"]
@@ -49,12 +50,8 @@ _QUEUED_KIB = 8 * 1024
 _MOST_ROUTES = 1000
 _MOST_TEXT = 500
 _USERS = "dead letters"
-_SPEC: Any = OffsetSpec
 
 _log = structlog.get_logger(__name__)
-
-_Place = tuple[str, int]
-"""Topic and partition."""
 
 
 class DeadLetterWatch:
@@ -175,7 +172,7 @@ class _Look:
         self._topic, self._audit, self._quarantine = config.letter_topics
         self._lock = Lock()
         """Guards the backlogs, which pages ask from their threads."""
-        self._admin = AdminClient({**librdkafka(config, "admin"), "log_level": "0"}, logger=SILENT)
+        self._admin = admin(config)
         self._consumer: Consumer | None = None
         self._ids: dict[str, str] = {}
         """Kafka's ids of the topics that exist."""
@@ -184,11 +181,8 @@ class _Look:
     def now(self) -> DeadLetterCounts:
         """Reads on, and returns the state of the dead letters."""
         names = [self._topic, self._audit, self._quarantine]
-        found = self._admin.describe_topics(
-            TopicCollection(names), include_authorized_operations=True, request_timeout=_ANSWER_SECONDS
-        )
-        topics = {name: _answer(future) for name, future in found.items()}
-        if problems := problems_of_access(self._topic, _USERS, topics[self._topic], (AclOperation.WRITE,)):
+        topics = describe(self._admin, names, _ANSWER_SECONDS)
+        if problems := problems_of_access(self._topic, _USERS, topics[self._topic], ("WRITE",)):
             return DeadLetterCounts(self._topic, trouble=str(problems[0]))
         there = {name: each for name, each in topics.items() if not isinstance(each, KafkaError)}
         ids = {name: str(each.topic_id) for name, each in there.items()}
@@ -219,22 +213,13 @@ class _Look:
         self._is_complete = False
         self._backlogs = {name: Backlog(DEAD_LETTER_REASONS) for name in (self._topic, self._quarantine)}
         self._latest: dict[str, Latest] = {}
-        self._assigned: set[_Place] = set()
-        self._ended: set[_Place] = set()
+        self._assigned: set[Place] = set()
+        self._ended: set[Place] = set()
         """Partitions that were read to the end once."""
         self._refused: dict[str, str] = {}
         """Topics that this user may not read, each with a sentence."""
-        self._consumer = Consumer(
-            {
-                **librdkafka(self._config, "consumer"),
-                "group.id": "jms-bridge-watch",  # librdkafka asks for one; without a subscription it is never used
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "queued.max.messages.kbytes": _QUEUED_KIB,
-                "log_level": 0,
-            },
-            logger=SILENT,
-        )
+        settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
+        self._consumer = consumer(self._config, NO_GROUP, settings | {"queued.max.messages.kbytes": _QUEUED_KIB})
 
     def _trouble(self, topics: Mapping[str, TopicDescription | KafkaError]) -> str:
         for name, each in topics.items():
@@ -245,8 +230,8 @@ class _Look:
     def _read_all(self, there: Mapping[str, TopicDescription]) -> bool:
         """Reads new records for a moment; returns True if all topics were read to their end by now."""
         letters = [place for name in self._backlogs for place in _places(there.get(name))]
-        firsts = self._offsets(letters, _SPEC.earliest())
-        ends = self._offsets([place for place in letters if place not in self._assigned], _SPEC.latest())
+        firsts = self._offsets(letters, EARLIEST)
+        ends = self._offsets([place for place in letters if place not in self._assigned], LATEST)
         starts = {}
         for (topic, partition), end in ends.items():
             most = MOST // len(there[topic].partitions)
@@ -260,11 +245,11 @@ class _Look:
         if not self._ended.issuperset(letters):
             return False
         audit = _places(there.get(self._audit))
-        self._assign(self._offsets([place for place in audit if place not in self._assigned], _SPEC.earliest()))
+        self._assign(self._offsets([place for place in audit if place not in self._assigned], EARLIEST))
         self._read()
         return self._ended.issuperset(audit)
 
-    def _assign(self, starts: Mapping[_Place, int]) -> None:
+    def _assign(self, starts: Mapping[Place, int]) -> None:
         if starts and self._consumer:
             self._consumer.incremental_assign([TopicPartition(*place, offset) for place, offset in starts.items()])
             self._assigned.update(starts)
@@ -277,13 +262,14 @@ class _Look:
             if message is None:
                 return
             error, topic = message.error(), str(message.topic())
-            if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                continue  # The consumer's group is never used.
-            if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                self._refused[topic] = f"not authorised to read topic '{topic}'; grant READ on it"
+            if error is not None and error.code() in UNUSED_GROUP:
                 continue
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
+            if error is not None and error.code() not in END:
+                why = remedy(error)
+                if why is None or error.code() in LOGIN | MISSING:
+                    raise KafkaException(error)
+                self._refused[topic] = f"topic '{topic}': {why}"
+                continue
             self._refused.pop(topic, None)
             if error is None:
                 with self._lock:
@@ -327,24 +313,10 @@ class _Look:
             latest=dict(self._latest),
         )
 
-    def _offsets(self, places: list[_Place], spec: OffsetSpec) -> dict[_Place, int]:
-        if not places:
-            return {}
-        asked = {TopicPartition(*place): spec for place in places}
-        futures = self._admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS)
-        return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+    def _offsets(self, places: list[Place], spec: Any) -> dict[Place, int]:
+        futures = ask_offsets(self._admin, places, spec, _ANSWER_SECONDS)
+        return {place: future.result().offset for place, future in futures.items()}
 
 
-def _answer(future: Any) -> TopicDescription | KafkaError:
-    try:
-        found: TopicDescription = future.result()
-    except KafkaException as error:
-        cause: KafkaError = error.args[0]
-        if cause.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT):
-            raise
-        return cause
-    return found
-
-
-def _places(topic: TopicDescription | None) -> list[_Place]:
+def _places(topic: TopicDescription | None) -> list[Place]:
     return [] if topic is None else [(topic.name, partition.id) for partition in topic.partitions]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import UnreachableError
-from engine.journal import FRAMING_BYTES
+from engine.kafka.cluster import Cluster
+from engine.kafka.journal import FRAMING_BYTES
 from engine.message import DESTINATION, ORIGIN, ROUTE, SIZE, Record
-from engine.topics import Cluster
 from engine.trace_context import published
 
 if TYPE_CHECKING:

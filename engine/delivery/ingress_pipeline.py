@@ -2,7 +2,7 @@
 
 Reading goes on while records are on their way to Kafka. Acknowledgements follow in the order of reading, each only
 after the journal has confirmed its message and all before it. Everything is bounded: the records on their way
-(`engine.journal`), and the deliveries that wait for their acknowledgement.
+(`engine.kafka.journal`), and the deliveries that wait for their acknowledgement.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import structlog
 
 from engine.connectors.base import Committing, NotConnectedError, Transactional
 from engine.delivery.dead_letter_record import TOO_LARGE, UNREADABLE, unjournaled
-from engine.delivery.deduplication.kafka_retry import StoppedError
-from engine.journal import JournalError, JournalTooLargeError
+from engine.kafka.journal import JournalError, JournalTooLargeError
+from engine.kafka.retry import StoppedError
 from routes.errors import BridgeError
 from routes.model import Policy
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.connectors.base import Delivery, Source
     from engine.delivery.deduplication.deduplicator import Deduplicator
     from engine.delivery.spans import SourceSpans
-    from engine.journal import Journal
+    from engine.kafka.journal import Journal
     from engine.message import Message
     from engine.telemetry.meters import SourceMetrics
     from routes.model import Config

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors.transactions import InDoubtError, TransactionalJournal
 from engine.delivery.dead_letter_record import dead_letter, letter_limit
-from engine.journal import JournalError
+from engine.kafka.journal import JournalError
+from engine.kafka.transactions import InDoubtError, TransactionalJournal
 from routes.immutable import immutable
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_topic_reader import SinkTopicReader, TakenRecord
 from engine.delivery.spans import SinkSpans
-from engine.journal import JournalError
+from engine.kafka.journal import JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics
@@ -83,6 +83,10 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
             None if traces is None else SinkSpans(traces, config, sink),
         )
         loop.run(stop, listener)
+
+
+class _NoJournalError(NotConnectedError):
+    """Kafka, not the sink's system, cannot be used."""
 
 
 class _RebalancedError(Exception):
@@ -270,7 +274,7 @@ class SinkLoop:
         try:
             self._letters.open()
         except JournalError as error:
-            raise NotConnectedError(str(error)) from error
+            raise _NoJournalError(str(error)) from error
 
     def _write_letters(self) -> None:
         if self._letters.write(self._egress):
@@ -340,8 +344,11 @@ class SinkLoop:
     def _wait(self, error: NotConnectedError, stop: Event, listener: ReplyReceiver) -> None:
         """Waits before the next connection; meanwhile the worker stays a member of its consumer group."""
         seconds = self._back_off.next(error.back_off_seconds)
-        self._status.state(State.DEGRADED, f"{self._sink.address}: {error}")
-        _log.warning("will try again", where=self._sink.address, why=str(error), seconds=round(seconds, 1))
+        where = (
+            f"Kafka at {self._config.bootstrap_servers}" if isinstance(error, _NoJournalError) else self._sink.address
+        )
+        self._status.state(State.DEGRADED, f"{where}: {error}")
+        _log.warning("will try again", where=where, why=str(error), seconds=round(seconds, 1))
         deadline = time.monotonic() + seconds
         while not stop.is_set() and time.monotonic() < deadline:
             self._egress.rest(_SOON_SECONDS)

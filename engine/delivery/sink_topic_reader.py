@@ -11,22 +11,24 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from engine.connectors.group import HEARTBEAT_MS, REFUSED, SESSION_MS, member, sink_group
 from engine.delivery.open_offsets import CommittedPosition, OpenOffsets
-from engine.errors import ClientEndedError, HardFailureError, UnreachableError
-from engine.journal import JournalError
-from engine.kafka import SILENT, committed_positions, is_fatal, librdkafka
+from engine.errors import ClientEndedError
+from engine.kafka.clients import HEARTBEAT_MS, SESSION_MS, consumer, member, sink_group
+from engine.kafka.errors import UNREACHABLE, is_fatal, is_text_too_long, refusal
+from engine.kafka.journal import JournalError
+from engine.kafka.offsets import committed_positions
+from engine.kafka.retry import Outage
+from engine.kafka.types import KafkaException, TopicPartition
 from engine.message import Record
 from routes.immutable import immutable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from confluent_kafka import Message as KafkaMessage
-
-    from engine.connectors.transactions import TransactionalJournal
+    from engine.errors import HardFailureError
+    from engine.kafka.transactions import TransactionalJournal
+    from engine.kafka.types import Consumer, KafkaError, KafkaMessage
     from routes.model import Config, SinkConfig
 
 __all__ = ["SinkTopicReader", "TakenRecord"]
@@ -37,10 +39,6 @@ _ANSWER_SECONDS = 1.0
 _COMMITTING_SECONDS = 60.0
 _PAUSE_SECONDS = 0.2
 _log = structlog.get_logger(__name__)
-_REFUSED = {
-    **REFUSED,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "there is no such topic; start the bridge again, which makes it",
-}
 
 
 @immutable
@@ -71,12 +69,13 @@ class SinkTopicReader:
         noticed that the reader is gone.
         """
         self._topic = sink.topic
+        self._config = config
         self._servers = config.bootstrap_servers
-        self._outage_seconds = config.router.outage_timeout_seconds
         self._released = released
-        self._down_since: float | None = None
+        self._outage: Outage | None = None
+        """Outage under way; None while Kafka answers."""
         self._asked = 0.0
-        self._refusal: str | None = None
+        self._refusal: HardFailureError | None = None
         self._fatal: str | None = None
         """Reason why Kafka's client has failed for good; None while it works."""
         self._rests = False
@@ -90,18 +89,14 @@ class SinkTopicReader:
         """Partitions revoked during the last `take`."""
         # Kafka measures the session from a reader's last heart-beat, so one heart-beat interval is added.
         session_ms = max(SESSION_MS, int(settle_seconds * 1000) + HEARTBEAT_MS)
-        settings = librdkafka(config, "consumer") | {
-            "auto.offset.reset": "earliest",
-            "on_commit": self._on_commit,
-            **member(sink_group(config, sink.name), self._on_error, session_ms),
-        }
-        self._consumer = Consumer(settings, logger=SILENT)
+        settings = {"auto.offset.reset": "earliest", "on_commit": self._on_commit}
+        self._consumer = consumer(config, sink_group(config, sink.name), settings | member(self._on_error, session_ms))
         self._consumer.subscribe([self._topic], on_revoke=self._on_revoke, on_lost=self._on_revoke)
 
     @property
     def down_seconds(self) -> float:
         """Seconds since Kafka stopped answering; 0 while it answers."""
-        return 0.0 if self._down_since is None else time.monotonic() - self._down_since
+        return 0.0 if self._outage is None else self._outage.seconds
 
     def take(self, most: int, timeout_seconds: float) -> list[TakenRecord]:
         """Returns the next records, at most `most`; waits up to `timeout_seconds` for the first.
@@ -128,7 +123,7 @@ class SinkTopicReader:
         messages = others if first.partition() in self._revoked else [first, *others]
         taken = [each for message in messages if (each := self._taken(message)) is not None]
         if taken:
-            self._down_since = None
+            self._outage = None
         return taken
 
     def rest(self, timeout_seconds: float) -> None:
@@ -195,7 +190,7 @@ class SinkTopicReader:
         except JournalError as error:
             self._positions.again()
             cause = error.__cause__
-            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+            if isinstance(cause, KafkaException) and is_text_too_long(cause.args[0]):
                 self._without_texts()
             raise
         try:
@@ -260,17 +255,16 @@ class SinkTopicReader:
     def _committed(self, partition: int) -> CommittedPosition:
         """Position that a partition's last reader has committed; waits for Kafka until `router.outage-timeout`."""
         place = TopicPartition(self._topic, partition)
-        deadline = time.monotonic() + self._outage_seconds
-        while time.monotonic() < deadline:
+        outage = Outage(self._config)
+        while True:
             try:
                 (found,) = committed_positions(self._consumer, [place], _ASK_SECONDS)
                 return CommittedPosition(max(found.offset, 0), found.metadata or "")
             except KafkaException as error:
                 self._on_error(error.args[0])
-            self._check()
+                self._check()
+                outage.check(error)
             time.sleep(_PAUSE_SECONDS)
-        msg = f"Kafka at {self._servers} has not said for {self._outage_seconds:.0f} s how far the sink is; is it well?"
-        raise UnreachableError(msg)
 
     def _rest(self, *, rests: bool) -> None:
         if rests is not self._rests:
@@ -293,7 +287,7 @@ class SinkTopicReader:
         errors = [found for found in (error, *(place.error for place in places)) if found is not None]
         if not errors:
             return
-        if any(each.code() == KafkaError.OFFSET_METADATA_TOO_LARGE for each in errors):
+        if any(map(is_text_too_long, errors)):
             self._without_texts()
         self._positions.again()
         self._on_error(errors[0])
@@ -301,26 +295,24 @@ class SinkTopicReader:
     def _on_error(self, error: KafkaError) -> None:
         if is_fatal(error):
             self._fatal = self._fatal or error.str()
-        elif error.code() in _REFUSED:
-            self._refusal = _REFUSED[error.code()]
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._down_since is None:
-            self._down_since = time.monotonic()
+        elif refused := refusal(error, self._servers, f"topic '{self._topic}'"):
+            self._refusal = refused
+        elif error.code() in UNREACHABLE and self._outage is None:
+            self._outage = Outage(self._config)
 
     def _check(self) -> None:
         if self._refusal:
-            raise HardFailureError(f"Kafka at {self._servers} refuses topic '{self._topic}': {self._refusal}")
+            raise self._refusal
         if self._fatal:
             msg = f"Kafka at {self._servers} has shut out the reader of '{self._topic}': {self._fatal}"
             raise ClientEndedError(msg)
-        if self._down_since is None or time.monotonic() - self._asked < _ASK_SECONDS:
+        if self._outage is None or time.monotonic() - self._asked < _ASK_SECONDS:
             return
         # librdkafka does not report that brokers are back while there is nothing to read.
         self._asked = time.monotonic()
         try:
             self._consumer.list_topics(self._topic, timeout=_ANSWER_SECONDS)
         except KafkaException as error:
-            if self.down_seconds > self._outage_seconds:
-                msg = f"Kafka at {self._servers} has not answered for {self._outage_seconds:.0f} s; is it running?"
-                raise UnreachableError(msg) from error
+            self._outage.check(error)
         else:
-            self._down_since = None
+            self._outage = None

@@ -16,13 +16,13 @@ from engine.connectors.base import Committing, NotConnectedError, Placed, Transa
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff
 from engine.delivery.deduplication.deduplicator import Deduplicator
-from engine.delivery.deduplication.kafka_retry import KafkaRetry, StoppedError
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
 from engine.delivery.deduplication.tail import Tail
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.delivery.spans import SourceSpans
 from engine.errors import HardFailureError
-from engine.journal import Journal, JournalError
+from engine.kafka.journal import Journal, JournalError
+from engine.kafka.retry import KafkaRetry, StoppedError
 from engine.telemetry import tracing
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engine.connectors.base import Outcome, Outgoing
-    from engine.journal import Done, Journal
+    from engine.kafka.journal import Done, Journal
     from engine.message import Message, Record
     from engine.telemetry.tracing import Span, Tracing
     from routes.model import BrokerConfig, Config, SinkConfig

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from engine.doctor.findings import Finding, failed, of_error, ok, warning
 from engine.errors import HardFailureError
-from engine.topics import Cluster, survey
+from engine.kafka.cluster import Cluster
+from engine.kafka.topics import survey
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from engine.topics import Survey
+    from engine.kafka.topics import Survey
     from routes.model import Config, SourceConfig
 
 __all__ = ["REMEDY", "check_kafka", "check_kafka_source", "forgotten", "told"]

@@ -13,7 +13,7 @@ from engine.embedded.java import find_java, java_version
 from engine.embedded.nats import find_nats_server, nats_configuration, nats_version
 from engine.errors import SetupError
 from engine.jars import HALLMARKS
-from engine.kafka import librdkafka_version
+from engine.kafka.clients import librdkafka_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

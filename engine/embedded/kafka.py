@@ -7,14 +7,11 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from engine.embedded.jvm import QUICK_START, JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
 from engine.jars import HALLMARKS
-from engine.kafka import QUIET
+from engine.kafka import clients
 from engine.private import UMASK
 
 if TYPE_CHECKING:
@@ -128,12 +125,5 @@ class EmbeddedKafka(JvmServer):
         return ["-cp", f"{self._jars}/*", "kafka.Kafka", "server.properties"]
 
     def _answers(self) -> bool:
-        if not accepts(self._port):
-            return False
-        # Silent: librdkafka's messages about a broker that is still starting are of no use.
-        client = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
-        try:
-            # A new client first has to connect, which takes more than a second on a busy machine.
-            return bool(client.list_topics(timeout=5).brokers)
-        except KafkaException:
-            return False
+        # A new client first has to connect, which takes more than a second on a busy machine.
+        return accepts(self._port) and clients.answers(self.bootstrap, 5)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engine.page.view import View
-    from engine.telemetry.readings import Traffic
+    from engine.telemetry.report import Traffic
     from engine.telemetry.status import Status
     from routes.model import Config, Route
 

@@ -13,11 +13,11 @@ from engine.dead_letters.letter import DeadLetter, milliseconds
 from engine.dead_letters.replay import source_topic
 from engine.dead_letters.search import Found, search
 from engine.errors import UsageError
+from engine.kafka.reader import KafkaTopicReader, Position
+from engine.kafka.topics import exists, identity
 from engine.message import Message
 from engine.page.render import rendered
-from engine.peek import KafkaTopicReader, Position
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
-from engine.topics import exists, identity
 from routes.errors import BridgeError, PredicateError
 from routes.keys.values import BadValueError, duration
 from routes.predicate import parse

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from engine.page.view import View
-    from engine.telemetry.readings import MetricSample
+    from engine.telemetry.report import MetricSample
 
 __all__ = ["routes"]
 

@@ -25,7 +25,7 @@ from engine.telemetry.metrics import (
     SINK_REJECTED,
     UNROUTED,
 )
-from engine.telemetry.readings import MetricSample, Traffic
+from engine.telemetry.report import MetricSample, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,9 +14,9 @@ import structlog
 from engine.dead_letters.audit import Actor
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, source_topic
 from engine.errors import UsageError
+from engine.kafka.reader import Position
 from engine.page import forms
 from engine.page.render import rendered
-from engine.peek import Position
 from engine.telemetry.http_login import LOGIN
 from routes.errors import BridgeError
 
@@ -39,7 +39,7 @@ _MOST = 200
 """Largest number of dead letters in one request: as many as one transaction takes, if they are small."""
 _ASK_SECONDS = 2.5
 _DO_SECONDS = 10.0
-"""Less than a connection may take; see `engine.telemetry.http_protocol`."""
+"""Less than a connection may take; see `engine.telemetry.http`."""
 _WOULD = (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_QUARANTINE, ReplayOutcome.WOULD_DISCARD)
 _log = structlog.get_logger(__name__)
 

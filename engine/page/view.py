@@ -12,11 +12,10 @@ from engine.telemetry.status import State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from engine.dead_letters.backlog import DeadLetterCounts
+    from engine.kafka.reader import Position
     from engine.page.samples import Samples
-    from engine.peek import Position
     from engine.telemetry.http import Standing
-    from engine.telemetry.status import Status, StatusBoard
+    from engine.telemetry.status import DeadLetterCounts, Status, StatusBoard
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 

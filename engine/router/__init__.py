@@ -4,11 +4,23 @@
                  │             │                    └─► policy ─► dead letters, skipped, stop
                  └─ counted    └─ unmatched: counted or dead-lettered
 
-`plan` builds the topology, `addresses`, `headers` and `failures` hold its expressions, `route` applies it to a frame of
-messages without any broker. `engine.spark` runs it, with checkpoints, recovery and live figures.
+The router is a client of `engine.streams`. `plan` builds the topology from the constants in `route_settings` and the
+expressions in `headers` and `failures`; `language` reads JMS fields and predicates; `route` applies the topology to a
+frame of messages without any broker. `engine.spark` runs it, with checkpoints, recovery and live figures.
 """
 
+from engine.router.language import MessageCondition, MessageField, RoutingLanguage
 from engine.router.plan import topology
 from engine.router.route import Routed, RoutingOutcome, route
+from engine.router.route_settings import ByBranch
 
-__all__ = ["Routed", "RoutingOutcome", "route", "topology"]
+__all__ = [
+    "ByBranch",
+    "MessageCondition",
+    "MessageField",
+    "Routed",
+    "RoutingLanguage",
+    "RoutingOutcome",
+    "route",
+    "topology",
+]

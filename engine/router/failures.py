@@ -7,43 +7,39 @@ names of Kafka Connect where it defines one, so that tools for Kafka Connect can
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from engine.errors import SoftFailureError
 from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
-from engine.router.addresses import address, has_templates, is_unresolved
 from engine.router.headers import appended, header, position
-from engine.router.routes import ROUTES, by_route
-from engine.streams.nodes import ByBranch
+from engine.router.language import declared_type, field_text
+from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.streams.row import Row
-from routes.model import BodyConversion, Config, Route
+from routes.model import Route
 from routes.properties import NUMBERS, JmsType
 
 __all__ = [
     "CHECKS",
-    "JOURNAL_KEY",
-    "STOP",
     "UNMATCHED",
     "FailureCheck",
+    "StoppedByPolicyError",
     "checks",
     "dead_letter",
-    "key_name",
     "stop_message",
+    "stopped_by_policy",
 ]
 
 CHECKS = "checks"
 """Name of the split whose branches are the checks: a message takes the branch of the first check that it fails."""
 
-JOURNAL_KEY = ""
-"""Stands for a header's name in `key_name`: the key is that of the journal record, and may be missing."""
-
 UNMATCHED = "unmatched"
 """Reason of a message that no route takes."""
 
-STOP = "jms-bridge:stop:"
+_STOP = "jms-bridge:stop:"
 """Prefix of the text of the error that ends a query by policy `stop`."""
 
 FRAMING_BYTES = 4096
@@ -54,6 +50,18 @@ _STRUCTURED = (BodyType.MAP.value, BodyType.STREAM.value, BodyType.OBJECT.value)
 
 KEPT_BYTES = 64 * 1024
 """Bytes kept, at most, of a body that is too large for the dead-letter topic."""
+
+
+class StoppedByPolicyError(SoftFailureError):
+    """A message failed softly, and the policy of its route is `stop`."""
+
+    def __init__(self, route: str, reason: str, position: str, detail: str) -> None:
+        self.route, self.reason, self.position = route, reason, position
+        super().__init__(
+            f"route {route!r} cannot take the message at {position}: {detail} ({reason}). "
+            "Correct the route, or set on-soft-failure to skip or dead-letter for it, and start again: "
+            "the message is still in the journal"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,41 +80,31 @@ class FailureCheck:
     """The sentence for the error that stops the query: made from the route alone, without details of the message."""
 
 
-def key_name(route: Route) -> str:
-    """Name of the JMS field or property that a route takes its key from, or `JOURNAL_KEY`."""
-    return route.key or (JOURNAL_KEY if route.target.sink else "JMSMessageID")
+def checks(settings: RouteSettings) -> tuple[FailureCheck, ...]:
+    """The checks that these routes need, in the order in which they are made.
 
-
-def checks(config: Config, limits: Mapping[str, int]) -> tuple[FailureCheck, ...]:
-    """The checks that this configuration needs, in the order in which they are made.
-
-    `limits` is `max.message.bytes` by topic. Without a limit that a journal record could exceed, no size is checked.
+    Without a limit that a journal record could exceed, no size is checked.
     """
-    made = [_body(config), _key_found(config)]
-    if any(route.key for route in config.routes):
-        made.append(_key_valid(config))
-    if has_templates(config):
-        made.append(_destination(config))
-    known = {route.name: [limits[topic] for topic in route.target.topics if topic in limits] for route in config.routes}
-    routes = {name: min(found) for name, found in known.items() if found}
-    if any(limit < config.journal.max_message_bytes + FRAMING_BYTES for limit in routes.values()):
-        made.append(_size(routes))
+    made = [_body(settings), _key_found(settings)]
+    if settings.configured_keys.values:
+        made.append(_key_valid(settings))
+    if settings.templates:
+        made.append(_destination(settings))
+    if any(limit < settings.max_message_bytes + FRAMING_BYTES for limit in settings.limits.values()):
+        made.append(_size(settings))
     return tuple(made)
 
 
-def _body(config: Config) -> FailureCheck:
-    any_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.ANY else None)
-    json_routes = by_route(config, lambda route: "" if route.conversion is BodyConversion.JSON else None)
-
+def _body(settings: RouteSettings) -> FailureCheck:
     def fails(row: Row) -> Column:
         kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
         other = ~kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
-        if any_routes.values:
-            other &= row.pick(any_routes).isNull()
-        if not json_routes.values:
+        if settings.any_body.values:
+            other &= settings.any_body(row).isNull()
+        if not settings.json_body.values:
             return other
         is_json = F.coalesce(F.get_json_object(row.value.cast("string"), "$").isNotNull(), F.lit(False))
-        return other & ~(row.pick(json_routes).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
+        return other & ~(settings.json_body(row).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
 
     def says(row: Row) -> Column:
         return F.concat(F.lit("the body is of type "), row.header(BODY), F.lit(", neither text nor bytes"))
@@ -114,76 +112,78 @@ def _body(config: Config) -> FailureCheck:
     return FailureCheck("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
 
 
-def _destination(config: Config) -> FailureCheck:
-    targets = by_route(config, lambda route: str(route.target))
-
+def _destination(settings: RouteSettings) -> FailureCheck:
     def says(row: Row) -> Column:
-        filled = F.substring(F.make_valid_utf8(address(row, config)), 1, 100)
+        filled = F.substring(F.make_valid_utf8(settings.address(row)), 1, 100)
         found = F.coalesce(F.concat(F.lit(": '"), filled, F.lit("' is none")), F.lit(": a header is missing or empty"))
-        return F.concat(F.lit("the destination "), row.pick(targets), F.lit(" cannot be made"), found)
+        return F.concat(F.lit("the destination "), settings.targets(row), F.lit(" cannot be made"), found)
 
     def stops(route: Route) -> str:
         return f"the destination {route.target} cannot be made of its headers, or is not there"
 
-    return FailureCheck("destination-unresolved", "publish", lambda row: is_unresolved(row, config), says, stops)
+    return FailureCheck("destination-unresolved", "publish", settings.is_unresolved, says, stops)
 
 
-def _key_found(config: Config) -> FailureCheck:
-    names = by_route(config, key_name)
+def _key_found(settings: RouteSettings) -> FailureCheck:
+    names = settings.keys
 
     def fails(row: Row) -> Column:
         missing = row.key.isNull()
-        return missing & (row.pick(names) != JOURNAL_KEY) if JOURNAL_KEY in names.values.values() else missing
+        return missing & (names(row) != JOURNAL_KEY) if JOURNAL_KEY in names.values.values() else missing
 
     def says(row: Row) -> Column:
-        return F.concat(F.lit("there is no value under '"), row.pick(names), F.lit("' to take the key from"))
+        return F.concat(F.lit("there is no value under '"), names(row), F.lit("' to take the key from"))
 
     def stops(route: Route) -> str:
-        return f"there is no value under '{key_name(route)}' to take the key from"
+        return f"there is no value under '{names.values[route.name]}' to take the key from"
 
     return FailureCheck("key-not-found", "key", fails, says, stops)
 
 
-def _key_valid(config: Config) -> FailureCheck:
-    names = by_route(config, lambda route: route.key)
+def _key_valid(settings: RouteSettings) -> FailureCheck:
+    names = settings.configured_keys
     # Flags of Java's regular expressions for Python's meaning: U, \w and the like match letters and digits of any
     # script; d, only \n ends a line.
     text, number = f"(?:{JmsType.STRING})?", "|".join(NUMBERS)
-    valid = f"(?Ud)\\A(?:{text} (?:{config.routing.key_pattern})|(?:{number}) [^\\n]+)\\z"
+    valid = f"(?Ud)\\A(?:{text} (?:{settings.key_pattern})|(?:{number}) [^\\n]+)\\z"
 
     def kind(row: Row) -> Column:
         """Declared type of the property that the key was taken from."""
         *others, last = dict.fromkeys(names.values.values())
-        found = row.declared_type(last)
+        found = declared_type(row.header_view, last)
         for name in others:
-            found = F.when(row.pick(names) == name, row.declared_type(name)).otherwise(found)
+            found = F.when(names(row) == name, declared_type(row.header_view, name)).otherwise(found)
         return found
 
     def fails(row: Row) -> Column:
         # One expression for type and text keeps the generated code small; the JVM does not compile large methods, see
         # `error_headers`.
         fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), row.key.cast("string")).rlike(valid), F.lit(False))
-        return fails if all(route.key for route in config.routes) else row.pick(names).isNotNull() & fails
+        return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
 
     neither = "is neither a number nor text that matches routing.key-pattern"
 
     def says(row: Row) -> Column:
         shown = F.substring(F.make_valid_utf8(row.key.cast("string")), 1, 100)
-        return F.concat(F.lit("the key '"), shown, F.lit("' from '"), row.pick(names), F.lit(f"' {neither}"))
+        return F.concat(F.lit("the key '"), shown, F.lit("' from '"), names(row), F.lit(f"' {neither}"))
 
-    return FailureCheck("key-invalid", "key", fails, says, lambda route: f"the key from '{key_name(route)}' {neither}")
+    def stops(route: Route) -> str:
+        return f"the key from '{settings.keys.values[route.name]}' {neither}"
+
+    return FailureCheck("key-invalid", "key", fails, says, stops)
 
 
-def _size(limits: Mapping[str, int]) -> FailureCheck:
+def _size(settings: RouteSettings) -> FailureCheck:
+    limits = settings.limits
     allowed = ByBranch(ROUTES, {name: str(limit) for name, limit in limits.items()})
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
 
     def fails(row: Row) -> Column:
-        limit = row.pick(allowed).cast("int")
+        limit = allowed(row).cast("int")
         return F.coalesce(measure(row) + FRAMING_BYTES > limit, F.lit(False))
 
     def says(row: Row) -> Column:
-        parts = ("the record has ", measure(row), " bytes, its topic takes ", row.pick(allowed))
+        parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
         return F.concat(*(F.lit(part) if isinstance(part, str) else part.cast("string") for part in parts))
 
     def stops(route: Route) -> str:
@@ -212,21 +212,22 @@ def _measured(row: Row) -> Column:
     return sum(others, first)
 
 
-def dead_letter(row: Row, config: Config, made: tuple[FailureCheck, ...], now: Column, limit: int | None) -> Row:
+def dead_letter(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> Row:
     """The row as a dead letter: the message as it was read, and headers about its failure.
 
-    A message that exceeds `limit`, the dead-letter topic's `max.message.bytes`, loses the end of its body, and also its
-    headers if key and headers exceed half of `limit`; `jmsbridge.truncated` then tells the original size in bytes.
+    A message that exceeds the limit of the dead-letter topic loses the end of its body, and also its headers if key and
+    headers exceed half of the limit; `jmsbridge.truncated` then tells the original size in bytes.
     """
-    more = error_headers(row, config, made, now)
-    if limit is None or limit >= config.journal.max_message_bytes + FRAMING_BYTES:
-        return row.replace(key=row.source_key, headers=F.concat(appended(row.headers, row, config.bridge_id), more))
+    limit = settings.letter_limit
+    more = error_headers(row, settings, made, now)
+    if limit is None or limit >= settings.max_message_bytes + FRAMING_BYTES:
+        return row.replace(key=row.source_key, headers=F.concat(appended(row.headers, row, settings.bridge_id), more))
     # `_measured` costs time for every record: it needs a function that Spark generates no code for.
     size = _measured(row) if limit < LARGE_BYTES + FRAMING_BYTES else _declared_size(row)
     too_large = F.coalesce(size + FRAMING_BYTES > limit, F.lit(False))
     kept = min(KEPT_BYTES, limit // 4)
     headers = F.when(too_large & (size - F.octet_length(row.value) > limit // 2), F.lit(None)).otherwise(row.headers)
-    whole = F.concat(appended(headers, row, config.bridge_id), more)
+    whole = F.concat(appended(headers, row, settings.bridge_id), more)
     cut = F.array(header("jmsbridge.truncated", size.cast("string")))
     return row.replace(
         key=row.source_key,
@@ -235,18 +236,18 @@ def dead_letter(row: Row, config: Config, made: tuple[FailureCheck, ...], now: C
     )
 
 
-def error_headers(row: Row, config: Config, made: tuple[FailureCheck, ...], now: Column) -> Column:
+def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> Column:
     """Headers of a dead letter about its failure, as an array."""
     stages = ByBranch(CHECKS, {check.reason: check.stage for check in made})
     why = _reason(row, made)
     texts = {
         "jmsbridge.reason": why,
-        "jmsbridge.route": F.coalesce(row.pick(by_route(config, lambda route: route.name)), F.lit("")),
+        "jmsbridge.route": F.coalesce(settings.names(row), F.lit("")),
         "jmsbridge.time": _iso(now),
         "__connect.errors.topic": row.topic,
         "__connect.errors.partition": row.partition.cast("string"),
         "__connect.errors.offset": row.offset.cast("string"),
-        "__connect.errors.stage": F.coalesce(row.pick(stages), F.lit("match")),
+        "__connect.errors.stage": F.coalesce(stages(row), F.lit("match")),
         "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
         "__connect.errors.exception.message": _sentence(row, made),
     }
@@ -256,26 +257,35 @@ def error_headers(row: Row, config: Config, made: tuple[FailureCheck, ...], now:
     return F.transform(pairs, lambda pair: header(pair.getField("key"), pair.getField("value")))
 
 
-def stop_message(row: Row, config: Config, made: tuple[FailureCheck, ...]) -> Column:
-    """The text of the error that stops the query: `STOP`, then JSON with route, reason, detail and position."""
+def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:
+    """The text of the error that stops the query: `_STOP`, then JSON with route, reason, detail and position."""
     # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
     known = [
         json.dumps({"route": route.name, "reason": check.reason, "detail": check.stops(route)})[:-1]
         for check in made
-        for route in config.routes
+        for route in settings.routes
     ]
     texts = F.from_json(F.lit(json.dumps(known)), "array<string>")
-    index = row.branch(CHECKS) * len(config.routes) + row.branch(ROUTES)
-    return F.concat(F.lit(STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
+    index = row.branch(CHECKS) * len(settings.routes) + row.branch(ROUTES)
+    return F.concat(F.lit(_STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
+
+
+def stopped_by_policy(text: str) -> StoppedByPolicyError | None:
+    """The error that `stop_message` made the text for; None for a text with another origin."""
+    at = text.find(_STOP)
+    if at < 0:
+        return None
+    fields, _ = json.JSONDecoder().raw_decode(text, at + len(_STOP))
+    return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
 
 
 def _reason(row: Row, made: tuple[FailureCheck, ...]) -> Column:
     values = ByBranch(CHECKS, {check.reason: check.reason for check in made})
-    return F.coalesce(row.pick(values), F.lit(UNMATCHED))
+    return F.coalesce(values(row), F.lit(UNMATCHED))
 
 
 def _sentence(row: Row, made: tuple[FailureCheck, ...]) -> Column:
-    destination = F.coalesce(F.make_valid_utf8(row.property("JMSDestination")), F.lit("no destination"))
+    destination = F.coalesce(F.make_valid_utf8(field_text(row.header_view, "JMSDestination")), F.lit("no destination"))
     text = F.concat(F.lit("no route wants a message to "), destination)
     for index, check in enumerate(made):
         text = F.when(row.branch(CHECKS) == index, check.says(row)).otherwise(text)

@@ -12,13 +12,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.message import ORIGIN, POSITION, TYPES
+from engine.router.language import JMS_PREFIX
 from engine.streams.row import Row
 from routes.model import HeaderStyle
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, encode_type_name
 
 __all__ = ["appended", "header", "position", "styled"]
-
-_JMS = "jms."
 
 
 def header(name: str | Column, value: Column) -> Column:
@@ -48,7 +47,7 @@ def styled(headers: Column, style: HeaderStyle) -> Column:
     return headers
 
 
-_SHORT_NAMES = {_JMS + name: _JMS + short for short, name in SEED_NAMES.items()}
+_SHORT_NAMES = {JMS_PREFIX + name: JMS_PREFIX + short for short, name in SEED_NAMES.items()}
 
 
 def _short(item: Column) -> Column:
@@ -71,16 +70,16 @@ def _typed(item: Column, types: Column) -> Column:
     The value becomes binary as its type demands; a value that does not fit its declared type stays text.
     """
     key, value = item.getField("key"), item.getField("value")
-    name = F.substring(key, len(_JMS) + 1, 1 << 30)
+    name = F.substring(key, len(JMS_PREFIX) + 1, 1 << 30)
     kind = _declared(name, types)
     text = value.cast("string")
     encoded = F.lit(None).cast("binary")
     for jms_type, encode in _ENCODINGS.items():
         encoded = F.when(kind == jms_type, encode(text)).otherwise(encoded)
     fits = encoded.isNotNull()
-    spelt = F.concat(F.lit(_JMS), F.when(fits, kind).otherwise(F.lit(JmsType.STRING)), F.lit("."), name)
+    spelt = F.concat(F.lit(JMS_PREFIX), F.when(fits, kind).otherwise(F.lit(JmsType.STRING)), F.lit("."), name)
     typed = F.struct(spelt.alias("key"), F.when(fits, encoded).otherwise(value).alias("value"))
-    return F.when(key.startswith(_JMS), typed).otherwise(F.struct(key.alias("key"), value.alias("value")))
+    return F.when(key.startswith(JMS_PREFIX), typed).otherwise(F.struct(key.alias("key"), value.alias("value")))
 
 
 def _declared(name: Column, types: Column) -> Column:

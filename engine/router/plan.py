@@ -14,26 +14,22 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.message import DESTINATION, ORIGIN, ROUTE
-from engine.router.addresses import address, to_sink, topics
 from engine.router.failures import (
     CHECKS,
-    JOURNAL_KEY,
     UNMATCHED,
     FailureCheck,
     checks,
     dead_letter,
-    key_name,
     stop_message,
 )
 from engine.router.headers import appended, header, styled
-from engine.router.routes import ROUTES, by_route
+from engine.router.language import MessageCondition, RoutingLanguage, field_text
+from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.streams.dsl import Stream, Topology, TopologyBuilder
-from engine.streams.nodes import ByBranch
 from engine.streams.row import Row
 from routes.model import Config, NonDurable, Policy, Unmatched
-from routes.predicate import parse
 
-__all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "topology"]
+__all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "build", "topology"]
 
 PUBLISHED = "destinations"
 """Name of the node that publishes routed messages."""
@@ -43,6 +39,8 @@ SKIPPED = "skipped"
 """Name of the branch in which messages end by the policy `skip`."""
 GUARDS = {"not-own-origin": "own-origin", "durable": "non-durable", "not-expired": "expired"}
 """Reason under which a dropped message is counted, by the name of the guard node that drops it."""
+
+_ALWAYS = RoutingLanguage().condition("TRUE")
 
 
 def topology(config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None) -> Topology:
@@ -54,20 +52,29 @@ def topology(config: Config, limits: Mapping[str, int] | None = None, now: Colum
         now: milliseconds since 1970, for expiry and the time of dead letters; without it the time at which Spark plans
             the batch, or the interval in real-time mode.
     """
-    limits = limits or {}
-    made = checks(config, limits)
+    settings = RouteSettings.of(config, limits or {})
+    return build(config, settings, checks(settings), now)
+
+
+def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column | None) -> Topology:
+    """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
     builder = TopologyBuilder()
     journal = builder.stream(config.journal.topic, name="journal")
     split = _guarded(journal, config, now).split(ROUTES)
     for route in config.routes:
-        split.branch(route.include, name=route.name, unless=route.exclude)
+        split.branch(MessageCondition(route.include, route.exclude), name=route.name)
     *wanted, unmatched = split.default_branch(UNMATCHED)
     dead = [unmatched] if config.routing.on_unmatched is Unmatched.DEAD_LETTER else []
     if wanted:
-        failed = _published(wanted, config, made)
-        dead += _after_policy(failed, config, made)
+        failed = _published(wanted, settings, made)
+        dead += _after_policy(failed, settings, made)
     if dead:
-        _dead_letters(dead, config, made, now, limits)
+
+        def change(row: Row) -> Row:
+            return dead_letter(row, settings, made, _milliseconds(now))
+
+        merged = dead[0] if len(dead) == 1 else dead[0].merge(*dead[1:], name="dead")
+        merged.map(change, name="dead-letter-headers").to(config.letter_topic, name=DEAD_LETTERS)
     return builder.build()
 
 
@@ -79,10 +86,10 @@ def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
         return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
 
     def durable(row: Row) -> Column:
-        return F.coalesce(row.property("JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))
+        return F.coalesce(field_text(row.header_view, "JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))
 
     def not_expired(row: Row) -> Column:
-        expiration = row.property("JMSExpiration").try_cast("bigint")
+        expiration = field_text(row.header_view, "JMSExpiration").try_cast("bigint")
         # The clock is read only for the few messages that can expire.
         return F.when(expiration > 0, expiration > _milliseconds(now)).otherwise(F.lit(True))
 
@@ -92,15 +99,15 @@ def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
     return stream.filter(not_expired, name="not-expired")
 
 
-def _published(wanted: Sequence[Stream], config: Config, made: Sequence[FailureCheck]) -> list[Stream]:
+def _published(wanted: Sequence[Stream], settings: RouteSettings, made: Sequence[FailureCheck]) -> list[Stream]:
     """Publishes messages that pass all checks; returns one stream for each check with the messages that fail it."""
-    names = by_route(config, key_name)
+    names = settings.keys
 
     def key(row: Row) -> Column:
         *others, last = dict.fromkeys(names.values.values())
         chosen = _key(row, last)
         for name in others:
-            chosen = F.when(row.pick(names) == name, _key(row, name)).otherwise(chosen)
+            chosen = F.when(names(row) == name, _key(row, name)).otherwise(chosen)
         return F.nullif(chosen, F.lit(""))
 
     matched = wanted[0].merge(*wanted[1:], name="matched")
@@ -108,65 +115,48 @@ def _published(wanted: Sequence[Stream], config: Config, made: Sequence[FailureC
     for check in made:
         split.branch(check.fails, name=check.reason)
     *failed, passed = split.default_branch("passed")
-    published = passed.map(lambda row: row.replace(headers=_headers(row, config)), name="headers")
-    published.to(topics(config), name=PUBLISHED)
+    published = passed.map(lambda row: row.replace(headers=_headers(row, settings)), name="headers")
+    published.to(settings.topics, name=PUBLISHED)
     return failed
 
 
 def _key(row: Row, name: str) -> Column:
-    return row.source_key.cast("string") if name == JOURNAL_KEY else row.property(name)
+    return row.source_key.cast("string") if name == JOURNAL_KEY else field_text(row.header_view, name)
 
 
-def _headers(row: Row, config: Config) -> Column:
+def _headers(row: Row, settings: RouteSettings) -> Column:
     """Headers of a published record: the journal's in the configured style, then this bridge's own.
 
     Records for sinks keep the journal's style and also carry destination and route.
     """
-    style = styled(row.headers, config.routing.headers)
-    if all(route.target.sink is None for route in config.routes):
-        return appended(style, row, config.bridge_id)
-    given = to_sink(row, config)
-    route = row.pick(by_route(config, lambda route: route.name))
-    more = F.array(header(DESTINATION, address(row, config)), header(ROUTE, route))
+    style = styled(row.headers, settings.header_style)
+    if not settings.sinks.values:
+        return appended(style, row, settings.bridge_id)
+    given = settings.sinks(row).isNotNull()
+    more = F.array(header(DESTINATION, settings.address(row)), header(ROUTE, settings.names(row)))
     if style is not row.headers:
         style = F.when(given, row.headers).otherwise(style)
-    own = appended(style, row, config.bridge_id)
+    own = appended(style, row, settings.bridge_id)
     return F.when(given, F.concat(own, more)).otherwise(own)
 
 
-def _after_policy(failed: Sequence[Stream], config: Config, made: tuple[FailureCheck, ...]) -> list[Stream]:
+def _after_policy(failed: Sequence[Stream], settings: RouteSettings, made: tuple[FailureCheck, ...]) -> list[Stream]:
     """Applies the policies of routes to failed messages; returns the streams that become dead letters."""
-    policies = by_route(config, lambda route: route.on_soft_failure)
+    policies = settings.policies
     used = set(policies.values.values())
     branches = {Policy.STOP: "stopped", Policy.SKIP: SKIPPED, Policy.DEAD_LETTER: "dead-lettered"}
     split = failed[0].merge(*failed[1:], name="failed").split("policy")
     for policy, name in branches.items():
         if policy in used:
-            split.branch(_same(policies, policy) if len(used) > 1 else parse("TRUE"), name=name)
+            split.branch(_same(policies, policy) if len(used) > 1 else _ALWAYS, name=name)
     streams = {stream.name: stream for stream in split.no_default_branch()}
     if "stopped" in streams:
-        streams["stopped"].fail(lambda row: stop_message(row, config, made), name="stop")
+        streams["stopped"].fail(lambda row: stop_message(row, settings, made), name="stop")
     return [stream for name, stream in streams.items() if name == "dead-lettered"]
 
 
 def _same(values: ByBranch, value: str) -> Callable[[Row], Column]:
-    return lambda row: row.pick(values) == value
-
-
-def _dead_letters(
-    dead: Sequence[Stream],
-    config: Config,
-    made: tuple[FailureCheck, ...],
-    now: Column | None,
-    limits: Mapping[str, int],
-) -> None:
-    topic = config.letter_topic
-
-    def change(row: Row) -> Row:
-        return dead_letter(row, config, made, _milliseconds(now), limits.get(topic))
-
-    merged = dead[0] if len(dead) == 1 else dead[0].merge(*dead[1:], name="dead")
-    merged.map(change, name="dead-letter-headers").to(topic, name=DEAD_LETTERS)
+    return lambda row: values(row) == value
 
 
 def _milliseconds(now: Column | None) -> Column:

@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from engine.router.failures import CHECKS, UNMATCHED, checks
-from engine.router.plan import DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, topology
-from engine.router.routes import ROUTES
+from engine.router.language import field_text
+from engine.router.plan import DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, build
+from engine.router.route_settings import ROUTES, RouteSettings
 from engine.streams.compile import Compiled, compile_topology
 from routes.model import Config, Policy
 
@@ -55,8 +56,10 @@ def route(
 
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
     """
-    reasons = tuple(check.reason for check in checks(config, limits or {}))
-    compiled = compile_topology(topology(config, limits, now), frame)
+    settings = RouteSettings.of(config, limits or {})
+    made = checks(settings)
+    reasons = tuple(check.reason for check in made)
+    compiled = compile_topology(build(config, settings, made, now), frame)
     outcomes = (
         RoutingOutcome("routed"),
         *(RoutingOutcome("unrouted", reason) for reason in (*GUARDS.values(), UNMATCHED)),
@@ -75,7 +78,7 @@ def route(
         F.col("source_partition").alias("journal_partition"),
         F.col("source_offset").alias("journal_offset"),
         F.col("source_timestamp").alias("journal_timestamp"),
-        F.when(failed, compiled.source_property("JMSMessageID")).alias("failed_message"),
+        F.when(failed, field_text(compiled.source_header_view, "JMSMessageID")).alias("failed_message"),
     )
     return Routed(result, outcomes)
 

@@ -5,15 +5,14 @@ The class of an error tells whether the query should be tried again.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from engine.errors import HardFailureError, SoftFailureError
-from engine.router.failures import STOP
-from engine.spark.positions import KafkaUnavailableError
+from engine.errors import HardFailureError
+from engine.kafka.errors import KafkaUnavailableError
+from engine.router.failures import stopped_by_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from engine.spark.row_counters import SendFailure
 
-__all__ = ["Cause", "StoppedByPolicyError", "failure_of", "query_failure", "send_failure", "spark_failure"]
+__all__ = ["Cause", "failure_of", "query_failure", "send_failure", "spark_failure"]
 
 Cause = tuple[str, str]
 """Java class name and message of a throwable."""
@@ -64,18 +63,6 @@ _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ
 _CAUSES_AT_MOST = 20
 
 
-class StoppedByPolicyError(SoftFailureError):
-    """A message failed softly, and the policy of its route is `stop`."""
-
-    def __init__(self, route: str, reason: str, position: str, detail: str) -> None:
-        self.route, self.reason, self.position = route, reason, position
-        super().__init__(
-            f"route {route!r} cannot take the message at {position}: {detail} ({reason}). "
-            "Correct the route, or set on-soft-failure to skip or dead-letter for it, and start again: "
-            "the message is still in the journal"
-        )
-
-
 def query_failure(query: StreamingQuery) -> Exception | None:
     """The error that ended a query; None if the query runs or was stopped."""
     found: Any = query._jsq.exception()
@@ -106,8 +93,8 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     new attempt may succeed; RuntimeError for any other exception.
     """
     for _, message in causes:
-        if STOP in message:
-            return _stopped(message)
+        if stopped := stopped_by_policy(message):
+            return stopped
     where = f" (topic {topic!r})" if topic else ""
     for name, message in reversed(causes):
         kind = name.rpartition(".")[2]
@@ -117,11 +104,6 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
             return KafkaUnavailableError(f"{kind}{where}: {message}")
     name, message = causes[-1]
     return RuntimeError(f"Spark's query ended: {name.rpartition('.')[2]}: {message.partition(chr(10))[0]}")
-
-
-def _stopped(message: str) -> Exception:
-    fields, _ = json.JSONDecoder().raw_decode(message, message.index(STOP) + len(STOP))
-    return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
 
 
 def _chain(throwable: Any) -> Iterator[Cause]:

@@ -26,7 +26,7 @@ from engine.private import make_folder
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.spark.positions import Offsets, Topics
+    from engine.kafka.offsets import Offsets, Topics
 
 __all__ = ["Committed", "DamagedError", "Generation", "Generations", "RouterProgress", "Start", "offsets"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.kafka import spark_options
+from engine.kafka.settings import spark_options
 from engine.spark.positions import spark_offsets
 from engine.spark.row_counters import INTERCEPTOR
 from routes.model import RouterMode
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from engine.spark.positions import Offsets, Topics
+    from engine.kafka.offsets import Offsets, Topics
     from routes.model import Config
 
 __all__ = ["Pipes", "patience_ms"]

@@ -14,16 +14,17 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.errors import HardFailureError
-from engine.kafka import QUIET
-from engine.spark.positions import KafkaUnavailableError
+from engine.kafka.clients import NO_GROUP, consumer
+from engine.kafka.errors import END, KafkaUnavailableError
+from engine.kafka.types import KafkaException, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.spark.positions import KafkaOffsets, Offsets
+    from engine.kafka.offsets import KafkaOffsets, Offsets
+    from routes.model import Config
 
 __all__ = ["Lag", "LagSampler"]
 
@@ -99,24 +100,18 @@ class LagSampler:
     def __init__(
         self,
         kafka: KafkaOffsets,
-        consumer: Mapping[str, str],
-        journal: str,
+        config: Config,
         outputs: Sequence[str],
         positions: Offsets,
         interval_seconds: float = 2.0,
     ) -> None:
         """Starts the thread, which asks Kafka every `interval_seconds`.
 
-        `consumer` holds librdkafka's settings, `positions` the first offset to route of each journal partition.
+        `positions` holds the first offset to route of each journal partition.
         """
         self._kafka = kafka
-        self._settings = {
-            **consumer,
-            "group.id": "unused",
-            "enable.partition.eof": "true",
-            "isolation.level": "read_committed",
-        }
-        self._journal = journal
+        self._config = config
+        self._journal = config.journal.topic
         self._outputs = outputs
         self._positions = dict(positions)
         self._interval = interval_seconds
@@ -217,17 +212,17 @@ class LagSampler:
 
     def _end_of_nothing(self, number: int, position: int) -> int | None:
         """The partition's end if no record follows from `position` on, -1 if one does, None if Kafka is too slow."""
-        consumer = Consumer({**self._settings, **QUIET})
+        client = consumer(self._config, NO_GROUP, {"enable.partition.eof": True})
         try:
-            consumer.assign([TopicPartition(self._journal, number, position)])
-            message = consumer.poll(_TAIL_SECONDS)
+            client.assign([TopicPartition(self._journal, number, position)])
+            message = client.poll(_TAIL_SECONDS)
             if message is None:
                 return None
             error = message.error()
             if error is None:
                 return -1
-            return message.offset() if error.code() == KafkaError._PARTITION_EOF else None
+            return message.offset() if error.code() in END else None
         except KafkaException as error:
             raise KafkaUnavailableError(str(error)) from error
         finally:
-            consumer.close()
+            client.close()

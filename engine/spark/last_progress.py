@@ -19,9 +19,9 @@ from engine.spark.generation import DamagedError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from engine.kafka.offsets import Offsets
     from engine.spark.generation import Generation, Generations, RouterProgress, Start
     from engine.spark.position_store import NotedProgress
-    from engine.spark.positions import Offsets
     from routes.model import Config
 
 __all__ = ["check_end", "check_journal", "last_place"]

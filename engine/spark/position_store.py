@@ -19,18 +19,20 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
-
-from engine.errors import ClientEndedError, HardFailureError
-from engine.kafka import SILENT, is_fatal, librdkafka, telling_the_end
+from engine.errors import ClientEndedError, HardFailureError, UsageError
+from engine.kafka.clients import producer
+from engine.kafka.errors import MISSING, is_fatal, refusal, unavailable
+from engine.kafka.reader import KafkaTopicReader
+from engine.kafka.transactions import fatal_error_first
+from engine.kafka.types import KafkaException
 from engine.spark.generation import Committed, RouterProgress, Start, offsets
-from engine.spark.positions import KafkaUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.kafka.offsets import Offsets
+    from engine.kafka.types import KafkaError, Producer
     from engine.spark.generation import Generation
-    from engine.spark.positions import Offsets
     from routes.model import Config
 
 __all__ = ["NotedProgress", "PositionStore", "entry_of"]
@@ -39,12 +41,6 @@ _VERSION = 1
 _START, _PLACE = "start", "place"
 _ANSWER_SECONDS = 10.0
 _NOTE_SECONDS = 2.0
-_REFUSED = {
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE and DESCRIBE on the transactional id",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant READ and WRITE on the topic",
-    KafkaError.MSG_SIZE_TOO_LARGE: "its max.message.bytes is too small for the routes; raise it",
-    KafkaError._AUTHENTICATION: "check kafka.sasl.*",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +78,24 @@ class PositionStore:
             KafkaUnavailableError: Kafka has not answered.
             HardFailureError: Kafka refuses the bridge.
         """
-        settings: dict[str, Any] = {
-            **librdkafka(self._config, "producer"),
-            "transactional.id": self._identity,
-            "error_cb": _unheard,
-            "log_level": 0,
-        }
-        self._producer = Producer(settings, logger=SILENT)
+        self._producer = producer(self._config, {"transactional.id": self._identity})
         self._waiting, self._written, self._is_to_abort = {}, {}, False
         self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
 
     def read(self) -> NotedProgress | None:
         """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`."""
-        settings: dict[str, Any] = {
-            **librdkafka(self._config, "consumer"),
-            # The consumer joins no group, but the client requires a name.
-            "group.id": "unused",
-            "enable.partition.eof": True,
-            "error_cb": _unheard,
-            "log_level": 0,
-        }
-        consumer = Consumer(settings)
+        keys = self._key(_START), self._key(_PLACE)
+        found: dict[bytes | None, bytes] = {}
         try:
-            consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
-            return entry_of(*self._latest(consumer), self._topic)
-        except KafkaException as error:
-            raise self._translated(error.args[0]) from error
-        finally:
-            consumer.close()
+            with KafkaTopicReader(self._config, self._topic) as reader:
+                for located in reader.read():
+                    if (value := located.record.value) is not None and located.record.key in keys:
+                        found[located.record.key] = value
+        except UsageError as error:
+            # The bridge that leads makes a missing topic.
+            raise unavailable(self._config.bootstrap_servers, str(error)) from error
+        start, place = (found.get(key) for key in keys)
+        return entry_of(start, place, self._topic)
 
     def begin(self, generation: Generation) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does."""
@@ -132,45 +118,26 @@ class PositionStore:
             HardFailureError: Kafka refuses the bridge.
             ClientEndedError: another router has opened the notebook.
         """
-        producer = self._producer
-        if producer is None or not (self._waiting or self._written):
+        client = self._producer
+        if client is None or not (self._waiting or self._written):
             return
         if self._is_to_abort:
-            self._call(producer, producer.abort_transaction, timeout_seconds)
+            self._call(client, client.abort_transaction, timeout_seconds)
             self._is_to_abort = False
         if not self._written:
-            self._call(producer, producer.begin_transaction)
+            self._call(client, client.begin_transaction)
             self._written, self._waiting = self._waiting, {}
             for name, value in self._written.items():
-                self._call(producer, producer.produce, self._topic, value, self._key(name))
-        self._call(producer, producer.commit_transaction, timeout_seconds)
+                self._call(client, client.produce, self._topic, value, self._key(name))
+        self._call(client, client.commit_transaction, timeout_seconds)
         self._written = {}
-
-    def _latest(self, consumer: Consumer) -> tuple[bytes | None, bytes | None]:
-        """Values of the last start record and the last progress record of this router."""
-        keys = self._key(_START), self._key(_PLACE)
-        found: dict[bytes, bytes] = {}
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while (message := consumer.poll(max(deadline - time.monotonic(), 0))) is not None:
-            error = message.error()
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                start, place = (found.get(key) for key in keys)
-                return start, place
-            if error is not None:
-                raise self._translated(error)
-            key, value = message.key(), message.value()
-            if key in keys and value is not None:
-                found[key] = value
-            deadline = time.monotonic() + _ANSWER_SECONDS
-        msg = f"Kafka gives no answer about topic {self._topic!r}"
-        raise KafkaUnavailableError(msg)
 
     def _key(self, name: str) -> bytes:
         return f"{self._config.bridge_id} {self._config.journal.topic} {name}".encode()
 
     def _call(self, producer: Producer, what: Any, *arguments: Any) -> None:
         try:
-            with telling_the_end(producer, _ANSWER_SECONDS):
+            with fatal_error_first(producer, _ANSWER_SECONDS):
                 what(*arguments)
         except KafkaException as error:
             cause: KafkaError = error.args[0]
@@ -180,13 +147,14 @@ class PositionStore:
             raise self._translated(cause) from error
 
     def _translated(self, error: KafkaError) -> Exception:
-        if remedy := _REFUSED.get(error.code()):
-            where = f"Kafka at {self._config.bootstrap_servers} refuses topic '{self._topic}'"
-            return HardFailureError(f"{where} and transactional id '{self._identity}': {remedy}")
+        what = f"topic '{self._topic}' and transactional id '{self._identity}'"
+        refused = refusal(error, self._config.bootstrap_servers, what, "READ and WRITE")
+        if refused and error.code() not in MISSING:
+            return refused
         if is_fatal(error):
             bridge = self._config.bridge_id
             return ClientEndedError(f"another router of bridge.id={bridge} has taken over: {error.str()}")
-        return KafkaUnavailableError(f"Kafka gives no answer about topic {self._topic!r}: {error.str()}")
+        return unavailable(self._config.bootstrap_servers, f"topic '{self._topic}': {error.str()}")
 
 
 def entry_of(start: bytes | None, place: bytes | None, topic: str) -> NotedProgress | None:
@@ -227,7 +195,3 @@ def _decoded(value: bytes) -> dict[str, Any]:
         msg = f"version {fields['version']!r}"
         raise ValueError(msg)
     return fields
-
-
-def _unheard(_: KafkaError) -> None:
-    """Ignores an error that the client reports: the errors of the calls hold it too."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from engine.spark.positions import Offsets, Topics
+    from engine.kafka.offsets import Offsets, Topics
 
 __all__ = ["Bucket", "Published", "find", "records", "slices"]
 

@@ -24,13 +24,14 @@ import structlog
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import ANSWER_SECONDS
+from engine.kafka.topics import limits, resolved
 from engine.router import route
 from engine.spark.generation import Start
 from engine.spark.last_progress import check_end, check_journal
-from engine.spark.positions import KafkaUnavailableError
 from engine.spark.published import Published, find, records, slices
 from engine.spark.session import running_tasks
-from engine.spark.topics import limits, resolved
 from routes.config import loads
 from routes.config.reader import read_text
 from routes.errors import ConfigurationError
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from engine.kafka.offsets import KafkaOffsets, Offsets, Topics
     from engine.spark.generation import Committed, Generation, Generations, RouterProgress
     from engine.spark.kafka_io import Pipes
-    from engine.spark.positions import KafkaOffsets, Offsets, Topics
     from engine.spark.router_metrics import Meter
     from engine.spark.row_counters import RowCounters
     from engine.telemetry.meters import SparkMetrics
@@ -159,9 +160,10 @@ class Recovery:
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
-        return resolved(
-            replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks)
+        routes = replace(
+            self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks
         )
+        return resolved(routes, ANSWER_SECONDS)
 
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
         """Starts and ends of the parts of existing outputs that the last run may have written."""
@@ -202,7 +204,7 @@ class Recovery:
             time.sleep(_STILL_SECONDS)
 
     def _publish(self, routes: Config, frame: DataFrame, topics: set[str]) -> None:
-        routed = route(frame, routes, limits(routes), self.tally.now())
+        routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.tally.now())
         self.tally.begin(routed.outcomes, len(routes.routes))
         self.meter.begin(routes, routed.outcomes)
         rows = self.tally.counted(routed)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.router import RoutingOutcome
-    from engine.spark.failures import StoppedByPolicyError
+    from engine.router.failures import StoppedByPolicyError
     from engine.spark.lag import Lag
     from engine.spark.row_counters import Example, Note, RowCounts
     from engine.telemetry.meters import RouterMetrics

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from engine.kafka.errors import KafkaUnavailableError
 from engine.spark.failures import query_failure, send_failure
-from engine.spark.positions import KafkaUnavailableError
 from engine.spark.session import running_tasks
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from engine.kafka.offsets import Offsets
     from engine.spark.generation import Generation
     from engine.spark.lag import LagSampler
     from engine.spark.position_store import PositionStore
-    from engine.spark.positions import Offsets
     from engine.spark.router_metrics import Meter
     from engine.spark.row_counters import RowCounters, RowCounts
 

@@ -15,18 +15,20 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from engine.errors import HardFailureError, ServerEndedError
-from engine.kafka import librdkafka
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
+from engine.kafka.retry import Outage
+from engine.kafka.topics import check_topics, ensure_journal, ensure_state_topic, limits, resolved
 from engine.router import route
+from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.failures import StoppedByPolicyError, spark_failure
+from engine.spark.failures import spark_failure
 from engine.spark.generation import Generations
 from engine.spark.kafka_io import Pipes
 from engine.spark.lag import LagSampler
 from engine.spark.last_progress import last_place
-from engine.spark.outage import Outage
 from engine.spark.position_store import PositionStore
-from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 from engine.spark.publish_deadline import limited
 from engine.spark.readiness import Readiness, process_age
 from engine.spark.recovery import Recovery, outputs
@@ -34,11 +36,9 @@ from engine.spark.router_metrics import Meter
 from engine.spark.row_counters import RowCounters
 from engine.spark.run import Run
 from engine.spark.spark_metrics import Vitals
-from engine.spark.topics import check_topics, limits, resolved
 from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
-from engine.topics import ensure_journal, ensure_state_topic
 from routes.model import RouterMode
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _Router:
         self._revisions = revisions
         self._is_new = False
         self._status = status
-        self._kafka = KafkaOffsets(librdkafka(config, "admin"))
+        self._kafka = KafkaOffsets(config)
         self._pipes = pipes
         self._tally = RowCounters(pipes.spark)
         self._metrics = RouterMetrics(status.registry, config)
@@ -141,7 +141,7 @@ class _Router:
             try:
                 self._renew()
                 self._status.state(State.STARTING, "finding out what the last run has published")
-                config = resolved(self._config)
+                config = resolved(self._config, ANSWER_SECONDS)
                 self._route(config, self._recovered(config), stop)
             except (PySparkException, Py4JJavaError) as error:
                 self._retry(spark_failure(error), stop)
@@ -193,8 +193,8 @@ class _Router:
 
     def _route(self, config: Config, generation: Generation, stop: Event) -> None:
         start = generation.start
-        check_topics(config)
-        known = limits(config)
+        check_topics(config, ANSWER_SECONDS)
+        known = limits(config, ANSWER_SECONDS)
 
         def routed_by(frame: DataFrame) -> Routed:
             return route(frame, config, known, self._tally.now())
@@ -206,8 +206,7 @@ class _Router:
             compile_routing(self._pipes, self._tally, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
         query = self._pipes.start(self._tally.counted(routed), generation.checkpoint)
-        consumer = librdkafka(config, "consumer")
-        sampler = LagSampler(self._kafka, consumer, config.journal.topic, outputs(config), start.positions)
+        sampler = LagSampler(self._kafka, config, outputs(config), start.positions)
         run = Run(self._pipes.spark, generation, query, sampler, self._tally, self._meter, self._notebook)
         vitals = Vitals(self._pipes.spark, query, self._spark_metrics)
         if self._is_new:
@@ -243,7 +242,7 @@ class _Router:
             msg = f"the journal {journal!r} was deleted while the router runs; restore it and start the bridge again"
             raise HardFailureError(msg)
         if sampler.missing:
-            check_topics(self._config)
+            check_topics(self._config, ANSWER_SECONDS)
         if sampler.partitions > self._pipes.spark.sparkContext.defaultParallelism:
             msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
             raise RuntimeError(msg)

@@ -7,7 +7,6 @@ log file, never to the user's terminal.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from engine.errors import SetupError
+from engine.file_lock import lock, try_lock
 from engine.jars import HALLMARKS, jars
 from engine.private import create_file, make_folder
 from engine.spark.jvm import JvmEndedError, start_jvm
@@ -186,11 +186,11 @@ def own_folder(tmp: Path) -> Path:
     """
     make_folder(tmp)
     with (tmp / "lock").open("w") as everybody:
-        fcntl.flock(everybody, fcntl.LOCK_EX)
+        lock(everybody.fileno())
         for found in filter(Path.is_dir, tmp.iterdir()):
-            if (lock := _locked(found)) is not None:
+            if (abandoned := _locked(found)) is not None:
                 shutil.rmtree(found, ignore_errors=True)
-                lock.close()
+                abandoned.close()
         own = Path(tempfile.mkdtemp(dir=tmp))
         _HELD.append(_locked(own))
     return own
@@ -198,13 +198,11 @@ def own_folder(tmp: Path) -> Path:
 
 def _locked(folder: Path) -> IO[str] | None:
     """Takes the lock of a folder; None if another process holds it."""
-    lock = (folder / "lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        return None
-    return lock
+    file = (folder / "lock").open("w")
+    if try_lock(file.fileno()):
+        return file
+    file.close()
+    return None
 
 
 def close(session: SparkSession) -> None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.errors import UnreachableError
-from engine.kafka import librdkafka
+from engine.kafka.offsets import KafkaOffsets
 from engine.spark.generation import DamagedError, Generations
 from engine.spark.last_progress import check_end, check_journal, last_place
 from engine.spark.position_store import PositionStore
-from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 
 if TYPE_CHECKING:
     from routes.model import Config
@@ -31,17 +29,14 @@ def check_place(config: Config, *, leads: bool) -> None:
         HardFailureError: the checkpoint is damaged or missing, or belongs to another journal.
         UnreachableError: Kafka does not answer.
     """
-    kafka, notebook, journal = KafkaOffsets(librdkafka(config, "admin")), PositionStore(config), config.journal.topic
-    try:
-        if leads:
-            notebook.open()
-        identity = kafka.identity(journal)
-        last = last_place(Generations(config.router.checkpoint), notebook.read(), identity, is_trial=True)
-        if last is not None:
-            check_journal(config, last.start, identity)
-            check_end(config, last.positions, kafka.ends([journal]).get(journal, {}))
-    except KafkaUnavailableError as error:
-        raise UnreachableError(str(error)) from error
+    kafka, notebook, journal = KafkaOffsets(config), PositionStore(config), config.journal.topic
+    if leads:
+        notebook.open()
+    identity = kafka.identity(journal)
+    last = last_place(Generations(config.router.checkpoint), notebook.read(), identity, is_trial=True)
+    if last is not None:
+        check_journal(config, last.start, identity)
+        check_end(config, last.positions, kafka.ends([journal]).get(journal, {}))
 
 
 def is_kafka_first(config: Config) -> bool:

@@ -17,21 +17,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
-from engine.kafka import librdkafka
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
+from engine.kafka.topics import limits, resolved
 from engine.router import route
 from engine.spark.kafka_io import Pipes
-from engine.spark.positions import KafkaOffsets, KafkaUnavailableError
 from engine.spark.published import find
 from engine.spark.recovery import outputs
-from engine.spark.topics import limits, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from engine.kafka.offsets import Offsets, Topics
     from engine.router import Routed
-    from engine.spark.positions import Offsets, Topics
     from engine.spark.row_counters import RowCounters
     from routes.model import Config
 
@@ -84,12 +84,12 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
     Failures are only logged: they recur in the real run, which reports them.
     """
     try:
-        config, pipes, kafka = resolved(config), Pipes(spark, config), KafkaOffsets(librdkafka(config, "admin"))
+        config, pipes, kafka = resolved(config, ANSWER_SECONDS), Pipes(spark, config), KafkaOffsets(config)
         journal = config.journal.topic
         if (topics := outputs(config)) and not ended.is_set():
             find(pipes.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})
         frame = pipes.range(*_last(kafka, [journal]), committed=True)
-        routed = route(frame, config, limits(config), F.lit(0))
+        routed = route(frame, config, limits(config, ANSWER_SECONDS), F.lit(0))
         if ended.is_set():
             return
         routed.frame.where("topic IS NOT NULL").write.format("noop").mode("overwrite").save()

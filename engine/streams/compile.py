@@ -19,21 +19,19 @@ from pyspark.sql import functions as F
 from engine.streams.dsl import Topology
 from engine.streams.nodes import (
     Branch,
-    ByBranch,
-    Condition,
     Fail,
     Filter,
     Map,
     Merge,
     Node,
+    RecordCondition,
+    RowFunction,
     SelectKey,
-    Sink,
-    Source,
+    SinkNode,
+    SourceNode,
     Split,
 )
-from engine.streams.row import Row, TakenBranch
-from routes.predicate.columns import HeaderView, compile_predicate, first_match, header_names
-from routes.predicate.nodes import Predicate
+from engine.streams.row import HeaderView, Row, TakenBranch, header_names
 
 __all__ = ["Compiled", "compile_topology"]
 
@@ -53,9 +51,10 @@ class Compiled:
     _dropped: dict[str, int]
     _taken: dict[str, TakenBranch]
 
-    def source_property(self, name: str) -> Column:
-        """Text of a JMS field or property of the source record; NULL if the record has none."""
-        return _source_headers().text(name)
+    @property
+    def source_header_view(self) -> HeaderView:
+        """View of the headers of the source record."""
+        return _source_header_view()
 
     def ended_at(self, name: str) -> Column:
         """True if a record of `frame` went no further than the node; false if the topology has no such node."""
@@ -100,7 +99,7 @@ class _Compiler:
 
     def add(self, node: Node) -> None:
         match node:
-            case Source():
+            case SourceNode():
                 self._start(node)
             case Filter():
                 dropped = self._dropped[node.name] = self._new_place()
@@ -110,10 +109,9 @@ class _Compiler:
             case Map():
                 row = self._row(node)
                 self._change(node, row, node.change(row))
-            case SelectKey(key=key):
+            case SelectKey():
                 row = self._row(node)
-                chosen = row.property(key) if isinstance(key, str) else key(row)
-                self._change(node, row, row.replace(key=chosen.cast("binary")))
+                self._change(node, row, row.replace(key=node.key(row).cast("binary")))
             case Split():
                 self._split(node)
             case Merge():
@@ -121,13 +119,13 @@ class _Compiler:
             case Fail():
                 message = node.message(self._row(node))
                 self._moves.append((self._here(node), F.raise_error(message).cast("int")))
-            case Sink():
+            case SinkNode():
                 self._pass(node)
         self._fan_out(node)
 
     def finish(self) -> Compiled:
         self._settle()
-        sinks = [node for node in self._topology.nodes if isinstance(node, Sink)]
+        sinks = [node for node in self._topology.nodes if isinstance(node, SinkNode)]
         columns = {name: F.lit(None).cast(kind) for name, kind in zip(_CONTENT, _TYPES, strict=True)}
         columns["topic"] = F.lit(None).cast("string")
         for sink in sinks:
@@ -151,7 +149,7 @@ class _Compiler:
         self._next_place += 1
         return self._next_place - 1
 
-    def _start(self, source: Source) -> None:
+    def _start(self, source: SourceNode) -> None:
         place = self._new_place()
         self._places[source.name] = (place,)
         self._content[source.name] = tuple(f"source_{name}" for name in _CONTENT)
@@ -184,27 +182,23 @@ class _Compiler:
     def _row(self, node: Node) -> Row:
         """The row that a function of the node gets."""
         self._settle()
+        return self._record(node)
+
+    def _record(self, node: Node) -> Row:
+        """The row before pending moves are settled: for conditions that read no branches."""
         content = self._content[node.parents[0]]
         return Row(
             **dict(zip(_CONTENT, map(F.col, content), strict=True)),
-            properties=self._headers(content[2]),
+            header_view=_source_header_view() if content[2] == "source_headers" else HeaderView(F.col(content[2])),
             **{name: F.col(f"source_{name}") for name in _ORIGIN},
             source_key=F.col("source_key"),
-            source_properties=self._headers("source_headers"),
+            source_header_view=_source_header_view(),
             branches=self._taken,
         )
 
-    def _headers(self, column: str) -> HeaderView:
-        return _source_headers() if column == "source_headers" else HeaderView(F.col(column))
-
-    def _read(self, node: Node) -> Column:
-        """The headers that the predicates of a node read."""
-        return F.col(self._content[node.parents[0]][2])
-
-    def _holds(self, condition: Condition, node: Node) -> Column:
-        if isinstance(condition, Predicate):
-            return F.coalesce(compile_predicate(condition, self._read(node)), F.lit(False))
-        return F.coalesce(condition(self._row(node)), F.lit(False))
+    def _holds(self, condition: RowFunction, node: Node) -> Column:
+        row = self._record(node) if isinstance(condition, RecordCondition) else self._row(node)
+        return F.coalesce(condition(row), F.lit(False))
 
     def _change(self, node: Node, before: Row, after: Row) -> None:
         self._pass(node)
@@ -236,17 +230,14 @@ class _Compiler:
         self._taken[split.name] = TakenBranch(F.col(self._place), places[0], tuple(branch.name for branch in branches))
 
     def _first(self, branches: Sequence[Branch], split: Split) -> Column:
-        """Index of the first branch whose conditions accept the record; NULL for none."""
-        rules = [(b.condition, b.unless) for b in branches if isinstance(b.condition, Predicate)]
-        if len(rules) == len(branches):
-            return first_match(rules, self._read(split))
+        """Index of the first branch whose condition accepts the record; NULL for none."""
+        conditions = [branch.condition for branch in branches if branch.condition is not None]
+        alike = [c for c in conditions if isinstance(c, RecordCondition) and type(c) is type(conditions[0])]
+        if alike and len(alike) == len(conditions):
+            return type(alike[0]).first(alike, self._record(split))
         index: Column = F.lit(None).cast("int")
-        for number, branch in reversed(list(enumerate(branches))):
-            assert branch.condition is not None, "only the default branch has no condition"
-            wanted = self._holds(branch.condition, split)
-            if branch.unless is not None:
-                wanted = wanted & ~self._holds(branch.unless, split)
-            index = F.when(wanted, number).otherwise(index)
+        for number, condition in reversed(list(enumerate(conditions))):
+            index = F.when(self._holds(condition, split), number).otherwise(index)
         return index
 
     def _merge(self, merge: Merge) -> None:
@@ -265,11 +256,8 @@ class _Compiler:
                 self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
         self._content[merge.name] = tuple(merged)
 
-    def _topic(self, sink: Sink) -> Column:
-        if isinstance(sink.topic, str):
-            return F.lit(sink.topic)
-        row = self._row(sink)
-        return row.pick(sink.topic) if isinstance(sink.topic, ByBranch) else sink.topic(row)
+    def _topic(self, sink: SinkNode) -> Column:
+        return F.lit(sink.topic) if isinstance(sink.topic, str) else sink.topic(self._row(sink))
 
     def _fan_out(self, node: Node) -> None:
         """Copies the records of a stream that several nodes consume: one copy for each node."""
@@ -287,7 +275,7 @@ class _Compiler:
         self._frame = self._frame.select("*", F.explode(spread).alias(self._place))
 
 
-def _source_headers() -> HeaderView:
+def _source_header_view() -> HeaderView:
     return HeaderView(F.col("source_headers"), F.col("source_names"))
 
 

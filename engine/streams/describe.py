@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from engine.streams.nodes import ByBranch, Fail, Node, Sink, Source, Split, children
+from engine.streams.nodes import Fail, Node, SinkNode, SourceNode, Split, TopicChoice, children
 
 __all__ = ["describe", "mermaid", "records"]
 
@@ -20,9 +20,9 @@ def describe(nodes: Sequence[Node]) -> str:
         lines.append(f"   Sub-topology: {number}")
         for node in part:
             lines.append(f"    {_kind(node)}: {node.name} ({_detail(node)})")
-            if not isinstance(node, Sink | Fail):
+            if not isinstance(node, SinkNode | Fail):
                 lines.append(f"      --> {_names(child.name for child in children(nodes, node.name))}")
-            if not isinstance(node, Source):
+            if not isinstance(node, SourceNode):
                 lines.append(f"      <-- {_names(node.parents)}")
     return "\n".join(lines) + "\n"
 
@@ -58,26 +58,26 @@ def mermaid(nodes: Sequence[Node]) -> str:
         opening, closing = ("{{", "}}") if isinstance(node, Split) else ("[", "]")
         lines.append(f'  {ids[node.name]}{opening}"{_quoted(node.name)}"{closing}')
         edges += [f"  {ids[parent]} --> {ids[node.name]}" for parent in node.parents]
-        if isinstance(node, Source):
+        if isinstance(node, SourceNode):
             edges.append(f"  {topic(node.topic)} --> {ids[node.name]}")
-        elif isinstance(node, Sink):
+        elif isinstance(node, SinkNode):
             edges += [f"  {ids[node.name]} {arrow} {topic(name)}" for name, arrow in _targets(node)]
     return "\n".join([*lines, *edges]) + "\n"
 
 
 def _topics(node: Node) -> list[str]:
-    if isinstance(node, Source):
+    if isinstance(node, SourceNode):
         return [node.topic]
-    return sorted({topic for topic, _ in _targets(node)}) if isinstance(node, Sink) else []
+    return sorted({topic for topic, _ in _targets(node)}) if isinstance(node, SinkNode) else []
 
 
-def _targets(sink: Sink) -> Iterator[tuple[str, str]]:
+def _targets(sink: SinkNode) -> Iterator[tuple[str, str]]:
     """Each constant topic of a sink, with the Mermaid arrow that leads to it."""
     if isinstance(sink.topic, str):
         yield sink.topic, "-->"
-    elif isinstance(sink.topic, ByBranch):
-        for branch, name in sink.topic.values.items():
-            yield name, f'-- "{_quoted(branch)}" -->'
+    elif isinstance(sink.topic, TopicChoice):
+        for label, name in sink.topic.topics.items():
+            yield name, f'-- "{_quoted(label)}" -->'
 
 
 def _parts(nodes: Sequence[Node]) -> Iterator[list[Node]]:
@@ -95,19 +95,18 @@ def _parts(nodes: Sequence[Node]) -> Iterator[list[Node]]:
 
 
 def _kind(node: Node) -> str:
-    return {Source: "Source", Sink: "Sink"}.get(type(node), "Processor")
+    return {SourceNode: "Source", SinkNode: "Sink"}.get(type(node), "Processor")
 
 
 def _detail(node: Node) -> str:
     match node:
-        case Source():
+        case SourceNode():
             return f"topics: [{node.topic}]"
-        case Sink(topic=str() as topic):
+        case SinkNode(topic=str() as topic):
             return f"topic: {topic}"
-        case Sink(topic=ByBranch() as topics):
-            pairs = ", ".join(f"{branch}={topic}" for branch, topic in topics.values.items())
-            return f"topic: by {topics.split} [{pairs}]"
-        case Sink():
+        case SinkNode(topic=TopicChoice() as choice):
+            return f"topic: {choice}"
+        case SinkNode():
             return "topic: taken from the record"
     return "stores: []"
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from engine.message import Record
+from engine.record import Record
 from engine.streams.compile import compile_topology
 from engine.streams.dsl import Topology
 

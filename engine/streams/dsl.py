@@ -7,13 +7,15 @@ record. The DSL has no windows, joins or state.
 
     builder = TopologyBuilder()
     orders = builder.stream("orders", name="orders")
-    large, small = orders.split("size").branch("amount > 1000", name="large").default_branch("small")
+    large, small = orders.split("size").branch(is_large, name="large").default_branch("small")
     large.to("orders-large", name="to-large")
-    small.select_key("region", name="by-region").to("orders-small", name="to-small")
+    small.select_key(lambda row: row.header("region"), name="by-region").to("orders-small", name="to-small")
     topology = builder.build()
 
+Where a builder has a language (`TextLanguage`), conditions and keys can also be text.
+
 Delivery guarantees are those of the query that runs the topology. A record goes to every consumer of its stream, and at
-a split to the first branch whose conditions accept it.
+a split to the first branch whose condition accepts it.
 """
 
 from __future__ import annotations
@@ -21,32 +23,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.streams.describe import describe, mermaid
 from engine.streams.nodes import (
     Branch,
-    ByBranch,
-    Condition,
     Fail,
     Filter,
     Map,
     Merge,
     Node,
+    RowFunction,
     SelectKey,
-    Sink,
-    Source,
+    SinkNode,
+    SourceNode,
     Split,
+    TextLanguage,
+    TopicChoice,
     children,
 )
+from engine.streams.row import Row
 from routes.errors import BridgeError
-from routes.predicate import parse
-from routes.predicate.nodes import Predicate
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-    from engine.streams.row import Row
 
 __all__ = ["Branches", "Stream", "Topology", "TopologyBuilder", "TopologyError"]
 
@@ -70,9 +66,9 @@ class Topology:
     nodes: tuple[Node, ...]
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[SourceNode, ...]:
         """The nodes that read topics."""
-        return tuple(node for node in self.nodes if isinstance(node, Source))
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
     def node(self, name: str) -> Node:
         """The node of that name; KeyError if there is none."""
@@ -101,20 +97,22 @@ class Topology:
 class TopologyBuilder:
     """Builder of a topology: collects nodes, and checks them all in `build`."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: TextLanguage | None = None) -> None:
+        """Creates a builder without nodes; without a language, conditions and keys are functions, never text."""
+        self._language = language or _NoLanguage()
         self._nodes: list[Node] = []
         self._faults: list[str] = []
 
     def stream(self, topic: str, *, name: str) -> Stream:
         """A stream of the records of a topic."""
-        return self._add(Source(name, topic=topic))
+        return self._add(SourceNode(name, topic=topic))
 
     def build(self) -> Topology:
         """The finished topology.
 
         Raises:
             TopologyError: with every fault: names used twice, topic names that Kafka would refuse, topics that are both
-                read and written, predicates that do not parse, splits without branches, no source or no sink.
+                read and written, text that its language refuses, splits without branches, no source or no sink.
         """
         faults = [*self._faults, *_faults(self._nodes)]
         if faults:
@@ -125,14 +123,25 @@ class TopologyBuilder:
         self._nodes.append(node)
         return Stream(self, node.name)
 
-    def _condition(self, condition: str | Condition, name: str) -> Condition:
-        if not isinstance(condition, str):
-            return condition
+    def _condition(self, condition: str | RowFunction, name: str) -> RowFunction:
+        return self._read(self._language.condition, condition, name) if isinstance(condition, str) else condition
+
+    def _key(self, key: str | RowFunction, name: str) -> RowFunction:
+        return self._read(self._language.key, key, name) if isinstance(key, str) else key
+
+    def _read(self, meaning: Callable[[str], RowFunction], text: str, name: str) -> RowFunction:
         try:
-            return parse(condition)
+            return meaning(text)
         except BridgeError as error:
             self._faults.append(f"'{name}': {error}")
-            return parse("TRUE")
+            return lambda row: row.key  # `build` raises the fault
+
+
+class _NoLanguage:
+    def condition(self, text: str) -> RowFunction:
+        raise BridgeError(f"the builder has no language for the text '{text}'; give it one, or give a function")
+
+    key = condition
 
 
 class Stream:
@@ -142,7 +151,7 @@ class Stream:
         self._builder = builder
         self.name = name
 
-    def filter(self, condition: str | Condition, *, name: str) -> Stream:
+    def filter(self, condition: str | RowFunction, *, name: str) -> Stream:
         """The records for which the condition is true (neither false nor unknown)."""
         condition = self._builder._condition(condition, name)
         return self._builder._add(Filter(name, (self.name,), condition=condition))
@@ -151,9 +160,9 @@ class Stream:
         """The records as changed by a function, such as `lambda row: row.replace(value=…)`."""
         return self._builder._add(Map(name, (self.name,), change=change))
 
-    def select_key(self, key: Callable[[Row], Column] | str, *, name: str) -> Stream:
-        """The records with another key: that of a JMS field or property by its name, or a function to a Column."""
-        return self._builder._add(SelectKey(name, (self.name,), key=key))
+    def select_key(self, key: str | RowFunction, *, name: str) -> Stream:
+        """The records with another key, as text or binary."""
+        return self._builder._add(SelectKey(name, (self.name,), key=self._builder._key(key, name)))
 
     def split(self, name: str) -> Branches:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
@@ -167,11 +176,14 @@ class Stream:
             self._builder._faults.append(f"'{name}': merges streams of different builders")
         return self._builder._add(Merge(name, tuple(stream.name for stream in streams)))
 
-    def to(self, topic: str | ByBranch | Callable[[Row], Column], *, name: str) -> None:
-        """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing."""
-        self._builder._add(Sink(name, (self.name,), topic=topic))
+    def to(self, topic: str | RowFunction, *, name: str) -> None:
+        """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing.
 
-    def fail(self, message: Callable[[Row], Column], *, name: str) -> None:
+        A `TopicChoice` is a function whose topics are known: they are checked and shown.
+        """
+        self._builder._add(SinkNode(name, (self.name,), topic=topic))
+
+    def fail(self, message: RowFunction, *, name: str) -> None:
         """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
         self._builder._add(Fail(name, (self.name,), message=message))
 
@@ -184,12 +196,9 @@ class Branches:
         self._split = split
         self._streams: list[Stream] = []
 
-    def branch(self, condition: str | Condition, *, name: str, unless: str | Predicate | None = None) -> Branches:
-        """Adds a branch for records that no earlier branch took, if `condition` is true and `unless` is not."""
-        condition = self._builder._condition(condition, name)
-        excluded = None if unless is None else self._builder._condition(unless, name)
-        assert excluded is None or isinstance(excluded, Predicate)
-        return self._branch(Branch(name, (self._split,), condition=condition, unless=excluded))
+    def branch(self, condition: str | RowFunction, *, name: str) -> Branches:
+        """Adds a branch for records that no earlier branch took, if the condition is true."""
+        return self._branch(Branch(name, (self._split,), condition=self._builder._condition(condition, name)))
 
     def default_branch(self, name: str) -> tuple[Stream, ...]:
         """Ends the split; returns its streams, the last of them with the records that no branch took."""
@@ -209,11 +218,11 @@ def _faults(nodes: Sequence[Node]) -> Iterable[str]:
     for index, name in enumerate(names):
         if name in names[:index]:
             yield f"'{name}': the name is used by two nodes; give each its own"
-    sources = [node for node in nodes if isinstance(node, Source)]
-    sinks = [node for node in nodes if isinstance(node, Sink)]
+    sources = [node for node in nodes if isinstance(node, SourceNode)]
+    sinks = [node for node in nodes if isinstance(node, SinkNode)]
     if not sources:
         yield "the topology reads nothing: start with stream(topic)"
-    if not any(isinstance(node, Sink | Fail) for node in nodes):
+    if not any(isinstance(node, SinkNode | Fail) for node in nodes):
         yield "the topology writes nothing: end a stream with to(topic)"
     read: dict[str, str] = {}
     for source in sources:
@@ -241,12 +250,8 @@ def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:
     for node in nodes:
         if isinstance(node, Merge) and len(set(node.parents)) < len(node.parents):
             yield f"'{node.name}': merges a stream with itself"
-        if isinstance(node, Sink) and isinstance(node.topic, ByBranch):
-            if node.topic.split not in splits:
-                yield f"'{node.name}': no split is named '{node.topic.split}'"
-            for branch in node.topic.values:
-                if branch not in splits.get(node.topic.split, [branch]):
-                    yield f"'{node.name}': split '{node.topic.split}' has no branch '{branch}'"
+        if isinstance(node, SinkNode) and isinstance(node.topic, TopicChoice):
+            yield from (f"'{node.name}': {fault}" for fault in node.topic.faults(splits))
 
 
 def _topic_faults(name: str, topic: str) -> Iterable[str]:
@@ -254,7 +259,7 @@ def _topic_faults(name: str, topic: str) -> Iterable[str]:
         yield f"'{name}': '{topic}' is no topic name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-')"
 
 
-def _constant_topics(sink: Sink) -> tuple[str, ...]:
-    if isinstance(sink.topic, ByBranch):
-        return tuple(dict.fromkeys(sink.topic.values.values()))
+def _constant_topics(sink: SinkNode) -> tuple[str, ...]:
+    if isinstance(sink.topic, TopicChoice):
+        return tuple(dict.fromkeys(sink.topic.topics.values()))
     return (sink.topic,) if isinstance(sink.topic, str) else ()

@@ -1,51 +1,88 @@
 """Nodes of a topology: frozen values, each with one step of processing and the names of its parents.
 
-`dsl` makes them, `describe` prints them, `compile` turns them into a query.
+`dsl` makes them, `describe` prints them, `compile` turns them into a query. A client of the package brings conditions,
+choices of topics and a language of its own by implementing `RecordCondition`, `TopicChoice` and `TextLanguage`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Union
+from typing import Protocol, Self, TypeAlias
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from pyspark.sql import Column
 
-    from engine.streams.row import Row
-    from routes.predicate.nodes import Predicate
+from engine.streams.row import Row
 
 __all__ = [
     "Branch",
-    "ByBranch",
-    "Condition",
     "Fail",
     "Filter",
     "Map",
     "Merge",
     "Node",
+    "RecordCondition",
+    "RowFunction",
     "SelectKey",
-    "Sink",
-    "Source",
+    "SinkNode",
+    "SourceNode",
     "Split",
+    "TextLanguage",
+    "TopicChoice",
     "children",
 ]
 
-Condition = Union["Predicate", Callable[["Row"], "Column"]]
-"""A parsed predicate, or a function from the row to a boolean Column; NULL counts as false."""
+
+RowFunction: TypeAlias = Callable[[Row], Column]
+"""A function from a row to a Column: a condition (boolean; NULL counts as false), a key, a topic or a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByBranch:
-    """A constant for each branch of a split that the record has passed: a topic, a key, a setting.
+class RecordCondition(ABC):
+    """Condition on a record alone, whatever branches it took.
 
-    Compiles to one array look-up, which costs as much for five hundred branches as for five.
+    If all conditions of a split have one class, the class evaluates them together.
     """
 
-    split: str
-    """Name of the split."""
-    values: Mapping[str, str]
-    """Value by branch name; NULL for a branch that is missing."""
+    @abstractmethod
+    def __call__(self, row: Row) -> Column:
+        """Boolean Column; NULL counts as false."""
+
+    @classmethod
+    @abstractmethod
+    def first(cls, conditions: Sequence[Self], row: Row) -> Column:
+        """Index (int) of the first condition that is true; NULL if none is."""
+
+
+class TopicChoice(ABC):
+    """Function from a row to a topic, one of those that are known before the topology runs."""
+
+    @property
+    @abstractmethod
+    def topics(self) -> Mapping[str, str]:
+        """The topics, each under the label that a drawing of the topology shows beside it."""
+
+    @abstractmethod
+    def __call__(self, row: Row) -> Column:
+        """Name of the topic; NULL for a record that is not published."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The choice as the description of the topology shows it."""
+
+    @abstractmethod
+    def faults(self, splits: Mapping[str, Sequence[str]]) -> Iterable[str]:
+        """Faults of the choice in a topology with these splits, each with the names of its branches."""
+
+
+class TextLanguage(Protocol):
+    """Language of the conditions and keys that a builder is given as text; both methods may raise BridgeError."""
+
+    def condition(self, text: str) -> RowFunction:
+        """The condition that the text means."""
+
+    def key(self, text: str) -> RowFunction:
+        """The key that the text means, as text or binary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +94,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Node):
+class SourceNode(Node):
     """Reads the records of one topic."""
 
     topic: str = ""
@@ -67,7 +104,7 @@ class Source(Node):
 class Filter(Node):
     """Passes the records for which the condition is true; the others end here."""
 
-    condition: Condition = field(kw_only=True)
+    condition: RowFunction = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +118,20 @@ class Map(Node):
 class SelectKey(Node):
     """Passes each record with another key."""
 
-    key: Callable[[Row], Column] | str = field(kw_only=True)
+    key: RowFunction = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Split(Node):
-    """Passes each record to the first of its branches whose conditions accept it; other records end here."""
+    """Passes each record to the first of its branches whose condition accepts it; other records end here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch(Node):
     """Branch of a split."""
 
-    condition: Condition | None = field(kw_only=True)
+    condition: RowFunction | None = field(kw_only=True)
     """Condition of the records that the branch takes; None for the default branch, which takes all others."""
-    unless: Predicate | None = field(kw_only=True, default=None)
-    """Predicate of records that the branch does not take although `condition` is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +140,17 @@ class Merge(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Sink(Node):
-    """Publishes each record to its topic; a record whose topic is NULL is not published."""
+class SinkNode(Node):
+    """Publishes each record to its topic, constant or chosen; a record whose topic is NULL is not published."""
 
-    topic: str | ByBranch | Callable[[Row], Column] = field(kw_only=True)
+    topic: str | RowFunction = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Fail(Node):
     """Stops the query at the first record, with an error whose text is made from the record."""
 
-    message: Callable[[Row], Column] = field(kw_only=True)
+    message: RowFunction = field(kw_only=True)
 
 
 def children(nodes: Iterable[Node], name: str) -> tuple[Node, ...]:

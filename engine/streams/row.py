@@ -14,11 +14,42 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.streams.nodes import ByBranch
-from routes.predicate.columns import HeaderView
-from routes.properties import HEADER_FIELDS
+__all__ = ["HeaderView", "Row", "TakenBranch", "header_names"]
 
-__all__ = ["Row", "TakenBranch"]
+
+class HeaderView:
+    """Columns of single headers of a record.
+
+    A header is found by its position in the array of names; that stays in generated code, where higher-order functions
+    and maps built for each record do not. Each use searches anew: for the few values that are used once.
+    """
+
+    def __init__(self, headers: Column, names: Column | None = None) -> None:
+        """Creates the view of a record's headers.
+
+        Args:
+            headers: array<struct<key: string, value: binary>>, nullable, as Spark's Kafka source gives it.
+            names: the keys alone, if several values are looked up: a column made once by `header_names`.
+        """
+        self._headers = headers
+        self._names = headers.getField("key") if names is None else names
+
+    def has(self, name: str) -> Column:
+        """True if there is a header of that name, with a value or without."""
+        return F.coalesce(F.array_contains(self._names, name), F.lit(False))
+
+    def text(self, name: str) -> Column:
+        """Text of the first header of that name; NULL without one or its value."""
+        # `get` gives NULL for position -1 (no such header) where the bracket operator would fail. The field is taken of
+        # one header, not of all values as an array, which would copy every value for each look-up.
+        index = F.array_position(self._names, name).cast("int") - 1
+        return F.get(self._headers, index).getField("value").cast("string")
+
+
+def header_names(headers: Column) -> Column:
+    """Names of the headers, as a column that Spark keeps instead of making it again for each look-up."""
+    # Taking a field counts as cheap and is repeated wherever it is used; `coalesce` does not.
+    return F.coalesce(headers.getField("key"), F.array().cast("array<string>"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +69,10 @@ class TakenBranch:
         return F.when(offset.between(0, len(self.branches) - 1), offset)
 
     def pick(self, values: Mapping[str, str]) -> Column:
-        """The constant of the branch; NULL for a branch without one."""
+        """The constant of the branch, from constants by branch name; NULL for a branch without one.
+
+        One array look-up, which costs as much for five hundred branches as for five.
+        """
         # JSON takes one call into the JVM, a Column for each constant would take one each. Spark folds the parsed array
         # into one constant.
         constants = F.from_json(F.lit(json.dumps([values.get(name) for name in self.branches])), "array<string>")
@@ -63,9 +97,9 @@ class Row:
     timestamp: Column
     source_key: Column
     """The key as it was read."""
-    source_properties: HeaderView
+    source_header_view: HeaderView
     """View of the headers as they were read."""
-    properties: HeaderView
+    header_view: HeaderView
     """View of the headers as they were when the row was made; `replace` does not change it."""
     branches: Mapping[str, TakenBranch]
     """Branch taken at each earlier split, by the split's name."""
@@ -79,29 +113,13 @@ class Row:
         return replace(self, **fields)
 
     def header(self, name: str) -> Column:
-        """Text of the first Kafka header of that name; NULL if the header is missing or has no value."""
-        return self.properties.header(name)
+        """Text of the first header of that name; NULL if the header is missing or has no value."""
+        return self.header_view.text(name)
 
     def has_header(self, name: str) -> Column:
-        """True if the record has a Kafka header of that name, with or without a value."""
-        return self.properties.has(name)
-
-    def property(self, name: str) -> Column:
-        """Text of a JMS field or property; NULL if the message has none."""
-        return self.properties.text(name)
-
-    def source_property(self, name: str) -> Column:
-        """Text of a JMS field or property in the headers as they were read; NULL if the message has none."""
-        return self.source_properties.text(name)
-
-    def declared_type(self, name: str) -> Column:
-        """Declared type of a JMS field or property (`routes.properties.JmsType`); empty text if it has none."""
-        return F.lit(HEADER_FIELDS[name]) if name in HEADER_FIELDS else self.properties.kind(name)
+        """True if the record has a header of that name, with or without a value."""
+        return self.header_view.has(name)
 
     def branch(self, split: str) -> Column:
         """Index of the branch of a split that took the record; NULL if no branch did."""
         return self.branches[split].index
-
-    def pick(self, values: ByBranch) -> Column:
-        """The constant of the branch that took the record, as text; NULL for a branch without one."""
-        return self.branches[values.split].pick(values.values)

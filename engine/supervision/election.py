@@ -20,17 +20,21 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from engine.connectors.group import REFUSED, member
-from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import SILENT, committed_positions, is_fatal, librdkafka
-from engine.topics import ensure_state_topic
+from engine.errors import UnreachableError
+from engine.kafka.clients import consumer, member
+from engine.kafka.errors import GONE, UNKNOWN_MEMBER, is_fatal, refusal
+from engine.kafka.offsets import committed_positions
+from engine.kafka.retry import Outage
+from engine.kafka.topics import ensure_state_topic
+from engine.kafka.types import KafkaException, TopicPartition
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.errors import HardFailureError
+    from engine.kafka.types import Consumer, KafkaError
     from routes.model import Config
 
 __all__ = ["Election", "OtherLeader", "Term"]
@@ -52,8 +56,6 @@ _UNLED_SESSIONS = 3
 """Number of sessions without any leader after which a bridge joins the group anew, if Kafka answers for the group."""
 _LEAVE_SECONDS = 5.0
 _SILENCE_SECONDS = 5.0
-_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
-_UNKNOWN = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID)
 _log = structlog.get_logger(__name__)
 
 
@@ -149,17 +151,18 @@ class Election:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._servers = config.bootstrap_servers
         self._session = _EMBEDDED_SESSION_SECONDS if config.embedded_kafka else _SESSION_SECONDS
         self._term = Term(self._session)
         self._group = f"{config.bridge_id}.leader"
         self._topic = config.journal.state_topic
-        started = datetime.now(UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
+        started = datetime.now(UTC).isoformat(sep=" ", timespec="microseconds").replace("+00:00", " UTC")
         # The time makes it unique: in containers, hosts and processes of several bridges may have the same names.
         self._me = f"{socket.gethostname()}, process {os.getpid()}, started {started}"
         self._other = OtherLeader(self._me, self._session)
         self._stop = Event()
         self._thread: Thread | None = None
-        self._contact = time.monotonic()
+        self._outage = Outage(config)
         self._looked_at = 0.0
         self._led_at = 0.0
         """Time at which any bridge was last seen to lead, or at which this one joined the group."""
@@ -190,13 +193,13 @@ class Election:
     @property
     def stands_by(self) -> bool:
         """True if another bridge leads, as Kafka said a moment ago, and this one would take over."""
-        silence = time.monotonic() - self._contact
+        silence = self._outage.seconds
         return not self.leads and self._other.leads and self._joined and silence < _SILENCE_SECONDS
 
     def start(self) -> None:
         """Joins the election; more calls do nothing."""
         if self._thread is None:
-            self._contact = time.monotonic()
+            self._outage.over()
             self._thread = Thread(target=self._run, name="election", daemon=True)
             self._thread.start()
 
@@ -228,12 +231,12 @@ class Election:
             try:
                 ensure_state_topic(self._config, _SILENCE_SECONDS)
             except UnreachableError as error:
-                if time.monotonic() - self._contact > self._config.router.outage_timeout_seconds:
+                if self._outage.is_too_long:
                     raise
                 self.why_not = str(error)
                 self._stop.wait(_PAUSE_SECONDS)
             else:
-                self._contact = time.monotonic()
+                self._outage.over()
                 self.why_not = ""
                 return True
         return False
@@ -241,30 +244,28 @@ class Election:
     def _stand(self) -> None:
         """Takes part with one consumer; returns when the thread is to end, or when the consumer is of no more use."""
         self._is_broken = False
-        consumer = Consumer(self._settings(), logger=SILENT)
+        client = consumer(self._config, self._group, self._settings())
         self._joined, self._led_at = True, time.monotonic()
-        consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_lost, on_lost=self._on_lost)
+        client.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_lost, on_lost=self._on_lost)
         try:
             while not self._stop.is_set() and not self._is_broken:
-                self._poll(consumer)
+                self._poll(client)
                 if self._term.is_to_ask:
-                    self._commit(consumer, self._me)
+                    self._commit(client, self._me)
                 elif not self._term.has_partition:
-                    self._look(consumer)
+                    self._look(client)
                 self._check()
             if self._term.has_partition:
                 # The empty name says that no bridge leads from here on.
-                self._commit(consumer, "")
+                self._commit(client, "")
         finally:
             self._joined = False
             self._term.lost()
-            consumer.close()
+            client.close()
 
     def _settings(self) -> dict[str, object]:
-        settings: dict[str, object] = librdkafka(self._config, "consumer") | member(
-            self._group, self._on_error, int(self._session * 1000)
-        )
-        settings |= {
+        settings: dict[str, object] = {
+            **member(self._on_error, int(self._session * 1000)),
             "partition.assignment.strategy": "cooperative-sticky",
             # A member whose thread is stuck for so long leaves the group, though its heartbeats go on.
             "max.poll.interval.ms": int(self._session * 1500),
@@ -313,7 +314,7 @@ class Election:
         except KafkaException as error:
             self._on_error(error.args[0])
             return
-        self._contact = time.monotonic()
+        self._outage.over()
         self._other.committed(found.offset, found.metadata or "")
         if self._other.leads:
             self.why_not = f"another bridge leads ({self._other.name}); takes over when it ends"
@@ -324,17 +325,10 @@ class Election:
     def _check(self) -> None:
         if self._refusal:
             raise self._refusal
-        now, most = time.monotonic(), self._config.router.outage_timeout_seconds
-        silence = now - self._contact
-        servers = self._config.bootstrap_servers
-        if silence > most:
-            msg = (
-                f"Kafka at {servers} has not been usable for {most:g} seconds (router.outage-timeout). "
-                "Start the bridge again when Kafka is back: nothing is lost"
-            )
-            raise UnreachableError(msg)
+        self._outage.check()
+        now, silence = time.monotonic(), self._outage.seconds
         if silence > _SILENCE_SECONDS:
-            self.why_not = f"waiting for Kafka at {servers}"
+            self.why_not = f"waiting for Kafka at {self._servers}"
         if self._term.has_partition or self._other.leads or silence > _SILENCE_SECONDS:
             self._led_at = now
         elif now - self._led_at > _UNLED_SESSIONS * self._session:
@@ -351,24 +345,23 @@ class Election:
             self._term.lost()
 
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
-        if error is not None and error.code() in _UNKNOWN:
+        if error is not None and error.code() in UNKNOWN_MEMBER:
             self._term.deposed()
         if error is not None:
             self._on_error(error)
         for place in places:
             confirmed = error is None and place.error is None
             if confirmed:
-                self._contact = time.monotonic()
+                self._outage.over()
             self._term.answered(place.offset, confirmed=confirmed)
 
     def _on_error(self, error: KafkaError) -> None:
         if is_fatal(error):
             self._stand_anew(error.str())
-        elif error.code() in _GONE:
+        elif error.code() in GONE:
             self._is_gone = True
-        elif remedy := REFUSED.get(error.code()):
-            where = f"Kafka at {self._config.bootstrap_servers} refuses group '{self._group}'"
-            self._refusal = HardFailureError(f"{where} on topic '{self._topic}': {remedy}")
+        elif refused := refusal(error, self._servers, f"group '{self._group}' on topic '{self._topic}'"):
+            self._refusal = refused
 
     def _stand_anew(self, why: str) -> None:
         """Makes the thread close the consumer and join the group with another one."""

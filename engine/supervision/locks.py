@@ -7,7 +7,6 @@ processes; the file stays, and contains the process id of the supervisor.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from engine.errors import SetupError
+from engine.file_lock import try_lock
 from engine.private import make_folder
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _lock(folder: Path, part: str) -> int:
     except OSError as error:
         raise _unwritable(folder, error) from error
     deadline = time.monotonic() + _ENDING_SECONDS
-    while not _try(descriptor):
+    while not try_lock(descriptor):
         owner = file.read_text().strip()
         if _alive(owner) or time.monotonic() > deadline:
             os.close(descriptor)
@@ -74,14 +74,6 @@ def _lock(folder: Path, part: str) -> int:
 
 def _unwritable(folder: Path, error: OSError) -> SetupError:
     return SetupError(f"embedded.data={folder} cannot be written: {error.strerror}; make it writable or choose another")
-
-
-def _try(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _alive(owner: str) -> bool:

@@ -31,10 +31,8 @@ from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stand
 from engine.supervision.process_group import ProcessGroup
 from engine.supervision.revision import Revision
 from engine.telemetry import logging
-from engine.telemetry.exposition import Merged
-from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics
-from engine.telemetry.processes import ProcessMetrics
-from engine.telemetry.status import State, StatusBoard
+from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, ProcessMetrics
+from engine.telemetry.status import Merged, State, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
 
@@ -290,7 +288,7 @@ def _check_topics(revision: Revision) -> None:
     Raises:
         BridgeError: a topic is missing or unfit, or Kafka does not answer.
     """
-    from engine import topics
+    from engine.kafka import topics
 
     if any(part.name == ROUTER for part in revision.parts):
         for step in (topics.ensure_sink_topics, topics.create_missing, topics.check_topics):

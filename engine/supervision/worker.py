@@ -233,7 +233,7 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
 
 
 def _route(config: Config, status: Reporter, orders: ControlMessages, revisions: _Revisions) -> None:
-    from engine import topics
+    from engine.kafka import topics
     from engine.spark import runtime, session
     from engine.spark.start_checks import is_kafka_first
     from engine.spark.warm_up import warming
@@ -268,7 +268,7 @@ def _placed(config: Config, status: Reporter, orders: ControlMessages) -> bool:
     A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing
     into the same checkpoint just now.
     """
-    from engine import topics
+    from engine.kafka import topics
     from engine.spark.start_checks import check_place
 
     steps = (topics.ensure_state_topic, lambda config, _: check_place(config, leads=orders.go.is_set()))
@@ -284,7 +284,7 @@ def _placed(config: Config, status: Reporter, orders: ControlMessages) -> bool:
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, orders: ControlMessages) -> None:
-    from engine import topics
+    from engine.kafka import topics
 
     # Messages under way are many small objects without cycles; the search for cycles took a tenth of the time of a
     # source, and a quarter of that of a sink.
@@ -311,13 +311,15 @@ def _prepared(
     Raises:
         UnreachableError: Kafka does not answer for `router.outage-timeout`.
     """
-    deadline = time.monotonic() + config.router.outage_timeout_seconds
+    from engine.kafka.retry import Outage
+
+    outage = Outage(config)
     while not stop.is_set():
         try:
             for step in steps:
                 step(config, _ANSWER_SECONDS)
         except UnreachableError as error:
-            if time.monotonic() > deadline:
+            if outage.is_too_long:
                 raise
             status.state(State.DEGRADED, str(error))
             stop.wait(_PAUSE_SECONDS)

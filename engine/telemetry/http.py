@@ -10,20 +10,22 @@
     /          the status page, see `engine.page`
 
 All answers come from the status board; this module talks to no broker. `/health` is open to every client; `http_login`
-decides who may see the rest, `http_protocol` how long a client may take. If the configuration has
-`http.metrics-address`, a second server there serves all but the status page, without a login.
+decides who may see the rest. If the configuration has `http.metrics-address`, a second server there serves all but the
+status page, without a login.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import socket
 import ssl
 import time
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 import structlog
 import uvicorn
@@ -31,12 +33,12 @@ from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from engine import tls
 from engine.errors import SetupError
 from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
-from engine.telemetry.http_protocol import MOST_HEAD_BYTES, SLICE_BYTES, BoundedProtocol, BoundedServer
 from engine.telemetry.status import State
 from routes.model import HttpConfig
 
@@ -47,11 +49,18 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from engine.dead_letters.backlog import DeadLetterCounts
-    from engine.telemetry.status import StatusBoard
+    from engine.telemetry.status import DeadLetterCounts, StatusBoard
 
 __all__ = ["HttpServer", "Standing", "application", "metrics_only"]
 
+_MOST_CONNECTIONS = 100
+_MOST_HEAD_BYTES = 64 * 1024
+"""Limit of a request's line and headers together."""
+_SLICE_BYTES = 4096
+_HANDSHAKE_SECONDS = 5.0
+"""Limit for the TLS handshake, before which there is no connection to count."""
+_REQUEST_SECONDS = 15.0
+"""Limit from the beginning of a connection, or the last answer on it, until the next answer is complete."""
 _TRY_SECONDS = 1.0
 _ANSWER_SECONDS = 2.0
 _log = structlog.get_logger(__name__)
@@ -166,8 +175,7 @@ class HttpServer:
         # The supervisor handles signals; uvicorn gets no log, because the bridge logs what matters itself.
         settings = uvicorn.Config(
             HttpLogin(app, config, frozenset((_HEALTH,))),
-            http=BoundedProtocol,
-            h11_max_incomplete_event_size=MOST_HEAD_BYTES - SLICE_BYTES,
+            h11_max_incomplete_event_size=_MOST_HEAD_BYTES - _SLICE_BYTES,
             # Otherwise any user of this machine could claim any client address.
             proxy_headers=False,
             ws="none",
@@ -180,7 +188,7 @@ class HttpServer:
         )
         # Otherwise each malformed request writes a line into the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        self._server = BoundedServer(settings)
+        self._server = _BoundedServer(settings)
         self._thread = Thread(target=self._run, name="http", daemon=True)
 
     @property
@@ -209,6 +217,66 @@ class HttpServer:
             with suppress(SetupError):
                 self._socket = _listen(self._config, self._setting)
         self._server.run(sockets=[self._socket])
+
+
+class _BoundedConnection(H11Protocol):
+    """HTTP connection with the limits for which uvicorn has no setting.
+
+    `timeout_keep_alive` counts only after an answer, so a client could take forever over its request. With
+    `limit_concurrency`, clients that open connections and send nothing would keep out all others; here they displace
+    each other: above the limit, the connection that has kept the server waiting longest is closed.
+    """
+
+    _timer: asyncio.TimerHandle
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(_REQUEST_SECONDS, self._abort)
+        connections = cast("set[_BoundedConnection]", self.connections)
+        if len(connections) > _MOST_CONNECTIONS:
+            min(connections - {self}, key=lambda each: each._timer.when())._abort()
+
+    def data_received(self, data: bytes) -> None:
+        # h11 limits a head only while it is incomplete, so it gets no large piece at once.
+        for start in range(0, len(data), _SLICE_BYTES):
+            # h11 has refused the request in an earlier slice.
+            if self.transport.is_closing():
+                return
+            super().data_received(data[start : start + _SLICE_BYTES])
+
+    def on_response_complete(self) -> None:
+        self._timer.cancel()
+        self._timer = self.loop.call_later(_REQUEST_SECONDS, self._abort)
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _abort(self) -> None:
+        # `connection_lost` comes a turn of the loop later: until then, further new connections would pick this one
+        # again.
+        self.connections.discard(self)
+        # Aborted, not closed: the client may be one that does not read the answer it asked for.
+        self.transport.abort()
+
+
+class _BoundedServer(uvicorn.Server):
+    """uvicorn's server with a limit on the TLS handshake, for which asyncio alone allows a minute."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        config = self.config
+        self.servers = [
+            await asyncio.get_running_loop().create_server(
+                partial(_BoundedConnection, config, self.server_state, self.lifespan.state),
+                sock=each,
+                ssl=config.ssl,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if config.ssl else None,
+                backlog=config.backlog,
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
 
 
 def _lead(standing: Standing | None) -> dict[str, object]:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import takewhile
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from structlog.typing import EventDict
 
-__all__ = ["LINES", "LINES_SECONDS", "LeftOut", "Limiter"]
+__all__ = ["LeftOut", "Limiter"]
 
-LINES, LINES_SECONDS = 20, 10.0
-"""At most `LINES` lines of one kind pass in `LINES_SECONDS`."""
-
+_LINES, _SECONDS = 20, 10.0
+"""At most `_LINES` lines of one kind pass in `_SECONDS`."""
 _MOST_KINDS = 1000
 _LEVELS = {name: logging.getLevelNamesMapping()[name.upper()] for name in ("info", "warning")}
 _TOLD = "more of these than are logged one by one"
@@ -38,20 +38,14 @@ class LineKind(NamedTuple):
     component: str
 
 
-class LeftOut(NamedTuple):
-    """Number of lines of a kind that were left out."""
+@dataclass(slots=True)
+class LeftOut:
+    """Number of lines of a kind that were left out in a time window."""
 
     kind: LineKind
-    lines: int
-
-
-class _Count:
-    __slots__ = ("left_out", "passed", "since")
-
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.passed = 0
-        self.left_out = 0
+    since: float
+    passed: int = 0
+    lines: int = 0
 
 
 class Limiter:
@@ -62,8 +56,8 @@ class Limiter:
 
     def __init__(
         self,
-        lines: int = LINES,
-        seconds: float = LINES_SECONDS,
+        lines: int = _LINES,
+        seconds: float = _SECONDS,
         *,
         clock: Callable[[], float] = time.monotonic,
         later: Callable[[float, Callable[[], None]], None] | None = None,
@@ -76,17 +70,17 @@ class Limiter:
         self._later = later or _start_timer
         self._tell = tell or _log
         self._lock = Lock()
-        self._counts: OrderedDict[LineKind, _Count] = OrderedDict()
-        """Counts by kind, in the order in which their windows began."""
+        self._counts: dict[LineKind, LeftOut] = {}
+        """Windows by kind, in the order in which they began, which is that in which they end."""
         self._is_awaited = False
+        """True while a timer waits for the end of a window."""
 
     def processor(self, logger: logging.Logger, method: str, event: EventDict) -> EventDict:
         """Processor for structlog, after the one that adds the component; DropEvent for lines above the limit."""
         level = _LEVELS.get(method)
         if level is None or event.get("event") == _TOLD:
             return event
-        kind = LineKind(logger.name, level, str(event.get("event")), str(event.get("component", "")))
-        if not self._passes(kind):
+        if not self._passes(LineKind(logger.name, level, str(event.get("event")), str(event.get("component", "")))):
             raise structlog.DropEvent
         return event
 
@@ -99,30 +93,26 @@ class Limiter:
     def flush(self) -> None:
         """Logs at once what was left out so far."""
         with self._lock:
-            told = [found for kind in list(self._counts) if (found := self._end(kind))]
+            told = self._end(list(self._counts))
         self._tell_all(told)
 
     def _passes(self, kind: LineKind) -> bool:
-        told: list[LeftOut | None] = []
         with self._lock:
             now = self._clock()
-            count = self._counts.get(kind)
-            if count is not None and now - count.since >= self._seconds:
-                told.append(self._end(kind))
-                count = None
-            if count is None:
+            told = self._end(self._over(now))
+            if kind not in self._counts:
                 if len(self._counts) >= _MOST_KINDS:
-                    told.append(self._end(next(iter(self._counts))))
-                count = self._counts[kind] = _Count(now)
-            if passes := count.passed < self._lines:
-                count.passed += 1
+                    told += self._end([next(iter(self._counts))])
+                self._counts[kind] = LeftOut(kind, now)
+            window = self._counts[kind]
+            if passes := window.passed < self._lines:
+                window.passed += 1
             else:
-                count.left_out += 1
+                window.lines += 1
             waits = not passes and not self._is_awaited
             self._is_awaited |= waits
         if waits:
-            self._later(max(count.since + self._seconds - now, 0), self._on_time)
-        # Outside the lock, because it logs too.
+            self._later(window.since + self._seconds - now, self._on_time)
         self._tell_all(told)
         return passes
 
@@ -130,22 +120,25 @@ class Limiter:
         """Logs what was left out in windows that are over, without waiting for a line; schedules the next check."""
         with self._lock:
             now = self._clock()
-            over = [kind for kind, count in self._counts.items() if now - count.since >= self._seconds]
-            told = [self._end(kind) for kind in over]
-            ends = [count.since + self._seconds for count in self._counts.values() if count.left_out]
-            self._is_awaited = bool(ends)
-        if ends:
-            self._later(max(min(ends) - now, 0), self._on_time)
+            told = self._end(self._over(now))
+            since = next((window.since for window in self._counts.values() if window.lines), None)
+            self._is_awaited = since is not None
+        if since is not None:
+            self._later(since + self._seconds - now, self._on_time)
         self._tell_all(told)
 
-    def _end(self, kind: LineKind) -> LeftOut | None:
-        count = self._counts.pop(kind)
-        return LeftOut(kind, count.left_out) if count.left_out else None
+    def _over(self, now: float) -> list[LineKind]:
+        """Kinds whose windows are over."""
+        return list(takewhile(lambda kind: now - self._counts[kind].since >= self._seconds, self._counts))
 
-    def _tell_all(self, told: Iterable[LeftOut | None]) -> None:
+    def _end(self, kinds: list[LineKind]) -> list[LeftOut]:
+        """Ends windows; returns those in which lines were left out."""
+        return [window for kind in kinds if (window := self._counts.pop(kind)).lines]
+
+    def _tell_all(self, told: list[LeftOut]) -> None:
+        """Logs what was left out; called without the lock, because the log asks this limiter too."""
         for found in told:
-            if found is not None:
-                self._tell(found)
+            self._tell(found)
 
 
 def _log(found: LeftOut) -> None:

@@ -6,7 +6,8 @@ values come from the configuration or from the lists here, never from messages.
 
 from __future__ import annotations
 
-from engine.telemetry.registered_values import Metric, MetricType
+from dataclasses import dataclass
+from enum import StrEnum
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -66,7 +67,29 @@ __all__ = [
     "SPARK_ROWS",
     "UNROUTED",
     "UNROUTED_REASONS",
+    "Metric",
+    "MetricType",
 ]
+
+
+class MetricType(StrEnum):
+    """Prometheus' type of a metric."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of the bridge: one row of the table below."""
+
+    name: str
+    """The name as scraped, with unit and `_total`; a histogram adds `_bucket`, `_sum` and `_count`."""
+    kind: MetricType
+    labels: tuple[str, ...]
+    help: str
+
 
 FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "destination-unresolved", "too-large")
 """Reasons for which a message fails in a route."""

@@ -23,8 +23,6 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from engine.telemetry.tracing import Operation
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -37,7 +35,8 @@ _SERVICE = "jms-bridge"
 _CLOSE_SECONDS = 3.0
 _GIVE_UP_SECONDS = 1.0
 _TELL_SECONDS = 300.0
-_KINDS = {Operation.RECEIVE: SpanKind.CONSUMER, Operation.SEND: SpanKind.PRODUCER}
+_KINDS = {"receive": SpanKind.CONSUMER, "send": SpanKind.PRODUCER}
+"""Kind of span by operation, see `engine.telemetry.tracing.Operation`."""
 _log = structlog.get_logger(__name__)
 
 
@@ -60,9 +59,9 @@ class Otlp:
         self._tracer = self._provider.get_tracer(_SERVICE)
         self._propagator = TraceContextTextMapPropagator()
 
-    def begin(self, operation: Operation, destination: str, parent: Context, attributes: Mapping[str, str]) -> _Span:
+    def begin(self, operation: str, destination: str, parent: Context, attributes: Mapping[str, str]) -> _SdkSpan:
         """Begins a span; see `Tracing.begin`."""
-        own = {"messaging.operation.name": operation.value, "messaging.operation.type": operation.value}
+        own = {"messaging.operation.name": str(operation), "messaging.operation.type": str(operation)}
         span = self._tracer.start_span(
             f"{operation} {destination}",
             self._propagator.extract(parent, SpanContext()),
@@ -71,7 +70,7 @@ class Otlp:
         )
         context: dict[str, str] = {}
         self._propagator.inject(context, set_span_in_context(span, SpanContext()))
-        return _Span(span, context)
+        return _SdkSpan(span, context)
 
     def close(self) -> None:
         """Sends the remaining spans; returns after at most four seconds."""
@@ -84,7 +83,7 @@ class Otlp:
             closing.join(_GIVE_UP_SECONDS)
 
 
-class _Span:
+class _SdkSpan:
     """A span; see `engine.telemetry.tracing.Span`."""
 
     __slots__ = ("_span", "context")

@@ -14,23 +14,36 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
-from engine.telemetry.families import text_of
+from engine.telemetry.families import ADDED_UP, joined, text_of
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import CollectorRegistry
 
-__all__ = ["Reporter", "State", "Status", "StatusBoard", "component_name"]
+__all__ = [
+    "DeadLetterCounts",
+    "Latest",
+    "Merged",
+    "Reporter",
+    "State",
+    "Status",
+    "StatusBoard",
+    "component_name",
+    "merge",
+]
 
 _INTERVAL_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
@@ -288,3 +301,79 @@ class StatusBoard:
                 if line.endswith("\n"):
                     fields: dict[str, Any] = json.loads(line)
                     self.put(Status(**{**fields, "component": component, "state": State(fields["state"])}))
+
+
+_NOTHING = "# EOF\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The newest dead letter of a route."""
+
+    time_ms: int
+    """Time of the failure, in milliseconds since 1970."""
+    reason: str
+    detail: str
+    """The reason in a sentence."""
+    place: str
+    """`partition:offset` of the dead letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterCounts:
+    """The state of the dead letters at one moment."""
+
+    topic: str
+    reachable: bool = False
+    """Whether Kafka lets the bridge see the topic."""
+    trouble: str = ""
+    """One line why the topic is out of reach, or why nothing can be counted."""
+    open: Mapping[str, int] | None = None
+    """Number of open dead letters by reason, without those in quarantine; None: not counted yet."""
+    oldest: float | None = None
+    """Time of the oldest open dead letter's failure, in seconds since 1970; None if there is none."""
+    quarantined: int | None = None
+    """Number of open dead letters in quarantine; None: not counted yet."""
+    latest: Mapping[str, Latest] = field(default_factory=dict)
+    """The newest dead letter of each route, settled or not."""
+
+    @property
+    def depth(self) -> int | None:
+        """Number of open dead letters; None: not counted yet."""
+        return None if self.open is None else sum(self.open.values())
+
+    def oldest_age(self, now: float) -> float:
+        """Returns the age of the oldest open dead letter in seconds at `now` (since 1970); 0 if there is none."""
+        return 0.0 if self.oldest is None else max(now - self.oldest, 0.0)
+
+
+class Merged(Collector):
+    """Collector of the metrics of all components on a status board, read anew for each scrape."""
+
+    def __init__(self, board: StatusBoard) -> None:
+        self._board = board
+
+    def collect(self) -> Iterable[Metric]:
+        """The merged families, in the order in which the components name them."""
+        return merge(self._board.all())
+
+
+def merge(statuses: Iterable[Status]) -> list[Metric]:
+    """Merges families of the same name.
+
+    Counters and histograms with equal labels are added up; of gauges the last value counts.
+
+    Counters and histograms of a component that is down are kept, because they stay true until it counts again; its
+    gauges are dropped, because their measurements are out of date.
+    """
+    return joined(
+        family
+        for status in statuses
+        for family in _families(status.metrics or _NOTHING)
+        if family.type in ADDED_UP or status.state is not State.DOWN
+    )
+
+
+def _families(text: str) -> Iterable[Metric]:
+    families: Iterable[Metric] = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    return families

@@ -42,7 +42,7 @@ _NAME_PART = _NAME_START | {"Nd", "Mn", "Mc", "Cf"}
 _LOOKALIKES = "‘’‚‛“”„‟«»`´"  # noqa: RUF001 (the point of it)
 
 
-class _Place(TypedDict):
+class _Extent(TypedDict):
     position: int
     end: int
 
@@ -61,7 +61,7 @@ class Builder:
         self._rules: Mapping[str, Callable[[ParseTree], PredicateNode]] = {
             "disjunction": lambda tree: self._logical(Operator.OR, tree),
             "conjunction": lambda tree: self._logical(Operator.AND, tree),
-            "negated": lambda tree: Not(self._child(tree), **_place(tree)),
+            "negated": lambda tree: Not(self._child(tree), **_extent(tree)),
             "comparison": self._comparison,
             "between": lambda tree: self._between(tree, negated=False),
             "not_between": lambda tree: self._between(tree, negated=True),
@@ -69,21 +69,21 @@ class Builder:
             "not_membership": lambda tree: self._in(tree, negated=True),
             "like": lambda tree: self._like(tree, negated=False),
             "not_like": lambda tree: self._like(tree, negated=True),
-            "is_null": lambda tree: IsNull(self._named(tree, "IS NULL"), **_place(tree)),
-            "is_not_null": lambda tree: IsNull(self._named(tree, "IS NULL"), negated=True, **_place(tree)),
+            "is_null": lambda tree: IsNull(self._named(tree, "IS NULL"), **_extent(tree)),
+            "is_not_null": lambda tree: IsNull(self._named(tree, "IS NULL"), negated=True, **_extent(tree)),
             "arithmetic": self._arithmetic,
             "minus": self._minus,
             "plus": self._plus,
             "name": self._name,
             "number": self._number,
             "word": self._word,
-            "text": lambda tree: Literal(_unquote(_token(tree)), **_place(tree)),
-            "true": lambda tree: Literal(True, **_place(tree)),
-            "false": lambda tree: Literal(False, **_place(tree)),
-            "address": lambda tree: Identifier(ADDRESS, **_place(tree)),
+            "text": lambda tree: Literal(_unquote(_token(tree)), **_extent(tree)),
+            "true": lambda tree: Literal(True, **_extent(tree)),
+            "false": lambda tree: Literal(False, **_extent(tree)),
+            "address": lambda tree: Identifier(ADDRESS, **_extent(tree)),
             "header": self._header,
-            "quoted_header": lambda tree: Identifier(self._quoted(tree, len(_HEADER)), **_place(tree)),
-            "quoted_name": lambda tree: Identifier(self._quoted(tree, 0), **_place(tree)),
+            "quoted_header": lambda tree: Identifier(self._quoted(tree, len(_HEADER)), **_extent(tree)),
+            "quoted_name": lambda tree: Identifier(self._quoted(tree, 0), **_extent(tree)),
         }
 
     def build(self, tree: ParseTree) -> PredicateNode:
@@ -99,7 +99,7 @@ class Builder:
                 operands.extend(operand.operands)
             else:
                 operands.append(operand)
-        return Logical(operator, tuple(operands), **_place(tree))
+        return Logical(operator, tuple(operands), **_extent(tree))
 
     def _comparison(self, tree: ParseTree) -> PredicateNode:
         left, right = map(self.build, _trees(tree))
@@ -112,17 +112,17 @@ class Builder:
                 f"write '{name}' for the text, msg.header.\"{name}\" for the property",
             )
         operator = _SEED_OPERATORS.get(sign) or Operator(sign)
-        return Comparison(operator, left, right, **_place(tree))
+        return Comparison(operator, left, right, **_extent(tree))
 
     def _between(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand, low, high = map(self.build, _trees(tree))
-        return Between(operand, low, high, negated, **_place(tree))
+        return Between(operand, low, high, negated, **_extent(tree))
 
     def _in(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand = self._named(tree, "IN")
         # A dict keeps the order and drops duplicates.
         values = dict.fromkeys(_unquote(token) for token in _trees(tree)[1].children if isinstance(token, Token))
-        return In(operand, tuple(values), negated, **_place(tree))
+        return In(operand, tuple(values), negated, **_extent(tree))
 
     def _like(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand = self._named(tree, "LIKE")
@@ -138,7 +138,7 @@ class Builder:
                 f"the escape character {escape!r} stands before nothing that it can escape in {tokens[0]}",
                 f"it goes before %, _ or {escape}",
             ) from error
-        return Like(operand, pattern, escape, negated, **_place(tree))
+        return Like(operand, pattern, escape, negated, **_extent(tree))
 
     def _named(self, tree: ParseTree, operator: str) -> Identifier:
         operand = self._child(tree)
@@ -150,13 +150,13 @@ class Builder:
 
     def _arithmetic(self, tree: ParseTree) -> PredicateNode:
         left, right = map(self.build, _trees(tree))
-        return Arithmetic(Operator(_token(tree, 1)), left, right, **_place(tree))
+        return Arithmetic(Operator(_token(tree, 1)), left, right, **_extent(tree))
 
     def _minus(self, tree: ParseTree) -> PredicateNode:
         operand = self._child(tree, 1)
         if isinstance(operand, Literal) and not isinstance(operand.value, str | bool):
-            return Literal(-operand.value, operand.single, **_place(tree))
-        return Negate(operand, **_place(tree))
+            return Literal(-operand.value, operand.single, **_extent(tree))
+        return Negate(operand, **_extent(tree))
 
     def _plus(self, tree: ParseTree) -> PredicateNode:
         operand = self._child(tree, 1)
@@ -169,7 +169,7 @@ class Builder:
         found = numbers.literal(token)
         if found is None:
             raise self._error(_start(token), f"{str(token)!r} is not a number", faults.number_hint(token))
-        return Literal(*found, **_place(tree))
+        return Literal(*found, **_extent(tree))
 
     def _word(self, tree: ParseTree) -> PredicateNode:
         """Reads the word after == or !=: a number if it is one without leading zeros, else TRUE, FALSE or text."""
@@ -178,16 +178,16 @@ class Builder:
         found = None if digits[:1] == "0" and digits[1:].isdecimal() else numbers.literal(digits)
         if found is not None:
             value, single = found
-            return Literal(-value if digits != token else value, single, **_place(tree))
+            return Literal(-value if digits != token else value, single, **_extent(tree))
         if token.upper() == "NULL":
             raise self._error(_start(token), "nothing is equal to NULL", "write IS NULL, or 'NULL' for the text")
         self._refuse(token, lambda char: char in _LOOKALIKES or unicodedata.category(char)[0] in "ZC")
-        return Literal(str(token), **_place(tree))
+        return Literal(str(token), **_extent(tree))
 
     def _name(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
         self._check_name(token, _start(token))
-        return Identifier(str(token), **_place(tree))
+        return Identifier(str(token), **_extent(tree))
 
     def _header(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
@@ -196,7 +196,7 @@ class Builder:
         for part in name.split("."):
             self._check_name(part, start)
             start += len(part) + 1
-        return Identifier(SEED_NAMES.get(name, name), **_place(tree))
+        return Identifier(SEED_NAMES.get(name, name), **_extent(tree))
 
     def _quoted(self, tree: ParseTree, prefix: int) -> str:
         token = _token(tree)
@@ -241,7 +241,7 @@ def _start(token: Token) -> int:
     return token.start_pos or 0
 
 
-def _place(tree: ParseTree) -> _Place:
+def _extent(tree: ParseTree) -> _Extent:
     return {"position": tree.meta.start_pos, "end": tree.meta.end_pos}
 
 

@@ -38,10 +38,9 @@ from routes.predicate.nodes import (
     PredicateNode,
 )
 from routes.predicate.values import constant
-from routes.predicate.views import PREFIX, HeaderView, header_names
 from routes.properties import HEADER_FIELDS, encode_type_name
 
-__all__ = ["HeaderView", "Rule", "compile_predicate", "first_match", "header_names"]
+__all__ = ["Rule", "compile_predicate", "first_match"]
 
 Rule = tuple[Predicate, Predicate | None]
 """A rule: what to include, and what of that to exclude."""
@@ -162,7 +161,7 @@ class _Table:
             field = "JMSDestination" if name == ADDRESS else name
             self.fields.append(
                 {
-                    "header": f"{PREFIX}{field}",
+                    "header": f"jms.{field}",
                     "name": encode_type_name(field),
                     "type": HEADER_FIELDS.get(field),
                     "address": name == ADDRESS,

@@ -19,7 +19,7 @@ from engine.codecs.frame import FrameError, HeaderFrame
 from engine.connectors.amqp import encoded_edits, performatives
 from engine.connectors.amqp import frames as amqp_frames
 from engine.connectors.amqp.codec import decoding, encoding, sections
-from engine.connectors.amqp.codec.values import AmqpError, Array, Byte, Described, Map, Symbol, UByte, UInt, ULong
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Array, Byte, Described, Symbol, UByte, UInt, ULong
 from engine.connectors.amqp.performatives import Role, Terminus
 from engine.connectors.amqp.transformers import TransformError, TransformerSettings, inbound, outbound
 from engine.connectors.amqp_listener.connection import ServerConnection
@@ -30,7 +30,7 @@ from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.connectors.nats import headers as nats_headers
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats import message as nats_message
-from engine.connectors.nats.protocol import Parser
+from engine.connectors.nats.client import Parser
 from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
 from engine.delivery.replies import ReturnAddress
@@ -86,7 +86,7 @@ def text(data: bytes) -> str:
 
 # AMQP
 
-VALUE = [1, "text", b"bytes", Symbol("s"), Map([("k", 1.5), (UInt(1), None)]), Array(0xA1, ("a", "b")), True]
+VALUE = [1, "text", b"bytes", Symbol("s"), AmqpMap([("k", 1.5), (UInt(1), None)]), Array(0xA1, ("a", "b")), True]
 
 
 def section(code: int, value: Any) -> bytes:
@@ -95,11 +95,11 @@ def section(code: int, value: Any) -> bytes:
 
 MESSAGE = (
     section(0x70, [True, UByte(3)])
-    + section(0x72, Map([(Symbol("x-opt-jms-msg-type"), Byte(5))]))
+    + section(0x72, AmqpMap([(Symbol("x-opt-jms-msg-type"), Byte(5))]))
     + section(0x73, ["id", b"user", "queue/a", "subject", "queue/r", ULong(7)])
-    + section(0x74, Map([("p", 1), ("q", "x")]))
+    + section(0x74, AmqpMap([("p", 1), ("q", "x")]))
 )
-BODIES = [section(0x75, b"bytes"), section(0x77, "text"), section(0x77, Map([("k", 1)])), section(0x76, [1])]
+BODIES = [section(0x75, b"bytes"), section(0x77, "text"), section(0x77, AmqpMap([("k", 1)])), section(0x76, [1])]
 MESSAGES = [MESSAGE + body for body in BODIES]
 SOURCE = Terminus("a", "queue")
 PERFORMATIVES = [

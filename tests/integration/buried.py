@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 
 from engine.cli import main
 from engine.dead_letters.replay import Options, ReplayOutcome, replay
+from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import BodyType, Message, Record
-from engine.peek import KafkaTopicReader, Position
 from routes.config import load
 
 if TYPE_CHECKING:

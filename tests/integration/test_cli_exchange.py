@@ -22,7 +22,8 @@ from nats.aio.msg import Msg
 
 from engine.cli import main
 from engine.connectors.base import Outgoing
-from engine.connectors.stomp.system import SYSTEM, StompSinkConfig, StompSourceConfig
+from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
+from engine.connectors.stomp.system import SYSTEM
 from engine.embedded import EmbeddedArtemis, EmbeddedNats
 from engine.message import Message
 from routes.config import load

@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.dead_letters.backlog import DeadLetterCounts
 from engine.dead_letters.replay import Options, discard, replay
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
+from engine.kafka.reader import Position
 from engine.message import Record
-from engine.peek import Position
+from engine.telemetry.status import DeadLetterCounts
 from routes.config import load
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed

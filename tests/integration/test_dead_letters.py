@@ -15,9 +15,9 @@ import pytest
 from engine.dead_letters.replay import ReplayOutcome, replay
 from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
+from engine.kafka.reader import KafkaTopicReader, Position
+from engine.kafka.topics import ensure_journal
 from engine.message import Record
-from engine.peek import KafkaTopicReader, Position
-from engine.topics import ensure_journal
 from routes.config import load
 from routes.targets import audit_topic
 from tests.conftest import TopicFactory

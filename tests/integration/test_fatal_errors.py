@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from engine.connectors import group
 from engine.connectors.base import NotConnectedError
 from engine.connectors.kafka import source
 from engine.connectors.kafka.source import KafkaSource
@@ -19,11 +18,12 @@ from engine.delivery.deduplication.safe_offsets import SafeOffsets
 from engine.delivery.sink_topic_reader import SinkTopicReader
 from engine.embedded import EmbeddedKafka
 from engine.errors import ClientEndedError
-from engine.journal import JournalError
-from engine.kafka import SILENT, is_fatal
+from engine.kafka import clients
+from engine.kafka.errors import is_fatal
+from engine.kafka.journal import JournalError
+from engine.kafka.topics import ensure_state_topic
 from engine.spark.generation import Committed
 from engine.spark.position_store import PositionStore
-from engine.topics import ensure_state_topic
 from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory
@@ -49,7 +49,7 @@ def config(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Config:
 def consumer(kafka: EmbeddedKafka, name: str, **settings: Any) -> Consumer:
     """A member of a group; all members have the same fixed name."""
     plain = {"bootstrap.servers": kafka.bootstrap, "group.id": name, "enable.auto.commit": False, "log_level": 0}
-    return Consumer(plain | NAMED | settings, logger=SILENT)
+    return Consumer({**clients.QUIET, **plain, **NAMED, **settings})
 
 
 def take_place(kafka: EmbeddedKafka, name: str, topic: str) -> None:
@@ -92,7 +92,7 @@ def test_a_fenced_consumer_tells_it_by_the_code_alone(kafka: EmbeddedKafka, topi
 def test_a_fenced_producer_tells_it_by_code_or_flag(kafka: EmbeddedKafka, topic: TopicFactory) -> None:
     name = topic("fenced")
     settings = {"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0}
-    first, second = (Producer(settings, logger=SILENT) for _ in range(2))
+    first, second = (Producer({**clients.QUIET, **settings}) for _ in range(2))
     for each in (first, second):
         each.init_transactions(30)
     first.begin_transaction()
@@ -126,7 +126,7 @@ def test_what_may_pass_is_not_fatal(kafka: EmbeddedKafka, topic: TopicFactory) -
 
 def named(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
     """Has a module's members of groups join under the fixed name."""
-    monkeypatch.setattr(module, "member", lambda *arguments: group.member(*arguments) | NAMED)
+    monkeypatch.setattr(module, "member", lambda *arguments: clients.member(*arguments) | NAMED)
 
 
 def test_a_fenced_reader_of_a_sink_ends_for_a_new_one(
@@ -135,7 +135,7 @@ def test_a_fenced_reader_of_a_sink_ends_for_a_new_one(
     named(monkeypatch, sink_topic_reader)
     reader = SinkTopicReader(config, config.sinks[0], 0, lambda _: None)
     until(lambda: (reader.take(1, 0.1), reader.lag() or reader._consumer.assignment())[1])
-    take_place(kafka, group.sink_group(config, "files"), config.sinks[0].topic)
+    take_place(kafka, clients.sink_group(config, "files"), config.sinks[0].topic)
     with pytest.raises(ClientEndedError, match="has shut out the reader of"):
         until(lambda: reader.take(1, 0.1))
     reader.close()

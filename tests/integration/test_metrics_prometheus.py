@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from engine.embedded import free_ports
-from engine.telemetry.metrics import METRICS, Kind
+from engine.telemetry.metrics import METRICS, MetricType
 from tests.integration.bridge_process import ROOT, Bridge, configuration, wait
 
 DASHBOARDS = {file.stem: json.loads(file.read_text()) for file in (ROOT / "grafana/dashboards").glob("*.json")}
@@ -163,7 +163,7 @@ def test_every_metric_of_the_table_is_scraped_with_its_type_and_help(prometheus:
         # Asked by Prometheus the bridge answers in OpenMetrics, where a counter's family has no suffix.
         (told,) = known[name.removesuffix("_total")]
         assert (told["type"], told["help"]) == (metric.kind, metric.help)
-        assert prometheus.query(name + ("_count" if metric.kind is Kind.HISTOGRAM else "")), name
+        assert prometheus.query(name + ("_count" if metric.kind is MetricType.HISTOGRAM else "")), name
 
 
 def test_nothing_is_scraped_that_the_table_does_not_have(prometheus: Prometheus) -> None:

@@ -25,8 +25,8 @@ from engine.page.app import pages
 from engine.page.samples import Samples
 from engine.page.view import View
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
-from engine.telemetry.registered_values import Figures
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.model import HttpConfig

@@ -21,8 +21,8 @@ from engine.dead_letters.audit import Action, Actor, last
 from engine.dead_letters.filters import Filters
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.embedded import EmbeddedKafka
+from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import Record
-from engine.peek import KafkaTopicReader, Position
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
 
@@ -329,7 +329,7 @@ def test_a_replay_ends_although_new_dead_letters_keep_coming(bridge: Bridge) -> 
 def test_whoever_takes_long_over_a_dead_letter_does_not_take_kafka_for_gone(
     bridge: Bridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.dead_letters.replay.Reader", partial(KafkaTopicReader, answer_seconds=2.0))
+    monkeypatch.setattr("engine.dead_letters.replay.KafkaTopicReader", partial(KafkaTopicReader, answer_seconds=2.0))
     bridge.bury(*map(message, range(3)))
     for _ in replay(bridge.config, None, dry_run=True):
         time.sleep(2.5)

@@ -14,12 +14,11 @@ from confluent_kafka import Producer
 
 from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import librdkafka
+from engine.kafka.offsets import KafkaOffsets
+from engine.kafka.topics import ensure_state_topic
 from engine.spark.generation import Committed, Generation, Generations, Start
 from engine.spark.position_store import PositionStore
-from engine.spark.positions import KafkaOffsets
 from engine.spark.start_checks import check_place, is_kafka_first
-from engine.topics import ensure_state_topic
 from routes.config import load
 from routes.model import Config
 from tests.conftest import TopicFactory
@@ -54,7 +53,7 @@ class LastRun:
         assert producer.flush(30) == 0
         self.config = config
         self.generations = Generations(config.router.checkpoint)
-        identity = KafkaOffsets(librdkafka(config, "admin")).identity(config.journal.topic)
+        identity = KafkaOffsets(config).identity(config.journal.topic)
         start = Start(config.journal.topic, identity, {0: 0}, {}, config.bridge_id, "", "run")
         self.notebook = PositionStore(config)
         self.note(start, RECORDS - 1)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from engine.telemetry.metrics import METRICS, Kind
+from engine.telemetry.metrics import METRICS, MetricType
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "grafana/rules/jms-bridge.yml"
@@ -132,7 +132,7 @@ def test_promtool_takes_them(promtool: str) -> None:
 
 
 def test_every_metric_and_label_exists() -> None:
-    known = {metric.name: {*metric.labels, *TARGET} for metric in METRICS if metric.kind is not Kind.HISTOGRAM}
+    known = {metric.name: {*metric.labels, *TARGET} for metric in METRICS if metric.kind is not MetricType.HISTOGRAM}
     for alert in ALERTS.values():
         used = set(re.findall(r"jmsbridge_\w+", alert["expr"]))
         assert used <= known.keys(), alert["alert"]

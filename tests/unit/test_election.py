@@ -15,6 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.errors import UnreachableError
+from engine.kafka.retry import Outage
 from engine.supervision.child import Child
 from engine.supervision.election import Election, OtherLeader, Term
 from engine.supervision.parts import Part, Stage, stands_for_election
@@ -153,7 +154,7 @@ def test_what_a_bridge_has_committed_itself_does_not_tell_of_another_leader() ->
 
 def test_a_group_that_kafka_answers_for_and_in_which_no_bridge_leads_is_joined_anew() -> None:
     election = Election(loads(CONFIGURATION))
-    election._led_at = election._contact = time.monotonic()
+    election._led_at = time.monotonic()
     election._check()
     assert not election._is_broken
     election._led_at -= 3 * 10 + 1
@@ -162,9 +163,10 @@ def test_a_group_that_kafka_answers_for_and_in_which_no_bridge_leads_is_joined_a
 
 
 def test_a_kafka_that_does_not_answer_is_no_reason_to_join_anew() -> None:
-    election = Election(loads(CONFIGURATION))
-    election._contact -= 10
-    election._led_at = election._contact - 100
+    election, clock = Election(loads(CONFIGURATION)), Clock()
+    election._outage = Outage(loads(CONFIGURATION), clock)
+    clock.now += 10
+    election._led_at = time.monotonic() - 110
     election._check()
     assert not election._is_broken
     assert election.why_not == "waiting for Kafka at 127.0.0.1:1"

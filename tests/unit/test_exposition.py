@@ -7,10 +7,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 
-from engine.telemetry.exposition import Merged, merge
 from engine.telemetry.families import text_of
 from engine.telemetry.meters import SinkMetrics, SourceMetrics
-from engine.telemetry.status import State, Status, StatusBoard
+from engine.telemetry.status import Merged, State, Status, StatusBoard, merge
 
 COUNTER = """# HELP received Messages.
 # TYPE received counter

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.telemetry.metrics import METRICS, Kind
+from engine.telemetry.metrics import METRICS, MetricType
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "grafana/dashboards").glob("*.json"))
@@ -23,8 +23,9 @@ def panels(file: Path) -> list[dict[str, Any]]:
 def names() -> dict[str, set[str]]:
     series = {}
     for metric in METRICS:
-        suffixes = ("_bucket", "_sum", "_count") if metric.kind is Kind.HISTOGRAM else ("",)
-        labels = {*metric.labels, "bridge", "instance", "job"} | ({"le"} if metric.kind is Kind.HISTOGRAM else set())
+        suffixes = ("_bucket", "_sum", "_count") if metric.kind is MetricType.HISTOGRAM else ("",)
+        bounds = {"le"} if metric.kind is MetricType.HISTOGRAM else set()
+        labels = {*metric.labels, "bridge", "instance", "job"} | bounds
         series |= {metric.name + suffix: labels for suffix in suffixes}
     return series
 

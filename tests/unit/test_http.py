@@ -12,12 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.dead_letters.backlog import DeadLetterCounts
 from engine.errors import SetupError
-from engine.telemetry.exposition import Merged
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.meters import BridgeMetrics
-from engine.telemetry.status import State, Status, StatusBoard
+from engine.telemetry.status import DeadLetterCounts, Merged, State, Status, StatusBoard
 from routes.model import HttpConfig
 
 

@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from engine.errors import SetupError
-from engine.telemetry import http_protocol
+from engine.telemetry import http
 from engine.telemetry.http import HttpServer, application, metrics_only
 from engine.telemetry.status import StatusBoard
 from routes.config import lint_text
@@ -266,7 +266,7 @@ def is_left(connection: socket.socket, seconds: float) -> bool:
 
 
 def test_who_sends_a_request_byte_by_byte_is_left(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "_REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(http, "_REQUEST_SECONDS", 0.5)
     with connect(serve(LOOPBACK)) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\n")
         deadline = time.monotonic() + 5
@@ -282,7 +282,7 @@ def test_who_sends_a_request_byte_by_byte_is_left(serve: Serve, monkeypatch: pyt
 
 
 def test_who_says_nothing_is_left(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "_REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(http, "_REQUEST_SECONDS", 0.5)
     with connect(serve(LOOPBACK)) as silent:
         assert is_left(silent, 5)
 
@@ -290,14 +290,14 @@ def test_who_says_nothing_is_left(serve: Serve, monkeypatch: pytest.MonkeyPatch)
 def test_who_holds_many_connections_pushes_out_its_own(serve: Serve) -> None:
     url = serve(LOOPBACK)
     with ExitStack() as opened:
-        many = [opened.enter_context(connect(url)) for _ in range(http_protocol.MOST_CONNECTIONS + 20)]
+        many = [opened.enter_context(connect(url)) for _ in range(http._MOST_CONNECTIONS + 20)]
         assert codes(url) == [200, 200, 200, 200, 404]
         assert is_left(many[0], 5)
         assert not is_left(many[-1], 0.1)
 
 
 def test_of_many_that_come_at_once_no_more_stay_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(http, "_MOST_CONNECTIONS", 20)
     server = HttpServer(LOOPBACK, application(StatusBoard([]), CollectorRegistry()))
     with ExitStack() as opened:
         # The server's socket listens already: what connects now is accepted in one turn of its loop.
@@ -309,7 +309,7 @@ def test_of_many_that_come_at_once_no_more_stay_than_may(monkeypatch: pytest.Mon
 
 
 def test_who_does_not_begin_with_tls_is_left(serve: Serve, certificates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "_HANDSHAKE_SECONDS", 0.5)
+    monkeypatch.setattr(http, "_HANDSHAKE_SECONDS", 0.5)
     url = serve(replace(LOOPBACK, certificate=certificates / "broker.pem", key=certificates / "broker.key"))
     with connect(url) as silent:
         assert is_left(silent, 5)

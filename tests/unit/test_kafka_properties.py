@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from itertools import chain
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from engine.kafka import Role, librdkafka, spark_options
+from engine.kafka.settings import Role, librdkafka, spark_options
 from routes.config import loads
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER
@@ -216,7 +215,7 @@ def test_the_sink_takes_the_largest_message_of_the_journal_whatever_its_buffer()
 def test_no_client_of_kafka_writes_to_stderr_itself() -> None:
     # Fatal errors are logged at any log_level; here everything is logged, for want of a fatal error.
     program = (
-        "from confluent_kafka import Consumer; from engine.kafka import QUIET\n"
+        "from confluent_kafka import Consumer; from engine.kafka.clients import QUIET\n"
         "loud = {'bootstrap.servers': '127.0.0.1:1', 'group.id': 'g', 'debug': 'all', 'log_level': 7}\n"
         "client = Consumer({**QUIET, **loud}); client.poll(1); client.close()"
     )
@@ -226,15 +225,19 @@ def test_no_client_of_kafka_writes_to_stderr_itself() -> None:
 
 def test_every_client_of_kafka_is_quiet() -> None:
     clients = {"Producer", "Consumer", "AdminClient"}
-    files = [path for path in (ROOT / "engine").rglob("*.py") if "confluent_kafka import" in path.read_text()]
-    makers = [
-        path
-        for path in files
-        if any(
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in clients
-            for node in ast.walk(ast.parse(path.read_text()))
-        )
+    made = [
+        (path.relative_to(ROOT).as_posix(), ast.unparse(_function(tree, node)))
+        for path in (ROOT / "engine").rglob("*.py")
+        if "confluent_kafka" in (text := path.read_text()) or "engine.kafka.types" in text
+        for tree in [ast.parse(text)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in clients
     ]
-    quiet = re.compile(r"\*\*QUIET|logger=SILENT|\bmember\(")
-    assert makers
-    assert [str(path.relative_to(ROOT)) for path in makers if not quiet.search(path.read_text())] == []
+    assert len(made) == 4
+    assert {path for path, _ in made} == {"engine/kafka/clients.py"}
+    assert all("**QUIET" in maker for _, maker in made)
+
+
+def _function(tree: ast.Module, node: ast.Call) -> ast.AST:
+    """The function that the call is in."""
+    return next(each for each in tree.body if isinstance(each, ast.FunctionDef) and node in ast.walk(each))

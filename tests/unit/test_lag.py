@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,14 +11,15 @@ from confluent_kafka import KafkaError, KafkaException
 
 from engine import lag
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
-from engine.kafka import committed_positions
+from engine.kafka import clients
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import KafkaOffsets, committed_positions
 from routes.config import loads
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-    from engine.delivery.deduplication.kafka_retry import KafkaRetry
-    from engine.spark.positions import KafkaOffsets
+    from engine.kafka.retry import KafkaRetry
 
 CONFIG = loads(
     """\
@@ -60,6 +62,9 @@ class Impatience:
 class Offsets:
     """Offsets of a topic whose partition 1 was added between two requests."""
 
+    def committed(self, group: str, topic: str, partitions: object) -> dict[int, int]:
+        return {0: 7}
+
     def ends(self, topics: list[str], *, committed: bool) -> dict[str, dict[int, int]]:
         return {TOPIC: {0: 10, 1: 5}}
 
@@ -67,17 +72,16 @@ class Offsets:
         return {TOPIC: {0: 4}}
 
 
-def test_a_partition_without_a_known_start_begins_at_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lag, "_committed", lambda *_: {0: 7})
+def test_a_partition_without_a_known_start_begins_at_0() -> None:
     assert lag._sinks(CONFIG, cast("KafkaOffsets", Offsets())) == [lag.LagReport("sink:n", TOPIC, 3 + 5)]
 
 
 def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lag, "Consumer", Group)
-    assert lag._committed(CONFIG, "g", TOPIC, [0]) == {0: 7}
-    with pytest.raises(KafkaException) as raised:
-        lag._committed(CONFIG, "g", TOPIC, [0, 1])
-    assert raised.value.args[0].code() == KafkaError.COORDINATOR_LOAD_IN_PROGRESS
+    monkeypatch.setattr(clients, "Consumer", Group)
+    kafka = KafkaOffsets(CONFIG)
+    assert kafka.committed("g", TOPIC, [0]) == {0: 7}
+    with pytest.raises(KafkaUnavailableError, match=re.escape(FAILED.str())):
+        kafka.committed("g", TOPIC, [0, 1])
 
 
 def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:

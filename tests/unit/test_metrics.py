@@ -11,11 +11,11 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
-from engine.dead_letters.backlog import OTHER, Backlog, DeadLetterCounts
-from engine.telemetry.exposition import Merged
+from engine.dead_letters.backlog import OTHER, Backlog
 from engine.telemetry.meters import (
     BridgeMetrics,
     DeadLetterMetrics,
+    ProcessMetrics,
     RouterMetrics,
     SinkMetrics,
     SourceMetrics,
@@ -28,9 +28,8 @@ from engine.telemetry.metrics import (
     METRICS,
     UNROUTED_REASONS,
 )
-from engine.telemetry.processes import ProcessMetrics
 from engine.telemetry.reference import reference
-from engine.telemetry.status import State, Status, StatusBoard
+from engine.telemetry.status import DeadLetterCounts, Merged, State, Status, StatusBoard
 from routes.config import loads
 from routes.model import Config
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry
 
-from engine.telemetry.processes import SUPERVISOR, ProcessMetrics
+from engine.telemetry.meters import SUPERVISOR, ProcessMetrics
 
 # A child with a session of its own, as brokers are started.
 _FAMILY = """\

@@ -22,7 +22,7 @@ from engine.codecs.structured import (
 )
 from engine.connectors.amqp.annotations import BODIES
 from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE
-from engine.connectors.amqp.codec.values import Array, Map, Symbol
+from engine.connectors.amqp.codec.values import AmqpMap, Array, Symbol
 from engine.connectors.amqp.conversion import UnfitError, entry, value_of
 from engine.connectors.base import RefusedError
 from engine.message import BodyType
@@ -65,7 +65,7 @@ def read_body(sections: Sections, message_type: int | None, errors: dict[str, st
         return content.encode(), BodyType.TEXT, ""
     if kind is bytes:
         return content, BodyType.BYTES, ""
-    if kind is Map:
+    if kind is AmqpMap:
         return _read_map(content, errors, exact=wanted is not None)
     if kind is list:
         return _read_stream(content, errors, exact=wanted is not None)
@@ -86,7 +86,7 @@ def _read_nothing(wanted: BodyType | None, *, null: bool) -> Body:
     return _EMPTY.get(wanted, b""), wanted or BodyType.BYTES, NULL if null and wanted is BodyType.TEXT else ""
 
 
-def _read_map(pairs: Map, errors: dict[str, str], *, exact: bool) -> Body:
+def _read_map(pairs: AmqpMap, errors: dict[str, str], *, exact: bool) -> Body:
     entries: dict[str, MapEntry] = {}
     for key, value in pairs:
         name = str(key)
@@ -121,7 +121,7 @@ def _read_object(sections: Sections, errors: dict[str, str], *, exact: bool) -> 
     except UnfitError as error:
         # A list, map or array from a JMS client is no error: the client sent it as an object, and gets it back
         # unchanged.
-        if not (exact and type(sections.content) in (list, Map, Array)):
+        if not (exact and type(sections.content) in (list, AmqpMap, Array)):
             errors[""] = str(error)
         return sections.encoded_body, BodyType.OBJECT, ENCODED
     return body, BodyType.OBJECT, types
@@ -141,7 +141,7 @@ def write_body(message: Message, sections: Sections) -> None:
             sections.body, sections.content = DATA, message.body
         elif kind is BodyType.MAP:
             found = decode_map(message.body, message.body_types)
-            sections.body, sections.content = VALUE, Map((name, value_of(each)) for name, each in found.items())
+            sections.body, sections.content = VALUE, AmqpMap((name, value_of(each)) for name, each in found.items())
         elif kind is BodyType.STREAM:
             entries = decode_stream(message.body, message.body_types)
             sections.body, sections.content = SEQUENCE, [value_of(each) for each in entries]

@@ -10,7 +10,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from engine.connectors.amqp import ids
 from engine.connectors.amqp.annotations import (
@@ -24,17 +26,16 @@ from engine.connectors.amqp.annotations import (
 )
 from engine.connectors.amqp.bodies import Body, read_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, decode
-from engine.connectors.amqp.codec.values import AmqpError, Byte, Map, Symbol, Timestamp, ULong
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, ULong
 from engine.connectors.amqp.conversion import UnfitError, to_property
 from engine.connectors.amqp.names import Translator, translator
-from engine.connectors.amqp.native import new_message_id
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
     from routes.transformers import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError"]
+__all__ = ["JmsMappingInbound", "TransformError", "new_message_id"]
 
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 """Prefixes of names that are reserved for bridges; properties from outside with such a name are dropped."""
@@ -47,9 +48,11 @@ _LONGEST_KNOWN = 100
 _MOST_KNOWN = 1000
 _MOST_PAIRS = 16
 _NUMBERS = (int, float)
-_NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), Map()
+_NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), AmqpMap()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
+_PROCESS = uuid4()
+_ID_NUMBERS = count(1)
 
 
 class TransformError(ValueError):
@@ -97,7 +100,7 @@ class JmsMappingInbound:
         draft.properties[self._native] = _NOT_NATIVE
         return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
 
-    def _given(self, annotations: Map) -> _Given:
+    def _given(self, annotations: AmqpMap) -> _Given:
         """Returns the facts from message annotations, from the cache for an annotations object that was seen before."""
         known = self._known.get(id(annotations))
         if known is not None and known.annotations is annotations:
@@ -109,7 +112,7 @@ class JmsMappingInbound:
             self._known[id(annotations)] = given
         return given
 
-    def _read(self, annotations: Map) -> _Given:
+    def _read(self, annotations: AmqpMap) -> _Given:
         marks = {name: value for name, value in annotations if type(name) is Symbol and name in _MARKS}
         mark = marks.get(MESSAGE_TYPE)
         given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None)
@@ -185,7 +188,7 @@ class JmsMappingInbound:
         if found.reply_to_group_id is not None:
             draft.properties[f"{vendor}ReplyToGroupID"] = Property(str(found.reply_to_group_id), _STRING)
 
-    def _application(self, draft: _Draft, pairs: Map) -> tuple[str, ...]:
+    def _application(self, draft: _Draft, pairs: AmqpMap) -> tuple[str, ...]:
         """Adds the application properties; returns the ids of the bridges that the message came through."""
         origins: tuple[str, ...] = ()
         type_property = self._settings.jms_type_property
@@ -233,7 +236,7 @@ class _Names(dict[Any, str | None]):
 class _Given:
     """Facts from the message annotations of a message."""
 
-    annotations: Map
+    annotations: AmqpMap
     marks: Mapping[Symbol, Any]
     message_type: int | None
     """Message type of a JMS client; None for messages of other clients."""
@@ -276,7 +279,7 @@ class _Draft:
         self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
 
 
-def _is_short(annotations: Map) -> bool:
+def _is_short(annotations: AmqpMap) -> bool:
     """Returns True if annotations may stay in the cache; arbitrary ones of senders would fill the memory."""
     return len(annotations) <= _MOST_PAIRS and all(
         len(each) <= _LONGEST_KNOWN if isinstance(each, str | bytes) else isinstance(each, _NUMBERS)
@@ -304,3 +307,8 @@ def _destination(text: str, mark: Any, default: str) -> str:
         if text.startswith(prefix):
             return f"{kind or its_kind}:{text[len(prefix) :]}"
     return f"{kind or default}:{text}"
+
+
+def new_message_id() -> str:
+    """Returns a new, globally unique JMSMessageID."""
+    return f"ID:{_PROCESS}:{next(_ID_NUMBERS)}"

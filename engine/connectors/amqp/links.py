@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.values import Described
 from engine.connectors.amqp.frames import frame
-from engine.connectors.amqp.performatives import Condition, Role, Terminus, Transfer, field, number
-from engine.connectors.amqp.server_performatives import names
-from engine.connectors.amqp.session import serial
+from engine.connectors.amqp.performatives import Condition, Role, Terminus, Transfer, field, names, number, serial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -25,7 +25,7 @@ from engine.connectors.amqp.annotations import (
 )
 from engine.connectors.amqp.bodies import is_serialized, write_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, encode_sections
-from engine.connectors.amqp.codec.values import AmqpError, Byte, Map, Symbol, Timestamp, UByte, UInt
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.conversion import property_of
 from engine.connectors.amqp.names import translator
 from engine.connectors.base import RefusedError
@@ -82,14 +82,14 @@ class JmsMappingOutbound:
         kind, to = kind_and_name(address)
         sections = Sections(header=self._header(message))
         sections.properties = self._properties(message, to)
-        annotations = Map([(MESSAGE_TYPE, self._type(message)), (DESTINATION, _KINDS[kind])])
+        annotations = AmqpMap([(MESSAGE_TYPE, self._type(message)), (DESTINATION, _KINDS[kind])])
         if reply := parsed(reply_to or message.headers.get("JMSReplyTo", "")):
             sections.properties.reply_to = reply[1]
             annotations.append((REPLY_TO, _KINDS[reply[0]]))
         application = self._jms_type(message, sections.properties, annotations)
         if delivery := _number(message.headers, "JMSDeliveryTime", _TIMES):
             annotations.append((DELIVERY_TIME, delivery))
-        maps = (Map(), annotations, application, Map())
+        maps = (AmqpMap(), annotations, application, AmqpMap())
         for name, value in message.properties.items():
             if (place := self._places[name]) is not None:
                 maps[place[0]].append((place[1], property_of(value)))
@@ -152,21 +152,21 @@ class JmsMappingOutbound:
         found = message.properties.get(self._vendor + name)
         return None if found is None else found.text
 
-    def _jms_type(self, message: Message, properties: Properties, annotations: Map) -> Map:
+    def _jms_type(self, message: Message, properties: Properties, annotations: AmqpMap) -> AmqpMap:
         """Writes the JMSType to its fields.
 
         Returns the application properties: with the JMSType if it has a property there, else empty.
         """
         jms_type = message.headers.get("JMSType")
         if jms_type is None:
-            return Map()
+            return AmqpMap()
         if properties.subject is None:
             # Current JMS clients read the JMSType from the subject.
             properties.subject = jms_type
         if self._settings.jms_type_property is not None:
-            return Map([(self._settings.jms_type_property, jms_type)])
+            return AmqpMap([(self._settings.jms_type_property, jms_type)])
         annotations.append((JMS_TYPE, jms_type))
-        return Map()
+        return AmqpMap()
 
     def _type(self, message: Message) -> Byte:
         """Returns the message type for JMS clients."""
@@ -210,7 +210,7 @@ class _Places(dict[str, tuple[int, str] | None]):
         return None if translated == self._type_property or COMMANDS.match(translated) else (_APPLICATION, translated)
 
 
-def _drop_repeated(pairs: Map) -> None:
+def _drop_repeated(pairs: AmqpMap) -> None:
     """Keeps the first pair of each name: an AMQP map may not hold a key twice (AMQP 1.0, 1.6.23)."""
     first: dict[str, Any] = {}
     for name, value in pairs:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.connectors.amqp.codec.decoding import decode_at
 from engine.connectors.amqp.codec.encoding import encode
-from engine.connectors.amqp.codec.values import AmqpError, Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import MAX_FRAME_BYTES
 from engine.connectors.wire import one_line
 
@@ -40,17 +40,20 @@ __all__ = [
     "field",
     "flow",
     "is_transfer",
+    "names",
     "number",
     "open_",
     "outcome_of",
     "read",
     "read_transfer",
     "sasl_init",
+    "serial",
     "transaction_of",
     "transfer",
 ]
 
 _SYMBOL = 0xB3
+_SERIAL = 0xFFFF_FFFF
 _MOST_HANDLE = 2**16 - 1
 MAX_WINDOW = 2**31 - 1
 """Session window that the bridge gives, in frames. It never limits: TCP and the credit of links do."""
@@ -154,7 +157,7 @@ class Terminus(NamedTuple):
             UInt(_DURABLE if self.durable else 0),
             Symbol(_NEVER) if self.durable else None,
             *(None, None, None, None),
-            Map([(Symbol(_SELECTOR), selector)]) if self.selector else None,
+            AmqpMap([(Symbol(_SELECTOR), selector)]) if self.selector else None,
             # Default outcome: messages that a broken link leaves without an outcome return as failed deliveries.
             _described(DeliveryState.MODIFIED, True),
             _symbols(_OUTCOMES),
@@ -183,7 +186,7 @@ class Transfer(NamedTuple):
 
 def open_(container: str, host: str, idle_milliseconds: int, product: str) -> bytes:
     """Encodes an open: container id, host, largest frame, idle time-out and the product's name."""
-    properties = Map([(Symbol("product"), product)])
+    properties = AmqpMap([(Symbol("product"), product)])
     limits = (UInt(MAX_FRAME_BYTES), UShort(0), UInt(idle_milliseconds))
     return _performative(Code.OPEN, container, host, *limits, *(None, None, None, None), properties)
 
@@ -270,6 +273,18 @@ def number(fields: Sequence[Any], index: int, otherwise: int = 0) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise AmqpError(f"field {index} of a performative is no number")
     return value
+
+
+def names(value: Any) -> list[str]:
+    """Symbols of a field that holds one symbol, an array of symbols, or nothing."""
+    if isinstance(value, str):
+        return [str(value)]
+    return [str(each) for each in value.values] if isinstance(value, Array) else []
+
+
+def serial(number: int) -> int:
+    """Wraps a delivery or transfer number to 32 bits (serial numbers, RFC 1982)."""
+    return number & _SERIAL
 
 
 _TRANSFER = b"\x00\x53\x14"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.amqp.codec.encoding import encode
-from engine.connectors.amqp.codec.values import Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.performatives import MAX_WINDOW, Code, Condition, DeliveryState, Role
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ __all__ = [
     "declared",
     "detached",
     "ended",
-    "names",
     "opened",
     "rejected",
     "sasl_mechanisms",
@@ -94,7 +93,7 @@ def opened(
     version: str,
 ) -> bytes:
     """Open of the listener: its container id, limits, offered capabilities and product version."""
-    properties = Map([(Symbol("product"), "jms-bridge"), (Symbol("version"), version)])
+    properties = AmqpMap([(Symbol("product"), "jms-bridge"), (Symbol("version"), version)])
     limits = (UInt(max_frame_bytes), UShort(most_channel), UInt(idle_milliseconds))
     return _performative(Code.OPEN, container, None, *limits, None, None, _symbols(offered), None, properties)
 
@@ -158,13 +157,6 @@ def closed(condition: Condition | None) -> bytes:
 def rejected(condition: Condition) -> Described:
     """Outcome of a delivery that is refused for good: a message, a declare or a discharge."""
     return Described(ULong(DeliveryState.REJECTED), [_error(condition)])
-
-
-def names(value: Any) -> list[str]:
-    """Symbols of a field that holds one symbol, an array of symbols, or nothing."""
-    if isinstance(value, str):
-        return [str(value)]
-    return [str(each) for each in value.values] if isinstance(value, Array) else []
 
 
 def _error(condition: Condition | None) -> Described | None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from engine.connectors.amqp import performatives
-from engine.connectors.amqp.codec.values import AmqpError, Map
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap
 from engine.connectors.amqp.frames import (
     AMQP,
     EMPTY,
@@ -25,8 +25,7 @@ from engine.connectors.amqp.frames import (
     AmqpFrameParser,
     frame,
 )
-from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, number
-from engine.connectors.amqp.server_performatives import names
+from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, names, number, serial
 from engine.connectors.base import NotConnectedError
 from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.tls import tls_context
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.connectors.amqp.links import Link
-    from engine.connectors.amqp.system import AmqpConfig
+    from engine.connectors.amqp.settings import AmqpConfig
 
-__all__ = ["AmqpSession", "serial"]
+__all__ = ["AmqpSession"]
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _CONNECT_SECONDS = 10.0
@@ -49,13 +48,7 @@ _SILENT_BEATS = 3.0
 _LEAST_FRAME_BYTES = 512
 _NO_HANDLE = -1
 _PRODUCT = "jms-bridge"
-_SERIAL = 0xFFFF_FFFF
 _log = structlog.get_logger(__name__)
-
-
-def serial(number: int) -> int:
-    """Wraps a delivery or transfer number to 32 bits (serial numbers, RFC 1982)."""
-    return number & _SERIAL
 
 
 class AmqpSession:
@@ -295,7 +288,7 @@ class AmqpSession:
 
     def _opened(self, fields: list[Any], beat: float) -> None:
         properties = field(fields, 9)
-        told = dict(properties) if isinstance(properties, Map) else {}
+        told = dict(properties) if isinstance(properties, AmqpMap) else {}
         name = " ".join(str(told.get(each, "")) for each in ("product", "version"))
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))

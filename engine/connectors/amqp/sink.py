@@ -20,6 +20,7 @@ from engine.connectors.amqp.links import Sender
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
     Condition,
+    DeliveryState,
     Role,
     Terminus,
     condition_of,
@@ -27,9 +28,9 @@ from engine.connectors.amqp.performatives import (
     field,
     number,
     outcome_of,
+    serial,
 )
-from engine.connectors.amqp.performatives import DeliveryState as State
-from engine.connectors.amqp.session import AmqpSession, serial
+from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
@@ -39,7 +40,7 @@ from routes.transformers import Transformer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.amqp.system import AmqpSinkConfig
+    from engine.connectors.amqp.settings import AmqpSinkConfig
     from engine.connectors.base import Outgoing
     from routes.model import Config
 
@@ -246,7 +247,7 @@ class AmqpSink:
         first = number(fields, 1)
         last = number(fields, 2, first)
         state, details = outcome_of(field(fields, 4))
-        if state in (0, State.RECEIVED):
+        if state in (0, DeliveryState.RECEIVED):
             return
         if not field(fields, 3):
             self._session.send(disposition(Role.SENDER, first, last, ACCEPTED))
@@ -264,16 +265,16 @@ class AmqpSink:
         address = self._open.get(message)
         if address is None:
             return
-        if state == State.ACCEPTED:
+        if state == DeliveryState.ACCEPTED:
             self._told(message)
             return
-        if state == State.REJECTED:
+        if state == DeliveryState.REJECTED:
             condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
             if self._is_final(message, condition):
                 self._told(message, f"the broker says: {condition}")
                 return
             why = f"the broker says of {address}: {condition}"
-        elif state == State.MODIFIED and field(details, 1):
+        elif state == DeliveryState.MODIFIED and field(details, 1):
             self._told(message, f"the broker says that it cannot be delivered to {address}")
             return
         else:

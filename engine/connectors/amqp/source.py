@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, cast
 
 from engine.connectors.amqp.encoded_edits import shortened
 from engine.connectors.amqp.links import IncomingTransfer, Receiver
-from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition
-from engine.connectors.amqp.selectors import translated_selector
-from engine.connectors.amqp.session import AmqpSession, serial
-from engine.connectors.amqp.transformers import TransformError, inbound_of
+from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition, serial
+from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.products import Feature, is_topic, refusal, require
 from engine.message import BodyType, Message
@@ -23,7 +22,7 @@ from engine.message import BodyType, Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.amqp.system import AmqpSourceConfig
+    from engine.connectors.amqp.settings import AmqpSourceConfig
     from routes.model import Config
 
 __all__ = ["AmqpSource"]

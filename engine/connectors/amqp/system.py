@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from engine.connectors.amqp.settings import SCHEMES, AmqpConfig, AmqpSinkConfig, AmqpSourceConfig
 from engine.connectors.amqp.transformer_keys import (
     ROWS,
     SECTION,
     SECTION_TEXT,
     check_transformers,
-    used_by,
 )
-from engine.connectors.jms import JmsConfig, JmsConnector, JmsSourceConfig, jms_addresses
+from engine.connectors.jms import JmsConnector, jms_addresses
 from routes.errors import Level
-from routes.keys.addresses import is_loopback, url
-from routes.keys.table import key
-from routes.keys.values import duration, whole
-from routes.systems import Scheme, SinkConfig
-from routes.transformers import Transformers
+from routes.keys.addresses import is_loopback
 
 if TYPE_CHECKING:
     from engine.connectors.base import Sink, Source
     from routes.keys.settings import Settings
     from routes.model import Config
 
-__all__ = ["SYSTEM", "AmqpConfig", "AmqpConnector", "AmqpSinkConfig", "AmqpSourceConfig"]
+__all__ = ["SYSTEM", "AmqpConnector"]
 
-_SCHEMES = (Scheme("amqp", 5672), Scheme("amqps", 5671, is_tls=True))
 _NOT_OF_LISTENERS = {
     "url": ("it either connects to a broker or listens", "keep one of the two"),
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
@@ -40,46 +34,6 @@ _NOT_OF_LISTENERS = {
 _ONLY_OF_LISTENERS = ("max-clients", "transaction-timeout")
 
 
-@dataclass(frozen=True, kw_only=True)
-class AmqpConfig(JmsConfig):
-    """Settings of a connection to an AMQP broker, or of a listener that clients connect to."""
-
-    listen: str | None = key(
-        "listen",
-        url({scheme.name: scheme.port for scheme in _SCHEMES}),
-        "Where the bridge itself listens, for clients to connect to; in place of `url`.",
-        example="amqp://127.0.0.1:5673",
-    )
-    """URL on which the bridge itself listens for clients, in place of connecting to a broker."""
-    max_clients: int = key(
-        "max-clients", whole(1, 10000), "With `listen`: connections of clients at a time.", default="500"
-    )
-    """Listener: greatest number of connections at a time."""
-    transaction_timeout_seconds: float = key(
-        "transaction-timeout",
-        duration("1s", "1h"),
-        "With `listen`: how long a client's transaction may take from its first message; then it is rolled back.",
-        default="2m",
-    )
-    """Listener: greatest time from the first message of a client's transaction to its end."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AmqpSourceConfig(AmqpConfig, JmsSourceConfig):
-    """Settings of an AMQP source."""
-
-    transformers: Transformers = used_by("source", "JMS messages of AMQP messages")
-    """Transformers of AMQP messages to JMS messages."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AmqpSinkConfig(AmqpConfig, SinkConfig):
-    """Settings of an AMQP sink."""
-
-    transformers: Transformers = used_by("sink", "AMQP messages of JMS messages")
-    """Transformers of JMS messages to AMQP messages."""
-
-
 class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     """AMQP 1.0, as a client of a broker or as the server of clients."""
 
@@ -87,7 +41,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     connection = AmqpConfig
     source = AmqpSourceConfig
     sink = AmqpSinkConfig
-    schemes = _SCHEMES
+    schemes = SCHEMES
     addresses = jms_addresses("amqp")
     any_body = True
     sections = {SECTION: SECTION_TEXT}  # noqa: RUF012 - read only

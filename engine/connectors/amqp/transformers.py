@@ -1,18 +1,24 @@
-"""Message transformers: convert AMQP messages to JMS messages and back."""
+"""Message transformers: convert AMQP messages to JMS messages and back; each destination and format may have its own.
+
+The JMSMapping transformers are in `inbound` and `outbound`. The AMQPNative transformers, here, carry an encoded AMQP
+message as the body of a BytesMessage. They do not decode it, so no route and no selector can refer to its contents.
+"""
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError
-from engine.connectors.amqp.native import NativeInbound, NativeOutbound
+from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError, new_message_id
 from engine.connectors.amqp.outbound import JmsMappingOutbound
-from engine.connectors.amqp.selectors import translated_selector
+from engine.connectors.base import RefusedError
+from engine.message import BodyType, Message
+from routes.properties import JmsType, Property
 from routes.transformers import Transformer, TransformerSettings
 
 if TYPE_CHECKING:
-    from engine.message import Message
     from routes.transformers import Transformers
 
 __all__ = [
@@ -27,9 +33,112 @@ __all__ = [
     "translated_selector",
 ]
 
+_MOST_FORMAT = (1 << 32) - 1
+_QPID_FIELDS: Mapping[str, str] = {
+    "amqp.durable": "JMSDeliveryMode",
+    "amqp.delivery_mode": "JMSDeliveryMode",
+    "amqp.priority": "JMSPriority",
+    "amqp.ttl": "JMSExpiration",
+    "amqp.first_acquirer": "JMS_AMQP_FirstAcquirer",
+    "amqp.delivery_count": "JMSXDeliveryCount",
+    "amqp.redelivered": "JMSRedelivered",
+    "amqp.message_id": "JMSMessageID",
+    "amqp.user_id": "JMSXUserID",
+    "amqp.to": "JMSDestination",
+    "amqp.subject": "JMS_AMQP_Subject",
+    "amqp.reply_to": "JMSReplyTo",
+    "amqp.correlation_id": "JMSCorrelationID",
+    "amqp.content_type": "JMS_AMQP_ContentType",
+    "amqp.content_encoding": "JMS_AMQP_ContentEncoding",
+    "amqp.absolute_expiry_time": "JMSExpiration",
+    "amqp.creation_time": "JMSTimestamp",
+    "amqp.group_id": "JMSXGroupID",
+    "amqp.group_sequence": "JMSXGroupSeq",
+    "amqp.reply_to_group_id": "JMS_AMQP_ReplyToGroupID",
+    "amqp.annotation": "JMSType",
+    "amqp.jms_type": "JMSType",
+}
+"""JMS names by the name that Apache Qpid gives each AMQP field, as the default transformer maps the fields.
 
+Qpid's brokers also know `delivery_mode`, `redelivered` and `jms_type`, and its JMS client `annotation`.
+"""
+
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'?|\"[^\"]*\"?|(?P<durable>amqp\.durable)\s*(?P<operator>=|<>)\s*(?P<flag>true|false)\b"
+    r"|(?P<name>(?:[^\W\d]|\$)[\w$]*(?:\.[\w$]+)*)",
+    re.IGNORECASE,
+)
 _ADDRESS = re.compile(r"^/?(queue|topic)/")
 _DIGITS = 10
+
+
+class _NativeInbound:
+    """Converts AMQP messages to JMS messages."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        self._settings = settings
+
+    def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
+        """Wraps an encoded message into a BytesMessage. Never fails."""
+        settings = self._settings
+        now = time.time_ns() // 1_000_000
+        fields = {
+            "JMSMessageID": new_message_id(),
+            "JMSDestination": address,
+            "JMSTimestamp": str(now),
+            "JMSDeliveryMode": settings.default_delivery_mode,
+            "JMSPriority": str(settings.default_priority),
+        }
+        if settings.default_ttl_ms > 0:
+            fields["JMSExpiration"] = str(now + settings.default_ttl_ms)
+        properties = {
+            f"{settings.prefix_vendor}MESSAGE_FORMAT": Property(str(message_format), JmsType.LONG),
+            f"{settings.prefix_vendor}NATIVE": Property("true", JmsType.BOOLEAN),
+        }
+        return Message(encoded, BodyType.BYTES, fields, properties, source)
+
+
+class _NativeOutbound:
+    """Converts JMS messages to AMQP messages."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        self._format = f"{settings.prefix_vendor}MESSAGE_FORMAT"
+        self._native = f"{settings.prefix_vendor}NATIVE"
+
+    def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
+        """Returns the encoded message that a BytesMessage holds, addresses unchanged, and its message format.
+
+        Raises:
+            RefusedError: the message is no BytesMessage, or its properties do not mark it as an AMQP message of some
+                format.
+        """
+        if message.body_type is not BodyType.BYTES:
+            raise RefusedError(f"transformer AMQPNative sends bytes messages only, and this is a {message.body_type}")
+        native = message.properties.get(self._native)
+        if native is None or native.text != "true" or native.type not in (None, JmsType.BOOLEAN):
+            raise RefusedError(f"transformer AMQPNative needs property {self._native} to be true")
+        found = message.properties.get(self._format)
+        if found is None or not (found.text.isascii() and found.text.isdecimal() and len(found.text) <= 10):
+            raise RefusedError(f"transformer AMQPNative needs the message format as a number in {self._format}")
+        if int(found.text) > _MOST_FORMAT:
+            raise RefusedError(f"{self._format} is {found.text}, larger than any message format")
+        return message.body, int(found.text)
+
+
+def translated_selector(selector: str) -> str:
+    """Selector with the JMS names of AMQP fields: `amqp.priority = 4` becomes `JMSPriority = 4`.
+
+    JMS has a text where AMQP has a flag, so `amqp.durable = TRUE` becomes `JMSDeliveryMode = 'PERSISTENT'`. Everything
+    else stays as it is, also names in literals.
+    """
+    return _TOKEN.sub(_translated, selector)
+
+
+def _translated(token: re.Match[str]) -> str:
+    if token["durable"]:
+        mode = "PERSISTENT" if token["flag"].lower() == "true" else "NON_PERSISTENT"
+        return f"JMSDeliveryMode {token['operator']} '{mode}'"
+    return _QPID_FIELDS.get(token["name"] or "", token[0])
 
 
 class Inbound(Protocol):
@@ -65,7 +174,7 @@ def inbound(settings: TransformerSettings) -> Inbound:
     Raises:
         BridgeError: there is no name translator of the configured name.
     """
-    return NativeInbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingInbound(settings)
+    return _NativeInbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingInbound(settings)
 
 
 def outbound(settings: TransformerSettings) -> Outbound:
@@ -74,7 +183,9 @@ def outbound(settings: TransformerSettings) -> Outbound:
     Raises:
         BridgeError: there is no name translator of the configured name.
     """
-    return NativeOutbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingOutbound(settings)
+    return (
+        _NativeOutbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingOutbound(settings)
+    )
 
 
 def inbound_of(transformers: Transformers) -> Inbound:

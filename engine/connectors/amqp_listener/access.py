@@ -11,14 +11,13 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.amqp.annotations import PREFIXES
-from engine.connectors.amqp.performatives import field
-from engine.connectors.amqp.server_performatives import names
+from engine.connectors.amqp.performatives import field, names
 from engine.connectors.tls import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.amqp.system import AmqpConfig
+    from engine.connectors.amqp.settings import AmqpConfig
 
 __all__ = ["AllowedDestinations", "Logins", "address_of", "server_tls"]
 

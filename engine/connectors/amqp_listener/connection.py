@@ -26,7 +26,7 @@ from engine.connectors.amqp.frames import (
     AmqpFrameParser,
     frame,
 )
-from engine.connectors.amqp.performatives import Code, Condition, condition_of, field, number
+from engine.connectors.amqp.performatives import Code, Condition, condition_of, field, names, number
 from engine.connectors.amqp_listener.limits import TransactionUse
 from engine.connectors.amqp_listener.session import ClientError, ServerSession
 
@@ -93,7 +93,7 @@ class ServerConnection:
         self._frame_begun: float | None = None
         """Time of the first byte of an incomplete frame; None if no frame is incomplete."""
         self._part_came = now
-        self.transactions = TransactionUse()
+        self.transaction_use = TransactionUse()
 
     @property
     def opened(self) -> bool:
@@ -134,7 +134,7 @@ class ServerConnection:
         """Adds `count` bytes of incomplete messages, or takes them away if negative.
 
         Raises:
-            PeerError: the client has too many bytes in incomplete messages.
+            ClientError: the client has too many bytes in incomplete messages.
         """
         self._held += count
         self._part_came = self._heard
@@ -331,8 +331,8 @@ class ServerConnection:
         if wanted := number(fields, 4):
             self._beat = max(min(self._beat, wanted / 2000), _LEAST_BEAT_SECONDS)
         self.translates = SELECTOR in (
-            *server_performatives.names(field(fields, 7)),
-            *server_performatives.names(field(fields, 8)),
+            *names(field(fields, 7)),
+            *names(field(fields, 8)),
         )
         # A client sends heart-beats at half of the idle time-out that it is told.
         idle = int(host.heartbeat_seconds * 2000)

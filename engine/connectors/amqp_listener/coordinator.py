@@ -1,17 +1,17 @@
 """Transactions of a listener's clients, and the link by which a client declares and discharges them.
 
-The work of a transaction is kept until the client discharges it, and is undone if the link ends before. The `Host`
-decides what commit and roll-back of the work mean. Specification: OASIS AMQP 1.0, part 4.
+The work of a transaction is kept until the client discharges it, and is undone if the link ends before. The
+`TransactionHost` decides what commit and roll-back of the work mean. Specification: OASIS AMQP 1.0, part 4.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.connectors.amqp import server_performatives
 from engine.connectors.amqp.codec.sections import decode
-from engine.connectors.amqp.links import Receiver
+from engine.connectors.amqp.links import LinkSession, Receiver
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
     Condition,
@@ -25,15 +25,54 @@ from engine.connectors.amqp.performatives import (
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.codec.values import Described
-    from engine.connectors.amqp.links import IncomingTransfer
-    from engine.connectors.amqp_listener.session import ServerSession
+    from engine.connectors.amqp.links import IncomingTransfer, Link
+    from engine.connectors.amqp_listener.limits import ListenerLimits, TransactionUse
 
-__all__ = ["Coordinator", "Transaction"]
+__all__ = ["Coordinator", "Transaction", "TransactionHost", "TransactionSession"]
 
 _WINDOW = 100
 _MOST_BYTES = 4096
 _ID_BYTES = 8
 _numbers = itertools.count(1)
+
+
+class TransactionHost(Protocol):
+    """The part of a session's host that decides what becomes of transactions."""
+
+    limits: ListenerLimits
+
+    def commit(self, transaction: Transaction) -> None:
+        """Commits the work of a transaction.
+
+        Afterwards calls the transaction's `committed`, `rolled_back` or `in_doubt`.
+        """
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """Undoes the work of a transaction."""
+
+
+class TransactionSession(LinkSession, Protocol):
+    """The part of a session that transactions and their coordinator use."""
+
+    transactions: dict[bytes, Transaction]
+    """Transactions that are declared and not discharged, by id."""
+
+    @property
+    def host(self) -> TransactionHost:
+        """Source or sink that the client is connected to."""
+
+    @property
+    def transaction_use(self) -> TransactionUse:
+        """Amounts that all open transactions of the client use together."""
+
+    def send(self, body: bytes) -> None:
+        """Sends a performative to the client."""
+
+    def refuse(self, link: Link, condition: Condition) -> None:
+        """Ends a link with an error."""
+
+    def disconnect(self, condition: Condition) -> None:
+        """Ends the client's connection with an error."""
 
 
 class Transaction:
@@ -49,7 +88,7 @@ class Transaction:
         """Messages (at a source) or answers to deliveries (at a sink) that the host has noted, in order."""
         self.size = 0
         """Encoded size of the messages in `work`, in bytes; 0 at a sink."""
-        self.use = coordinator.session.peer.transactions
+        self.use = coordinator.session.transaction_use
         """Amounts that all open transactions of the client use together."""
         self.failure: Condition | None = None
         """Reason why the transaction can only be rolled back, its work being undone already; None if it can commit."""
@@ -73,7 +112,7 @@ class Transaction:
     def fail(self, why: Condition) -> None:
         """Undoes the work; the transaction can only be rolled back from now on."""
         self.failure = why
-        self.coordinator.host.roll_back(self)
+        self.coordinator.session.host.roll_back(self)
 
     def discharge(self, delivery: int, *, fail: bool) -> None:
         """Commits the transaction, or rolls it back if `fail` is True.
@@ -83,14 +122,14 @@ class Transaction:
         self._delivery = delivery
         if fail:
             if self.failure is None:
-                self.coordinator.host.roll_back(self)
+                self.coordinator.session.host.roll_back(self)
             self.committed()
         elif self.failure is not None and self.failure.name == server_performatives.TRANSACTION_TIMEOUT:
             self.coordinator.reject(delivery, *self.failure)
         elif self.failure is not None:
             self.rolled_back(str(self.failure))
         else:
-            self.coordinator.host.commit(self)
+            self.coordinator.session.host.commit(self)
 
     def committed(self) -> None:
         """Answers the discharge: it was done as the client wanted, commit or roll-back."""
@@ -105,18 +144,17 @@ class Transaction:
 
         AMQP has no outcome that says so.
         """
-        self.coordinator.session.peer.close(Condition(server_performatives.INTERNAL_ERROR, why))
+        self.coordinator.session.disconnect(Condition(server_performatives.INTERNAL_ERROR, why))
 
 
 class Coordinator(Receiver):
     """Link over which a client sends declares and discharges as messages; their outcomes are the answers."""
 
-    session: ServerSession
+    session: TransactionSession
 
-    def __init__(self, session: ServerSession, name: str) -> None:
+    def __init__(self, session: TransactionSession, name: str) -> None:
         terminus = Terminus("", "queue")
         super().__init__(session, name, terminus, self._asked, window=_WINDOW, max_bytes=_MOST_BYTES, kept_bytes=0)
-        self.host = session.peer.host
 
     def detached(self, condition: Condition | None) -> None:
         """Extends `Link.detached`: rolls back the link's transactions that are not discharged."""
@@ -152,7 +190,7 @@ class Coordinator(Receiver):
         transactions = self.session.transactions
         if field(fields, 0) is not None:
             self.reject(delivery, server_performatives.NOT_IMPLEMENTED, "there are no distributed transactions here")
-        elif self.session.peer.transactions.open >= (most := self.host.limits.transactions):
+        elif self.session.transaction_use.open >= (most := self.session.host.limits.transactions):
             self.reject(delivery, server_performatives.RESOURCE_LIMIT, f"this client has {most} open transactions")
         else:
             begun = Transaction(self)

@@ -17,15 +17,15 @@ from engine.connectors.amqp import server_performatives
 from engine.connectors.amqp.performatives import (
     ACCEPTED,
     Condition,
+    DeliveryState,
     Role,
     condition_of,
     disposition,
     field,
     number,
     outcome_of,
+    serial,
 )
-from engine.connectors.amqp.performatives import DeliveryState as State
-from engine.connectors.amqp.session import serial
 from engine.connectors.amqp_listener.receivers import (
     DestinationBacklog,
     Held,
@@ -257,7 +257,7 @@ class DeliveryQueue:
         last = number(fields, 2, first)
         state, details = outcome_of(outcome)
         if not field(fields, 3):
-            if state in (0, State.RECEIVED):
+            if state in (0, DeliveryState.RECEIVED):
                 return
             answer = ACCEPTED if transaction is None else server_performatives.transactional(transaction.id, outcome)
             session.send(disposition(Role.SENDER, serial(first), serial(last), answer))
@@ -297,18 +297,18 @@ class DeliveryQueue:
 
     def _answered(self, answer: _Answer) -> None:
         held, reader, state, details = answer
-        if state == State.ACCEPTED:
+        if state == DeliveryState.ACCEPTED:
             self._done(held)
-        elif state == State.REJECTED:
+        elif state == DeliveryState.REJECTED:
             condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
             self._done(held, f"the client says: {condition}")
-        elif state == State.MODIFIED and field(details, 1) and has_expired(held.outgoing.message):
+        elif state == DeliveryState.MODIFIED and field(details, 1) and has_expired(held.outgoing.message):
             self._drop(held)
-        elif state == State.MODIFIED and field(details, 1):
+        elif state == DeliveryState.MODIFIED and field(details, 1):
             self._done(held, "the client says that it cannot be delivered")
         else:
             # Without a state the default outcome of the listener's links counts, which is modified.
-            held.failed += state != State.RELEASED
+            held.failed += state != DeliveryState.RELEASED
             self._back(held, reader)
 
     def _share(self, destination: str, readers: list[ListenerReceiver], seconds: float, end: float) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from routes.immutable import immutable
 
 if TYPE_CHECKING:
-    from engine.connectors.amqp.system import AmqpConfig
+    from engine.connectors.amqp.settings import AmqpConfig
 
 __all__ = ["ListenerLimits", "Pool", "TransactionUse"]
 

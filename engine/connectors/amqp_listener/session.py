@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.connectors.amqp import performatives, server_performatives
-from engine.connectors.amqp.codec.values import Described, Map
+from engine.connectors.amqp.codec.values import AmqpMap, Described
 from engine.connectors.amqp.frames import frame
 from engine.connectors.amqp.links import IncomingTransfer, Link, Receiver, Sender
 from engine.connectors.amqp.performatives import (
@@ -22,19 +22,18 @@ from engine.connectors.amqp.performatives import (
     disposition,
     field,
     number,
+    serial,
     transaction_of,
 )
-from engine.connectors.amqp.session import serial
 from engine.connectors.amqp_listener.access import address_of
-from engine.connectors.amqp_listener.coordinator import Coordinator
+from engine.connectors.amqp_listener.coordinator import Coordinator, TransactionHost
 
 if TYPE_CHECKING:
     from engine.connectors.amqp_listener.access import Logins
-    from engine.connectors.amqp_listener.connection import ServerConnection
     from engine.connectors.amqp_listener.coordinator import Transaction
-    from engine.connectors.amqp_listener.limits import ListenerLimits
+    from engine.connectors.amqp_listener.limits import TransactionUse
 
-__all__ = ["WINDOW", "ClientError", "Host", "ServerSession"]
+__all__ = ["WINDOW", "ClientConnection", "ClientError", "Host", "ServerSession"]
 
 WINDOW = 1000
 """Largest number of a link's messages that are on their way or not acknowledged."""
@@ -58,7 +57,7 @@ class ClientError(Exception):
         self.condition = Condition(condition, why)
 
 
-class Host(Protocol):
+class Host(TransactionHost, Protocol):
     """Source or sink that clients connect to, as their connections and sessions use it."""
 
     container: str
@@ -68,11 +67,10 @@ class Host(Protocol):
     """Capabilities beyond the specification."""
     max_bytes: int
     """Largest message that a client may send, in bytes."""
-    limits: ListenerLimits
     links: int
     """Number of links of all clients."""
 
-    def takes(self, peer: ServerConnection) -> bool:
+    def takes(self, peer: ClientConnection) -> bool:
         """Returns True if more may be read from a client at present."""
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
@@ -106,24 +104,53 @@ class Host(Protocol):
         With a transaction the answer becomes part of the transaction's work.
         """
 
-    def commit(self, transaction: Transaction) -> None:
-        """Commits the work of a transaction.
-
-        Afterwards calls the transaction's `committed`, `rolled_back` or `in_doubt`.
-        """
-
-    def roll_back(self, transaction: Transaction) -> None:
-        """Undoes the work of a transaction."""
-
     def left(self, link: Link) -> None:
         """Takes note that an attached link has ended."""
+
+
+class ClientConnection(Protocol):
+    """Connection of one client, as its sessions and their host use it."""
+
+    host: Host
+    sessions: dict[int, ServerSession]
+    """Sessions by channel."""
+    outgoing: bytearray
+    """Bytes to be sent to the client."""
+    max_frame_bytes: int
+    """Largest frame that the client accepts."""
+    translates: bool
+    """True if the client's selectors name AMQP fields as Apache Qpid does."""
+    transaction_use: TransactionUse
+
+    @property
+    def now(self) -> float:
+        """Time at which the bytes came that are being handled."""
+
+    @property
+    def links(self) -> int:
+        """Number of links in all sessions of the client."""
+
+    def write(self, data: bytes) -> None:
+        """Appends data to `outgoing`."""
+
+    def hold(self, count: int) -> None:
+        """Adds `count` bytes of incomplete messages, or takes them away if negative.
+
+        Raises:
+            ClientError: the client has too many bytes in incomplete messages.
+        """
+
+    def close(self, condition: Condition | None = None) -> None:
+        """Ends the connection, with an error if `condition` is given."""
 
 
 class ServerSession:
     """Session of one client."""
 
-    def __init__(self, peer: ServerConnection, channel: int, fields: list[Any]) -> None:
+    def __init__(self, peer: ClientConnection, channel: int, fields: list[Any]) -> None:
         self.peer = peer
+        self.host = peer.host
+        self.transaction_use = peer.transaction_use
         self.channel = channel
         self.remote_window = number(fields, 2)
         self.max_frame_bytes = peer.max_frame_bytes
@@ -136,7 +163,7 @@ class ServerSession:
         self._next_incoming = serial(number(fields, 1))
         self._next_outgoing = 0
         self._next_delivery = 0
-        self.send(server_performatives.begun(channel, peer.host.limits.handles - 1))
+        self.send(server_performatives.begun(channel, self.host.limits.handles - 1))
 
     @property
     def open(self) -> bool:
@@ -166,7 +193,7 @@ class ServerSession:
         """Handles a performative of this session.
 
         Raises:
-            PeerError: the performative violates the specification.
+            ClientError: the performative violates the specification.
             AmqpError: the performative is malformed.
         """
         if code == Code.FLOW:
@@ -197,6 +224,10 @@ class ServerSession:
         self._refused.add(link.handle)
         self.send(server_performatives.detached(link.handle, condition))
 
+    def disconnect(self, condition: Condition) -> None:
+        """Implements `TransactionSession.disconnect`."""
+        self.peer.close(condition)
+
     def transferred(self, body: bytes) -> None:
         """Handles a transfer, which is a message or a part of one; raises as `take` does."""
         transfer = performatives.read_transfer(body)
@@ -216,7 +247,7 @@ class ServerSession:
     def _arrived(self, incoming: IncomingTransfer) -> None:
         """Handles a complete message."""
         if incoming.transaction is None:
-            self.peer.host.arrived(incoming)
+            self.host.arrived(incoming)
             return
         link, transaction = incoming.receiver, self.transactions.get(incoming.transaction)
         # The limits of transactions count this message from now on, not the window of the link.
@@ -225,7 +256,7 @@ class ServerSession:
             self._unknown(incoming)
             return
         transaction.begin(self.peer.now)
-        if transaction.failure is None and (why := self.peer.host.posted(transaction, incoming)) is not None:
+        if transaction.failure is None and (why := self.host.posted(transaction, incoming)) is not None:
             transaction.fail(why)
         if not incoming.settled:
             outcome = ACCEPTED if transaction.failure is None else server_performatives.rejected(transaction.failure)
@@ -253,9 +284,9 @@ class ServerSession:
             )
         if transaction is not None:
             transaction.begin(self.peer.now)
-        self.peer.host.settled(self, fields, outcome, transaction)
+        self.host.settled(self, fields, outcome, transaction)
         if transaction is not None and transaction.failure is not None:
-            self.peer.host.roll_back(transaction)
+            self.host.roll_back(transaction)
 
     def _flowed(self, fields: list[Any]) -> None:
         under_way = serial(self._next_outgoing - number(fields, 0))
@@ -281,7 +312,7 @@ class ServerSession:
         name, handle = field(fields, 0), number(fields, 1)
         if not isinstance(name, str):
             raise ClientError(server_performatives.INVALID_FIELD, "a link without a name")
-        limits = self.peer.host.limits
+        limits = self.host.limits
         if not 0 <= handle < limits.handles or handle in self.links or handle in self._refused:
             raise ClientError(
                 server_performatives.INVALID_FIELD, f"a link with handle {handle}, which is in use or too high"
@@ -291,9 +322,9 @@ class ServerSession:
         condition: Condition | None
         if (own := self.peer.links) >= limits.links:
             condition = Condition(server_performatives.RESOURCE_LIMIT, f"more than {limits.links} links of one client")
-        elif limits.link_pool.is_spent(own, self.peer.host.links):
+        elif limits.link_pool.is_spent(own, self.host.links):
             condition = Condition(
-                server_performatives.RESOURCE_LIMIT, f"all clients have {self.peer.host.links} links together"
+                server_performatives.RESOURCE_LIMIT, f"all clients have {self.host.links} links together"
             )
         elif role is Role.RECEIVER:
             condition = self._intake(name, handle, fields)
@@ -314,7 +345,7 @@ class ServerSession:
         if found is None or field(found, _DYNAMIC):
             return Condition(server_performatives.NOT_IMPLEMENTED, "there are no temporary destinations here")
         terminus = _terminus(address_of(found, _TARGET_CAPABILITIES))
-        condition = self.peer.host.sends(terminus)
+        condition = self.host.sends(terminus)
         if condition is not None:
             return condition
         link = Receiver(
@@ -323,14 +354,14 @@ class ServerSession:
             terminus or Terminus("", "queue"),
             self._arrived,
             window=WINDOW,
-            max_bytes=self.peer.host.max_bytes,
+            max_bytes=self.host.max_bytes,
             kept_bytes=0,
         )
         # Some clients compare the address with the one they sent, so its spelling is kept.
         mine = (
             link.terminus._replace(address=found[0]).target() if terminus else server_performatives.anonymous_target()
         )
-        self._begin(link, handle, fields, mine, self.peer.host.max_bytes)
+        self._begin(link, handle, fields, mine, self.host.max_bytes)
         return None
 
     def _begin(self, link: Receiver, handle: int, fields: list[Any], target: Described, max_bytes: int | None) -> None:
@@ -354,12 +385,12 @@ class ServerSession:
                 server_performatives.NOT_IMPLEMENTED, "there are no durable subscriptions and no browsers here"
             )
         wanted = terminus._replace(selector=_selector(field(found, _FILTER)))
-        most = self.peer.host.limits.selector_bytes
+        most = self.host.limits.selector_bytes
         if len((wanted.selector or "").encode()) > most:
             return Condition(server_performatives.INVALID_FIELD, f"the selector is longer than {most} bytes")
-        link = Sender(self, name, wanted, lambda: self.peer.host.credited(link))
+        link = Sender(self, name, wanted, lambda: self.host.credited(link))
         link.handle = handle
-        condition = self.peer.host.receives(link)
+        condition = self.host.receives(link)
         if condition is not None:
             return condition
         self._add(link)
@@ -383,14 +414,14 @@ class ServerSession:
 
     def _add(self, link: Link) -> None:
         self.links[link.handle] = link
-        self.peer.host.links += 1
+        self.host.links += 1
 
     def _forget(self, link: Link) -> None:
-        self.peer.host.links -= 1
+        self.host.links -= 1
         if isinstance(link, Receiver):
             self.peer.hold(-link.held_bytes)
         link.detached(None)
-        self.peer.host.left(link)
+        self.host.left(link)
 
 
 def _fields(terminus: Any) -> list[Any] | None:
@@ -409,12 +440,12 @@ def _terminus(destination: str | None) -> Terminus | None:
 
 def _acquires(properties: Any) -> bool:
     """Returns True if messages for this credit are to be acquired in a transaction (part 4.4.3)."""
-    return isinstance(properties, Map) and any(name == "txn-id" for name, _ in properties)
+    return isinstance(properties, AmqpMap) and any(name == "txn-id" for name, _ in properties)
 
 
 def _selector(filters: Any) -> str | None:
     """JMS selector among the filters of a source; None if there is none."""
-    for name, value in filters if isinstance(filters, Map) else ():
+    for name, value in filters if isinstance(filters, AmqpMap) else ():
         is_selector = isinstance(value, Described) and (name == _SELECTORS[0] or value.descriptor in _SELECTORS)
         if is_selector and isinstance(value.value, str):
             return str(value.value)

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.amqp.links import IncomingTransfer, Link
-    from engine.connectors.amqp.system import AmqpSinkConfig
-    from engine.connectors.amqp_listener.connection import ServerConnection
+    from engine.connectors.amqp.settings import AmqpSinkConfig
     from engine.connectors.amqp_listener.coordinator import Transaction
     from engine.connectors.amqp_listener.receivers import Held
-    from engine.connectors.amqp_listener.session import ServerSession
+    from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
     from engine.connectors.base import Outgoing
     from routes.model import Config
     from routes.predicate.nodes import PredicateNode
@@ -146,7 +145,7 @@ class AmqpListenerSink:
         self._stock.receive(link, selector)
         return None
 
-    def takes(self, peer: ServerConnection) -> bool:
+    def takes(self, peer: ClientConnection) -> bool:
         """Implements `Host.takes`."""
         return True
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import structlog
 
 from engine.connectors.amqp import server_performatives
-from engine.connectors.amqp.performatives import ACCEPTED, Condition, Role, Terminus, disposition
-from engine.connectors.amqp.session import serial
+from engine.connectors.amqp.performatives import ACCEPTED, Condition, Role, Terminus, disposition, serial
 from engine.connectors.amqp.transformers import TransformError, inbound_of
 from engine.connectors.amqp_listener.access import AllowedDestinations, Logins, server_tls
 from engine.connectors.amqp_listener.background_pump import BackgroundPump
@@ -24,7 +23,7 @@ from engine.connectors.amqp_listener.limits import ListenerLimits
 from engine.connectors.amqp_listener.server import OFFERED, STOPPING, Server
 from engine.connectors.amqp_listener.transaction_writer import TransactionWriter
 from engine.connectors.base import Delivery
-from engine.connectors.transactions import TransactionalJournal
+from engine.kafka.transactions import TransactionalJournal
 from engine.trace_context import published
 
 if TYPE_CHECKING:
@@ -33,10 +32,9 @@ if TYPE_CHECKING:
 
     from engine.connectors.amqp.codec.values import Described
     from engine.connectors.amqp.links import IncomingTransfer, Link, Sender
-    from engine.connectors.amqp.system import AmqpSourceConfig
-    from engine.connectors.amqp_listener.connection import ServerConnection
+    from engine.connectors.amqp.settings import AmqpSourceConfig
     from engine.connectors.amqp_listener.coordinator import Transaction
-    from engine.connectors.amqp_listener.session import ServerSession
+    from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
     from engine.message import Message
     from routes.model import Config
 
@@ -151,7 +149,7 @@ class AmqpListenerSource:
             self._server.close(STOPPING)
             self._arrivals = Arrivals()
 
-    def takes(self, peer: ServerConnection) -> bool:
+    def takes(self, peer: ClientConnection) -> bool:
         """Implements `Host.takes`; a client that has no waiting message is always read."""
         own = self._arrivals.bytes_of(peer)
         limits = self.limits
@@ -267,15 +265,15 @@ class Arrivals:
     """Messages that wait for the journal: one client's in order, clients in turns."""
 
     def __init__(self) -> None:
-        self._lines: OrderedDict[ServerConnection, deque[IncomingTransfer]] = OrderedDict()
-        self._bytes: dict[ServerConnection, int] = {}
+        self._lines: OrderedDict[ClientConnection, deque[IncomingTransfer]] = OrderedDict()
+        self._bytes: dict[ClientConnection, int] = {}
         self.bytes = 0
         """Memory of all waiting messages, in bytes."""
 
     def __bool__(self) -> bool:
         return bool(self._lines)
 
-    def bytes_of(self, peer: ServerConnection) -> int:
+    def bytes_of(self, peer: ClientConnection) -> int:
         """Memory of one client's waiting messages, in bytes."""
         return self._bytes.get(peer, 0)
 
@@ -296,7 +294,7 @@ class Arrivals:
             del self._bytes[peer]
         return incoming
 
-    def _count(self, peer: ServerConnection, incoming: IncomingTransfer, sign: int) -> None:
+    def _count(self, peer: ClientConnection, incoming: IncomingTransfer, sign: int) -> None:
         size = sign * (len(incoming.encoded) + _MESSAGE_BYTES)
         self._bytes[peer] = self._bytes.get(peer, 0) + size
         self.bytes += size

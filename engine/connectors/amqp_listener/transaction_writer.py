@@ -17,8 +17,8 @@ import structlog
 
 from engine.connectors.amqp import server_performatives
 from engine.connectors.amqp.performatives import Condition
-from engine.connectors.transactions import InDoubtError
-from engine.journal import JournalError, JournalTooLargeError
+from engine.kafka.journal import JournalError, JournalTooLargeError
+from engine.kafka.transactions import InDoubtError
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.amqp_listener.coordinator import Transaction
     from engine.connectors.amqp_listener.limits import ListenerLimits
-    from engine.connectors.transactions import TransactionalJournal
+    from engine.kafka.transactions import TransactionalJournal
     from engine.message import Message
 
 __all__ = ["TransactionWriter"]

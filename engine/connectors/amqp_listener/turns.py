@@ -34,23 +34,23 @@ class TimedClient(Protocol):
     """Processor time, in seconds."""
 
 
-Client = TypeVar("Client", bound=TimedClient)
+AnyClient = TypeVar("AnyClient", bound=TimedClient)
 
 
-class ClientTurns(Generic[Client]):
+class ClientTurns(Generic[AnyClient]):
     """Clients that have input to read, in the order of their turns."""
 
     def __init__(self) -> None:
-        self._ready: dict[Owner, list[tuple[float, int, Client]]] = {}
+        self._ready: dict[Owner, list[tuple[float, int, AnyClient]]] = {}
         """Heap of clients by owner, ordered by processor time, then by arrival."""
-        self._waiting: set[Client] = set()
+        self._waiting: set[AnyClient] = set()
         self._least = 0.0
         self._arrivals = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, client: Client) -> None:
+    def add(self, client: AnyClient) -> None:
         """Adds a client that has input to read; adding it twice does nothing."""
         if client in self._waiting:
             return
@@ -61,7 +61,7 @@ class ClientTurns(Generic[Client]):
         heappush(self._ready.setdefault(owner, []), (client.used, self._arrivals, client))
         self._waiting.add(client)
 
-    def discard(self, client: Client) -> None:
+    def discard(self, client: AnyClient) -> None:
         """Removes a client, if it is there."""
         if client not in self._waiting:
             return
@@ -71,7 +71,7 @@ class ClientTurns(Generic[Client]):
             heapify(line)
             self._ready[client.owner] = line
 
-    def pop(self) -> Client:
+    def pop(self) -> AnyClient:
         """Removes and returns the client whose turn it is. Raises ValueError if there is none."""
         owner = min(self._ready, key=lambda each: each.used)
         client = heappop(self._ready[owner])[2]
@@ -82,7 +82,7 @@ class ClientTurns(Generic[Client]):
         return client
 
     @staticmethod
-    def charge(client: Client, seconds: float) -> None:
+    def charge(client: AnyClient, seconds: float) -> None:
         """Adds processor time to a client and its owner."""
         client.used += seconds
         client.owner.used += seconds

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from engine.connectors.base import Delivery
-from engine.connectors.dropbox.box import OpenBox
+from engine.connectors.dropbox.box import OpenBox, Slot
 from engine.connectors.dropbox.file_name import decode, rank
 from engine.connectors.dropbox.long_names import LongNames
 from engine.connectors.dropbox.message import to_message
 from engine.connectors.dropbox.pending_files import PendingFiles
-from engine.connectors.dropbox.process_lock import Slot
 from engine.connectors.dropbox.topic import distribute
 from engine.message import Message
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.connectors.dropbox.disk import Disk
 from engine.connectors.dropbox.file_name import LONG, decode
+from engine.connectors.dropbox.folder import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

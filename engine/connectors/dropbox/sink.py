@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.dropbox.box import OpenBox, locate
-from engine.connectors.dropbox.disk import Disk
 from engine.connectors.dropbox.file_name import escape
-from engine.connectors.dropbox.folder import open_root, told
+from engine.connectors.dropbox.folder import Disk, open_root, told
 from engine.connectors.dropbox.long_names import LongNames
 from engine.connectors.dropbox.message import to_filename
 from engine.connectors.dropbox.topic import distribute_now
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from engine.connectors.dropbox.box import Box
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.message import Filename
-    from engine.connectors.dropbox.system import DropboxSinkConfig
+    from engine.connectors.dropbox.settings import DropboxSinkConfig
     from routes.model import Config
 
 __all__ = ["DropboxSink"]

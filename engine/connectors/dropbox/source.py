@@ -1,8 +1,8 @@
 """Source for dropboxes: takes files from `target`, and moves them to `processed` when the journal has their messages.
 
-To take a file, a process moves it to its own folder inside `processing` (`process_lock`). Of several consumers, bridges
+To take a file, a process moves it to its own folder inside `processing` (`box.Slot`). Of several consumers, bridges
 or others, one succeeds in moving the file, and the others go on to the next. `folder_reader` reads one queue or
-subscription, `pending_files` has the order of files, `watch` notices new files, and `message` converts them. The
+subscription, `pending_files` has the order of files, `folder` notices new files, and `message` converts them. The
 journal, reconnecting and stopping are in `source_loop`.
 """
 
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, cast
 from engine.connectors.base import Redelivery
 from engine.connectors.dropbox.box import locate, subscription
 from engine.connectors.dropbox.file_name import escape
-from engine.connectors.dropbox.folder import open_root, told
+from engine.connectors.dropbox.folder import FileWatcher, open_root, told
 from engine.connectors.dropbox.folder_reader import FolderReader, ReaderSettings
-from engine.connectors.dropbox.watch import watcher
 from engine.private import make_folder
 from routes.model import FileWatch, Processed
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from engine.connectors.base import Delivery
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.folder_reader import Token
-    from engine.connectors.dropbox.system import DropboxSourceConfig
-    from engine.connectors.dropbox.watch import Watcher
+    from engine.connectors.dropbox.settings import DropboxSourceConfig
     from routes.model import Config
 
 __all__ = ["DropboxSource"]
@@ -59,7 +57,7 @@ class DropboxSource:
         )
         self._open_root: Folder | None = None
         self._lanes: list[FolderReader] = []
-        self._watcher: Watcher | None = None
+        self._watcher: FileWatcher | None = None
 
     @property
     def address(self) -> str:
@@ -85,7 +83,7 @@ class DropboxSource:
             for destination in self._source.destinations:
                 self._lanes.append(self._lane(root, destination))
             folders = [folder for lane in self._lanes for folder in lane.folders]
-            self._watcher = watcher(folders, inotify=self._source.watch is FileWatch.INOTIFY)
+            self._watcher = FileWatcher(folders, inotify=self._source.watch is FileWatch.INOTIFY)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """Returns the delivery of the next file that this process takes; None if none came in time."""

@@ -4,89 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.dropbox.settings import ADDRESSES, DropboxConfig, DropboxSinkConfig, DropboxSourceConfig
 from engine.connectors.jms import check_subscription
 from engine.connectors.system import Connector
-from routes.keys.table import key
-from routes.keys.values import PATH, choice, duration
-from routes.model import FileWatch, Processed
-from routes.systems import Addresses, BrokerConfig, SinkConfig, SourceConfig, client_id, subscription
+from routes.systems import SourceConfig
 
 if TYPE_CHECKING:
     from engine.connectors.base import Sink, Source
     from routes.keys.settings import Settings
     from routes.model import Config
 
-__all__ = [
-    "SYSTEM",
-    "DropboxConfig",
-    "DropboxConnector",
-    "DropboxSinkConfig",
-    "DropboxSourceConfig",
-]
+__all__ = ["SYSTEM", "DropboxConnector"]
 
-_PATTERN = (
-    r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq|global-read-lock)$)"
-    r"[^\x00-\x1f\x7f./][^\x00-\x1f\x7f/]{0,254}"
-    r"|/?topic[/:][^\x00-\x1f\x7f./]{1,255}(?:\.[^\x00-\x1f\x7f./]{1,255}){0,30}"
-)
-"""Names of dropboxes become names of folders: none begins with a dot, leads out of its folder or means something to
-DropboxMQ."""
-_DESTINATION = re.compile(rf"(?=queue:|topic:)(?:{_PATTERN})")
+_DESTINATION = re.compile(rf"(?=queue:|topic:)(?:{ADDRESSES.pattern})")
 _URL = re.compile(r"dropbox://(/[^\x00-\x1f\x7f]*)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DropboxConfig(BrokerConfig):
-    """Settings of the folder that contains dropboxes."""
-
-    root: Path | None = key(
-        "root",
-        PATH,
-        "The folder that the dropboxes are in. A relative path begins at this file.",
-        default_note="`dropbox` in `embedded.data`, which is made when missing",
-        example="spool/dropbox",
-    )
-    """The folder that contains the dropboxes; None: one in the data folder of the embedded brokers."""
-    client_id: str | None = client_id()
-
-    @property
-    def folder(self) -> Path | None:
-        """See `BrokerConfig`."""
-        return self.root
-
-
-@dataclass(frozen=True, kw_only=True)
-class DropboxSourceConfig(DropboxConfig, SourceConfig):
-    """Settings of a source of files; destinations are `queue:NAME` or `topic:NAME`."""
-
-    subscription: str | None = subscription(made=lambda value, _, name: value or name)
-    """Name of the durable subscription on topics, that of the source if the file names none; None: not durable."""
-    watch: FileWatch = key(
-        "watch",
-        choice(FileWatch),
-        "How new files are noticed: `inotify` asks the system to tell, `scan` is for folders that other machines write "
-        "to. Folders are looked through every `scan-interval` in any case.",
-        default="inotify",
-    )
-    scan_interval_seconds: float = key(
-        "scan-interval", duration("10ms", "10m"), "How often folders are looked through.", default="1s"
-    )
-    processed: Processed = key(
-        "processed",
-        choice(Processed),
-        "What becomes of files that the journal has: they are kept in the folder `processed`, or deleted.",
-        default="keep",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DropboxSinkConfig(DropboxConfig, SinkConfig):
-    """Settings of a sink of files."""
 
 
 class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSinkConfig]):
@@ -96,7 +31,7 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
     connection = DropboxConfig
     source = DropboxSourceConfig
     sink = DropboxSinkConfig
-    addresses = Addresses(_PATTERN, "queue/NAME, topic/NAME or the NAME of a queue, as in dropbox:queue/orders")
+    addresses = ADDRESSES
     place = ("folder", "root")
     in_folders = True
     not_sent = Connector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}

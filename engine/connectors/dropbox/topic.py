@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.dropbox.box import OpenBox, subscriptions
+from engine.connectors.dropbox.box import OpenBox, Slot, subscriptions
 from engine.connectors.dropbox.pending_files import ranked
-from engine.connectors.dropbox.process_lock import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """Source for Kafka topics whose names match regular expressions; topics created later are found while it runs.
 
 A consumer group reads the topics. Its offsets are committed in the same Kafka transaction that writes the records to
-the journal (`engine.connectors.transactions`), so each record is in the journal exactly once, even if a process dies.
+the journal (`engine.kafka.transactions`), so each record is in the journal exactly once, even if a process dies.
 `message` converts records; the loop is in `source_loop`.
 """
 
@@ -13,25 +13,24 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from engine.connectors.base import Delivery, NotConnectedError
-from engine.connectors.group import REFUSED, member
 from engine.connectors.kafka.message import RecordConverter, SourceRecord
-from engine.connectors.transactions import TransactionalJournal
 from engine.errors import HardFailureError
-from engine.journal import JournalError
-from engine.kafka import SILENT, is_fatal, librdkafka
+from engine.kafka.clients import consumer, member
+from engine.kafka.errors import MISSING, PASSING, is_fatal, refusal, remedy
+from engine.kafka.journal import JournalError
+from engine.kafka.transactions import TransactionalJournal
+from engine.kafka.types import KafkaException, TopicPartition
 from engine.message import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
-    from confluent_kafka import Message as KafkaMessage
-
-    from engine.connectors.kafka.system import KafkaSourceConfig
-    from engine.journal import Journal
+    from engine.connectors.kafka.settings import KafkaSourceConfig
+    from engine.kafka.journal import Journal
+    from engine.kafka.types import Consumer, KafkaError, KafkaMessage
     from routes.model import Config
 
 __all__ = ["KafkaSource"]
@@ -41,7 +40,6 @@ _LOOK_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
 _OPEN_SECONDS = 0.05
 """Time after which a transaction is committed although more records keep arriving."""
-_PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError.UNKNOWN_TOPIC_OR_PART)
 _log = structlog.get_logger(__name__)
 
 Place = tuple[str, int]
@@ -87,10 +85,9 @@ class KafkaSource:
         """
         self.close()
         self._fault = None
-        settings = {"auto.offset.reset": "earliest"} | librdkafka(self._config, "consumer")
         group = self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}"
-        refresh = {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
-        self._consumer = Consumer(settings | member(group, self._on_error) | refresh, logger=SILENT)
+        settings = member(self._on_error) | {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
+        self._consumer = consumer(self._config, group, settings, {"auto.offset.reset": "earliest"})
         self._look(first=True)
 
     def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
@@ -140,20 +137,20 @@ class KafkaSource:
 
     def _fill(self, timeout_seconds: float, now: float) -> None:
         """Reads the available records, and waits up to `timeout_seconds` for the first one."""
-        consumer = self._opened()
+        client = self._opened()
         if now - self._looked_at > _LOOK_SECONDS:
             self._look()
         if not self._topics:
             time.sleep(timeout_seconds)
             return
-        first = consumer.poll(timeout_seconds)
+        first = client.poll(timeout_seconds)
         if self._fault:
             raise self._fault
         if first is not None:
             # Stored before `consume` is called: a rebalance in that call removes records of revoked partitions here.
             if self._is_record(first):
                 self._read.append(first)
-            others = consumer.consume(_BATCH - 1, 0)
+            others = client.consume(_BATCH - 1, 0)
             self._read.extend(filter(self._is_record, others))
         if self._fault:
             raise self._fault
@@ -201,15 +198,15 @@ class KafkaSource:
         return Delivery(taken, (topic, partition, offset), fault=fault)
 
     def _commit(self, ends: Mapping[Place, int]) -> None:
-        consumer = self._opened()
+        client = self._opened()
         positions = [TopicPartition(topic, partition, at) for (topic, partition), at in ends.items()]
         if self._journal is not None and self._journal.begun:
-            self._journal.move(positions, consumer.consumer_group_metadata())
+            self._journal.move(positions, client.consumer_group_metadata())
             self._journal.commit()
         elif positions:
             # No record went into the journal: all had faults, and the policy is to skip such records.
             try:
-                consumer.commit(offsets=positions, asynchronous=False)
+                client.commit(offsets=positions, asynchronous=False)
             except KafkaException as error:
                 raise self._translated(error.args[0], positions[0].topic) from error
         self._next.clear()
@@ -234,16 +231,19 @@ class KafkaSource:
         )
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.code() in REFUSED or is_fatal(error):
+        if error.code() in MISSING | PASSING:
+            return
+        if remedy(error) or is_fatal(error):
             self._fault = self._translated(error, str(self._source.name))
-        elif error.code() not in _PASSING:
+        else:
             _log.warning("Kafka says", source=self._source.name, why=error.str())
 
     def _translated(self, error: KafkaError, what: str) -> Exception:
-        if remedy := REFUSED.get(error.code()):
-            where = f"source '{self._source.name}'"
-            return HardFailureError(f"Kafka at {self._config.bootstrap_servers} refuses {where}: {remedy}")
-        return NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")
+        # The source waits for a missing topic.
+        refused = None
+        if error.code() not in MISSING:
+            refused = refusal(error, self._config.bootstrap_servers, f"source '{self._source.name}'")
+        return refused or NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")
 
     def _opened(self) -> Consumer:
         if self._consumer is None:

@@ -11,27 +11,30 @@ nats-py does not reconnect. The end of the connection is reported as `NotConnect
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import nkeys  # type: ignore[import-untyped] # it has no types
 import structlog
 from nats import errors
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.nats.client import Client
-from engine.connectors.nats.credentials import Credentials
 from engine.connectors.tls import tls_context, why
+from engine.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from engine.connectors.nats.protocol import Handler
-    from engine.connectors.nats.system import NatsConfig
+    from engine.connectors.nats.client import Handler
+    from engine.connectors.nats.settings import NatsConfig
     from routes.model import Config
 
-__all__ = ["Connection", "NotAllowedError"]
+__all__ = ["Connection", "Credentials", "NotAllowedError"]
 
 T = TypeVar("T")
 
@@ -49,6 +52,9 @@ callbacks that this caused."""
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 _LOGIN = re.compile("authori[sz]ation|authentication|credentials")
 _log = structlog.get_logger(__name__)
+_PART = "-{3,}BEGIN %s-{3,}\\s+(\\S+)\\s+-{3,}END"
+_JWT = re.compile(_PART % "NATS USER JWT")
+_SEED = re.compile(_PART % "USER NKEY SEED")
 
 
 class NotAllowedError(NotConnectedError):
@@ -392,3 +398,48 @@ def _refusal(error: Exception) -> NotConnectedError:
     if _LOGIN.search(said):
         return NotConnectedError(f"the server refuses the login: {said}", _REFUSED_SECONDS)
     return NotConnectedError(f"the server says: {said}" if said else type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """JWT and nkey seed of a user, as read from a credentials file.
+
+    nats-py has a reader of its own, but it loops for ever on a file without a JWT.
+    """
+
+    jwt: str = field(repr=False)
+    seed: str = field(repr=False)
+
+    @staticmethod
+    def read(broker: NatsConfig) -> Credentials | None:
+        """Reads the file named by the broker's `credentials` key; returns None if the key is not set.
+
+        Raises:
+            SetupError: the file cannot be read, or has no JWT or no valid seed.
+        """
+        if broker.credentials is None:
+            return None
+        try:
+            text = broker.credentials.read_text("ascii")
+        except (OSError, ValueError) as error:
+            msg = f"'{broker.name}': credentials {broker.credentials} cannot be read: {error}"
+            raise SetupError(msg) from error
+        jwt, seed = _JWT.search(text), _SEED.search(text)
+        if jwt is None or seed is None:
+            what = "user JWT" if jwt is None else "user seed"
+            raise SetupError(f"'{broker.name}': credentials {broker.credentials} have no {what} in them")
+        found = Credentials(jwt[1], seed[1])
+        try:
+            found.sign("")
+        except (nkeys.NkeysError, ValueError) as error:
+            msg = f"'{broker.name}': credentials {broker.credentials} have no valid user seed in them"
+            raise SetupError(msg) from error
+        return found
+
+    def sign(self, nonce: str) -> bytes:
+        """Returns the signature of the server's nonce, in base64."""
+        pair = nkeys.from_seed(bytearray(self.seed.encode()))
+        try:
+            return base64.b64encode(pair.sign(nonce.encode()))
+        finally:
+            pair.wipe()

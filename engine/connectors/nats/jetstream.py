@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.connectors.nats.connection import Connection
-    from engine.connectors.nats.system import NatsSourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
 
 __all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "ensure_consumer", "ensure_stream"]
 

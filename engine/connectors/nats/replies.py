@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Delivery, Redelivery
-    from engine.connectors.nats.system import NatsSourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
     from routes.model import Config
 
 __all__ = ["NatsReplies"]

@@ -19,18 +19,18 @@ from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.headers import status
 from engine.connectors.nats.jetstream import API, ApiError
 from engine.connectors.nats.message import reply_format, to_wire
-from engine.connectors.nats.system import SYSTEM
+from engine.connectors.nats.settings import ADDRESSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
-    from engine.connectors.nats.system import NatsSinkConfig
+    from engine.connectors.nats.settings import NatsSinkConfig
 from routes.model import Config
 
 __all__ = ["NatsSink"]
 
-_ADDRESS = re.compile(SYSTEM.addresses.pattern)
+_ADDRESS = re.compile(ADDRESSES.pattern)
 _PREFIX = re.compile("(?:queue|topic)[/:]")
 _CHUNK_BYTES = 256 * 1024
 _LONGEST_LINE_BYTES = 4096
@@ -281,7 +281,7 @@ def _subject(address: str) -> bytes:
         raise RefusedError(f"'{address[:100]}' is no subject to publish to")
     prefix = _PREFIX.match(address)
     subject = address[prefix.end() :] if prefix else address
-    if not SYSTEM.may_be_sent_to(address):
+    if not ADDRESSES.allow(address):
         raise RefusedError(f"'{subject[:100]}' would order the server about; messages are not sent there")
     try:
         return subject.encode()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.nats.message import IncomingMessage
-    from engine.connectors.nats.system import NatsSourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
     from routes.model import Config
 
 __all__ = ["NatsSource"]

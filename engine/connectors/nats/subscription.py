@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.nats.connection import Connection
-    from engine.connectors.nats.system import NatsSourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
 
 __all__ = ["MOST_WAITING_BYTES", "Subscription"]
 

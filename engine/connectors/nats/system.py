@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.connectors.nats.settings import ADDRESSES, NatsConfig, NatsSinkConfig, NatsSourceConfig
 from engine.connectors.system import Connector
-from routes.keys.table import key
-from routes.keys.values import FLAG, NAME, PATH, TEXT, choice
 from routes.model import WireFormat
-from routes.systems import Addresses, EmbeddedServer, NetworkConfig, Scheme, SinkConfig, SourceConfig, consumer
+from routes.systems import Scheme, ServerTraits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,75 +18,11 @@ if TYPE_CHECKING:
     from routes.keys.settings import Settings
     from routes.model import Config
 
-__all__ = ["SYSTEM", "NatsConfig", "NatsConnector", "NatsSinkConfig", "NatsSourceConfig"]
+__all__ = ["SYSTEM", "NatsConnector"]
 
-_SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|\*))*(?:\.>)?|>")
-_KIND = re.compile(r"^(?:queue|topic)[/:]")
 _WILDCARD = re.compile(r"(?<![^.])(?:\*(?![^.])|>$)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NatsConfig(NetworkConfig):
-    """Settings of a connection to a NATS server."""
-
-    token: str | None = key("token", TEXT, "Login by a token alone.", example="${env:NATS_TOKEN}")
-    """Login without a user name."""
-    credentials: Path | None = key(
-        "credentials", PATH, "Login by a credentials file (JWT and seed).", example="nats.creds"
-    )
-    """File with a signed login (JWT and seed)."""
-
-    @property
-    def secret_files(self) -> tuple[Path, ...]:
-        """See `BrokerConfig`."""
-        own = () if self.credentials is None else (self.credentials,)
-        return (*super().secret_files, *own)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NatsSourceConfig(NatsConfig, SourceConfig):
-    """Settings of a NATS source; destinations are subjects, wildcards allowed."""
-
-    stream: str | None = key(
-        "stream",
-        NAME,
-        "JetStream stream to read the subjects from; it keeps what comes while the bridge is down. Without one, "
-        "messages are taken from a plain subscription, which has only what is published while it is there.",
-        default_note="a plain subscription",
-        example="ORDERS",
-    )
-    """The JetStream stream that is read; None: a plain subscription, which gets only messages sent while it exists."""
-    consumer: str | None = consumer()
-    """Name of the durable consumer of the stream, or of the group of the subscription; None: made of bridge and
-    source."""
-    format: WireFormat = key(
-        "format",
-        choice(WireFormat),
-        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
-        "0.23, `typed-1.0` from 0.24 on), or not at all (`raw`). `auto`: in a frame (`json` or `typed`) where the "
-        "payload begins like one, else as NATS' own.",
-        default="auto",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class NatsSinkConfig(NatsConfig, SinkConfig):
-    """Settings of a NATS sink."""
-
-    format: WireFormat = key(
-        "format",
-        choice(WireFormat),
-        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
-        "0.23, `typed-1.0` from 0.24 on), or not at all (`raw`). Replies go in the format of their requests.",
-        default="headers",
-    )
-    stream: bool = key(
-        "stream",
-        FLAG,
-        "Whether a JetStream stream has to take each message, and to leave out the ones it has already.",
-        default="false",
-    )
-    """Whether each published message has to be stored, and confirmed, by a JetStream stream."""
+_KIND = re.compile(r"^(?:queue|topic)[/:]")
+_SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|\*))*(?:\.>)?|>")
 
 
 class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
@@ -99,14 +33,8 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
     source = NatsSourceConfig
     sink = NatsSinkConfig
     schemes = (Scheme("nats", 4222), Scheme("tls", 4222, is_tls=True))
-    server = EmbeddedServer("nats", "NATS server", ("embedded.nats.port",))
-    # Subjects may be written like the topics that messages from there come from. Buckets of values and objects, `$KV`
-    # and `$O`, belong to applications.
-    addresses = Addresses(
-        r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
-        "a subject without wildcards, as in nats:orders.eu",
-        r"(?:(?:queue|topic)[/:])?\$(?!(?:KV|O)\.)",
-    )
+    server = ServerTraits("nats", "NATS server", ("embedded.nats.port",))
+    addresses = ADDRESSES
     reply_example = "bridge.replies"
     token_in_address = True
     # A single word behind the address: the address of another worker, which begins alike, is followed by two.

@@ -15,7 +15,7 @@ from engine.connectors.numbers import whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Frame", "StompFrameError", "StompFrameParser", "escape"]
+__all__ = ["StompFrame", "StompFrameError", "StompFrameParser", "escape"]
 
 _COMMANDS = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
 _EOLS = re.compile(rb"[\n\r]*")
@@ -30,7 +30,7 @@ class StompFrameError(Exception):
     """Error in the received bytes: they are not STOMP 1.2, and nothing after them can be parsed."""
 
 
-class Frame(NamedTuple):
+class StompFrame(NamedTuple):
     """Frame from the broker."""
 
     command: str
@@ -53,7 +53,7 @@ class StompFrameParser:
         self._rest = b""
         self._partial: _Partial | None = None
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Iterator[StompFrame]:
         """Yields the frames that `data` completes; the caller must exhaust the iterator before the next call.
 
         Raises:
@@ -69,7 +69,7 @@ class StompFrameParser:
                 end = data.find(0, start) if length is None else start + length
                 if start <= end < len(data) and end - start <= self._max_body:
                     _check_end(data, end, length)
-                    yield Frame(command, headers, data[start:end], end - start)
+                    yield StompFrame(command, headers, data[start:end], end - start)
                     position = end + 1
                     continue
                 self._partial, position = _Partial(command, headers, length, self._max_body, self._kept), start
@@ -124,8 +124,8 @@ class _Partial:
         self.complete = True
         return end + 1
 
-    def frame(self) -> Frame:
-        return Frame(self._command, self._headers, b"".join(self._pieces), self._size)
+    def frame(self) -> StompFrame:
+        return StompFrame(self._command, self._headers, b"".join(self._pieces), self._size)
 
     def _keep(self, data: bytes, start: int, end: int) -> None:
         self._size += end - start

@@ -9,26 +9,32 @@ from __future__ import annotations
 import time
 from collections import deque
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
+from stomp import utils
+from stomp.connect import BaseConnection
+from stomp.protocol import Protocol12
+from stomp.transport import BaseTransport
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.numbers import whole
 from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.stomp.frames import StompFrameError, StompFrameParser
-from engine.connectors.stomp.wire import StompConnection, endpoint
 from engine.connectors.tls import tls_context
-from engine.connectors.wire import greeting, one_line
+from engine.connectors.wire import Endpoint, Wire, greeting, one_line
 from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterable
 
     from engine.connectors.jms import JmsConfig
-    from engine.connectors.stomp.frames import Frame
+    from engine.connectors.stomp.frames import StompFrame
 
 __all__ = ["ROUTING", "StompSession", "said"]
 
+_PORTS = {"stomp": 61613, "stomp+ssl": 61612}
 ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
 """Kind of destination to Artemis's name of its routing type."""
 
@@ -44,6 +50,108 @@ _SAID_BYTES = 4096
 _log = structlog.get_logger(__name__)
 
 
+def _endpoint(url: str) -> Endpoint:
+    """Returns the endpoint of `stomp://host:port` or `stomp+ssl://host:port`, a URL checked by the configuration."""
+    parts = urlsplit(url)
+    port = parts.port or _PORTS[parts.scheme]
+    return Endpoint(parts.scheme, parts.hostname or "127.0.0.1", port, parts.scheme != "stomp")
+
+
+class _StompConnection(Protocol12, BaseConnection):  # type: ignore[misc] # stomp.py has no types
+    """STOMP 1.2 connection with the commands of `stomp.py`, on a transport that reads only when asked.
+
+    `stomp.py` writes the frames of a session and sends heart-beats on a thread of its own. Its own transport is
+    unsuitable: over TLS it writes from the thread that delivers messages, so that a waiting source would send no
+    heart-beats, and it does not notice when the broker closes the connection.
+    """
+
+    # stomp.py's own check of the broker's heart-beats would find none while nothing is read, so this scale postpones it
+    # indefinitely; `StompSession` checks them when it reads.
+    _NEVER = 1e5
+
+    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float, heartbeat: float) -> None:
+        """Creates the connection without connecting.
+
+        `timeout` is the time limit for connecting, `heartbeat` the interval between heart-beats, both in seconds.
+        """
+        self.wire = _Transport(endpoint, tls, timeout)
+        milliseconds = int(heartbeat * 1000)
+        super().__init__(self.wire, (milliseconds, milliseconds), heart_beat_receive_scale=self._NEVER)
+
+    def hear(self, connected: StompFrame, beats: tuple[int, int]) -> None:
+        """Passes CONNECTED to stomp.py, which starts its heart-beats.
+
+        `beats` are the intervals of the broker in milliseconds, which take the place of the header: stomp.py does not
+        check it.
+        """
+        headers = {**connected.headers, "heart-beat": f"{beats[0]},{beats[1]}"}
+        self.wire.notify("connected", utils.Frame(connected.command, headers, connected.body))
+
+
+class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
+    """Transport to which stomp.py writes, and from which `StompSession` reads."""
+
+    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float) -> None:
+        super().__init__(auto_decode=False)
+        self.vhost = endpoint.host
+        self._endpoint = endpoint
+        self._tls = tls
+        self._timeout = timeout
+        self._wire: Wire | None = None
+
+    def start(self) -> None:
+        """Connects; overrides the method of stomp.py, which would also start its reader thread."""
+        self.running = True
+        self.attempt_connection()
+
+    def attempt_connection(self) -> None:
+        """Connects and does the TLS handshake.
+
+        Raises:
+            NotConnectedError: the reason why it failed.
+        """
+        self._wire = Wire(self._endpoint, self._tls, self._timeout)
+        self.current_host_and_port = (self._endpoint.host, self._endpoint.port)
+
+    def send(self, encoded_frame: bytes) -> None:
+        """Sends all bytes.
+
+        Raises:
+            NotConnectedError: the connection is lost, or the broker has taken nothing for too long.
+        """
+        try:
+            self._opened().send(encoded_frame)
+        except NotConnectedError:
+            self.set_connected(False)
+            raise
+
+    def read(self, timeout_seconds: float) -> bytes:
+        """Returns received bytes; empty if none came in time.
+
+        Raises:
+            NotConnectedError: the broker has closed the connection.
+        """
+        try:
+            return self._opened().read(timeout_seconds)
+        except NotConnectedError:
+            self.set_connected(False)
+            raise
+
+    def disconnect_socket(self) -> None:
+        """Closes the socket at once and ends the heart-beats; to be called by the thread that reads."""
+        self.running = False
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+        self.notify("disconnected")
+
+    def _opened(self) -> Wire:
+        if self._wire is None:
+            msg = "not connected"
+            raise NotConnectedError(msg)
+        return self._wire
+
+
 class StompSession:
     """Session with one broker over successive connections; for use by one thread."""
 
@@ -56,7 +164,7 @@ class StompSession:
         Raises:
             SetupError: a TLS file is missing or invalid.
         """
-        self.endpoint = endpoint(url)
+        self.endpoint = _endpoint(url)
         self.product = product_of("stomp", "")
         """Broker product, as recognised at the last connection."""
         self.server = ""
@@ -66,14 +174,14 @@ class StompSession:
         self._client_id = client_id
         self._tls = tls_context(broker) if self.endpoint.tls else None
         self._max_body = max_body_bytes
-        self._connection: StompConnection | None = None
+        self._connection: _StompConnection | None = None
         self._parser = StompFrameParser(max_body_bytes, _KEPT_BYTES)
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[StompFrame] = deque()
         self._silence = 0.0
         self._heard = 0.0
 
     @property
-    def connection(self) -> StompConnection:
+    def connection(self) -> _StompConnection:
         """Current connection, which sends the protocol's commands.
 
         Raises:
@@ -95,7 +203,7 @@ class StompSession:
         self.close()
         self._parser = StompFrameParser(self._max_body, _KEPT_BYTES)
         self._frames.clear()
-        connection = StompConnection(self.endpoint, self._tls, _CONNECT_SECONDS, self._broker.heartbeat_seconds)
+        connection = _StompConnection(self.endpoint, self._tls, _CONNECT_SECONDS, self._broker.heartbeat_seconds)
         if self._broker.virtual_host is not None:
             connection.wire.vhost = self._broker.virtual_host
         connection.wire.start()
@@ -128,7 +236,7 @@ class StompSession:
         """
         self.connection.wire.send(frames)
 
-    def next(self, timeout_seconds: float) -> Frame | None:
+    def next(self, timeout_seconds: float) -> StompFrame | None:
         """Returns the next frame from the broker; None if none came in time.
 
         Raises:
@@ -149,7 +257,7 @@ class StompSession:
         seconds: float = _ANSWER_SECONDS,
         back_off_seconds: float | None = None,
         keep: bool = True,
-    ) -> Frame:
+    ) -> StompFrame:
         """Waits for the frame with this command and receipt id, and returns it.
 
         MESSAGE frames that arrive before it are kept for `next`, unless `keep` is False.
@@ -158,7 +266,7 @@ class StompSession:
             NotConnectedError: the broker sent an ERROR or nothing suitable within `seconds`, or the connection is lost.
         """
         deadline = time.monotonic() + seconds
-        messages: deque[Frame] = deque()
+        messages: deque[StompFrame] = deque()
         while (left := deadline - time.monotonic()) > 0:
             frame = self.next(left)
             if frame is None:
@@ -198,7 +306,7 @@ class StompSession:
             self._connection.wire.disconnect_socket()
             self._connection = None
 
-    def refused(self, frame: Frame, back_off_seconds: float | None = None) -> NotConnectedError:
+    def refused(self, frame: StompFrame, back_off_seconds: float | None = None) -> NotConnectedError:
         """Ends the connection after an ERROR frame, and returns the error to raise.
 
         The broker closes the connection after an ERROR as well (STOMP 1.2, ERROR).
@@ -215,7 +323,7 @@ class StompSession:
         if self._connection:
             self._connection.wire.disconnect_socket()
 
-    def _leave(self, connection: StompConnection, subscriptions: Iterable[str]) -> None:
+    def _leave(self, connection: _StompConnection, subscriptions: Iterable[str]) -> None:
         self._frames.clear()
         for number in subscriptions:
             connection.unsubscribe(number)
@@ -236,7 +344,7 @@ class StompSession:
             raise self.lost(f"the broker has been silent for {now - self._heard:.0f} s, in spite of heart-beats")
 
 
-def said(frame: Frame) -> str:
+def said(frame: StompFrame) -> str:
     """Returns the text of an ERROR frame in one line: header `message`, and the body's first line if it says more.
 
     The dump of the message that Artemis may append (`CoreMessage[…`) is removed.
@@ -250,7 +358,7 @@ def said(frame: Frame) -> str:
     return message if body in message else body if message in body else one_line(f"{message}: {body}")
 
 
-def _heart_beats(connected: Frame) -> tuple[int, int] | None:
+def _heart_beats(connected: StompFrame) -> tuple[int, int] | None:
     """Returns the intervals at which the broker can send heart-beats and wants to get them, in milliseconds.
 
     0 is none, and no interval is longer than `_LONGEST_BEAT`; None if the header is no pair of numbers (STOMP 1.2,

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.numbers import whole
 from engine.connectors.products import require
-from engine.connectors.stomp.sending import to_frame
+from engine.connectors.stomp.message import to_frame
 from engine.connectors.stomp.session import StompSession, said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
-    from engine.connectors.stomp.frames import Frame
-    from engine.connectors.stomp.system import StompSinkConfig
+    from engine.connectors.stomp.frames import StompFrame
+    from engine.connectors.stomp.settings import StompSinkConfig
     from routes.model import Config
 
 __all__ = ["StompSink"]
@@ -148,7 +148,7 @@ class StompSink:
         """Returns the error for a connection lost without an ERROR; its back-off lets messages in doubt settle."""
         return NotConnectedError(str(error), self.settle_seconds if self._open else error.back_off_seconds)
 
-    def _take(self, frame: Frame) -> bool:
+    def _take(self, frame: StompFrame) -> bool:
         """Handles a frame; returns False if the connection has failed with an ERROR."""
         if frame.command == "RECEIPT":
             self._receipt(frame)
@@ -158,14 +158,14 @@ class StompSink:
             self._failure = self._failure or NotConnectedError(why, None if is_settled else _DOUBT_SECONDS)
         return self._failure is None
 
-    def _receipt(self, frame: Frame) -> None:
+    def _receipt(self, frame: StompFrame) -> None:
         number = _number(frame)
         sent = self._open.pop(number, None)
         if sent is not None:
             self._judge.accepted(number, sent)
             self._known.append(Outcome(number))
 
-    def _judged(self, frame: Frame) -> bool:
+    def _judged(self, frame: StompFrame) -> bool:
         """Returns True if the message to which an ERROR refers is refused for good; then records its outcome."""
         number = _number(frame)
         sent = self._open.get(number)
@@ -226,7 +226,7 @@ class _Judge:
         return sent.address in self._taking and sent.head_bytes < _LONG_HEAD_BYTES
 
 
-def _number(frame: Frame) -> int:
+def _number(frame: StompFrame) -> int:
     """Returns the number of the message to which a frame refers; -1 if it refers to none."""
     number = whole(frame.headers.get("receipt-id", ""))
     return -1 if number is None else number

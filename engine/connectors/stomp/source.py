@@ -22,7 +22,7 @@ from routes.model import Acknowledge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.stomp.system import StompSourceConfig
+    from engine.connectors.stomp.settings import StompSourceConfig
     from routes.model import Config
 
 __all__ = ["StompSource"]

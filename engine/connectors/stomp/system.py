@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.connectors.jms import JmsConfig, JmsConnector, JmsSourceConfig, jms_addresses
-from routes.keys.table import key
-from routes.keys.values import choice
-from routes.model import Acknowledge
-from routes.systems import Scheme, SinkConfig
+from engine.connectors.jms import JmsConfig, JmsConnector, jms_addresses
+from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
+from routes.systems import Scheme
 
 if TYPE_CHECKING:
     from engine.connectors.base import Sink, Source
     from routes.model import Config
 
-__all__ = ["SYSTEM", "StompConnector", "StompSinkConfig", "StompSourceConfig"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StompSourceConfig(JmsSourceConfig):
-    """Settings of a STOMP source."""
-
-    acknowledge: Acknowledge = key(
-        "acknowledge",
-        choice(Acknowledge),
-        "`individual` acknowledges each message; `cumulative` all up to one, which is faster, but loses messages "
-        "that Artemis cannot put into a STOMP frame (stream messages).",
-        default="individual",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class StompSinkConfig(JmsConfig, SinkConfig):
-    """Settings of a STOMP sink."""
+__all__ = ["SYSTEM", "StompConnector"]
 
 
 class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]):

@@ -12,22 +12,21 @@ import time
 from typing import TYPE_CHECKING
 
 import structlog
-from confluent_kafka import KafkaException
 
 from engine.delivery.deduplication.clean_ends import CleanEnds
 from engine.delivery.deduplication.out_of_order_detector import OutOfOrderDetector
 from engine.delivery.deduplication.seen_messages import SeenMessages
+from engine.kafka.types import KafkaException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from confluent_kafka.admin import ListOffsetsResultInfo
-
     from engine.connectors.base import Placed, Redelivery
-    from engine.delivery.deduplication.kafka_retry import KafkaRetry
     from engine.delivery.deduplication.safe_offsets import SafeOffsets
     from engine.delivery.deduplication.tail import Tail
+    from engine.kafka.retry import KafkaRetry
+    from engine.kafka.types import ListOffsetsResultInfo
     from engine.message import Message, Record
 
 __all__ = ["Deduplicator"]

@@ -16,21 +16,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from engine.delivery.deduplication.kafka_retry import ANSWER_SECONDS
-from engine.journal import JournalError
-from engine.kafka import SILENT, committed_positions, is_fatal, librdkafka
+from engine.kafka.clients import admin, consumer
+from engine.kafka.errors import is_fatal
+from engine.kafka.journal import JournalError
+from engine.kafka.offsets import LATEST, ask_offsets, committed_positions
+from engine.kafka.retry import ANSWER_SECONDS
+from engine.kafka.types import KafkaException, TopicCollection, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from confluent_kafka import KafkaError
-    from confluent_kafka.admin import ListOffsetsResultInfo
-
-    from engine.delivery.deduplication.kafka_retry import KafkaRetry
+    from engine.kafka.retry import KafkaRetry
+    from engine.kafka.types import Consumer, KafkaError, ListOffsetsResultInfo
     from routes.model import Config
 
 __all__ = ["SafeOffsets"]
@@ -71,8 +70,7 @@ class SafeOffsets:
         self._kept_at = 0.0
         self._fatal: str | None = None
         """Reason why the consumer has failed for good; None while it works."""
-        settings: dict[str, Any] = {**librdkafka(config, "admin"), "log_level": 0}
-        self._admin = AdminClient(settings)
+        self._admin = admin(config)
         self.consumer = self._consumer(self._group)
         """Consumer of this worker's group; `Tail` also reads the journal with it. It has no partitions assigned between
         two reads."""
@@ -97,11 +95,9 @@ class SafeOffsets:
         Includes records of open transactions: a source that looks for redeliveries writes none of its records in a
         transaction.
         """
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = {TopicPartition(self._topic, partition): latest for partition in self._partitions}
-        level = IsolationLevel.READ_UNCOMMITTED
-        found = self._admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_SECONDS)
-        return {place.partition: future for place, future in found.items()}
+        places = [(self._topic, partition) for partition in self._partitions]
+        found = ask_offsets(self._admin, places, LATEST, ANSWER_SECONDS)
+        return {partition: future for (_, partition), future in found.items()}
 
     def ends(self, patience: KafkaRetry) -> dict[int, int]:
         """Returns the journal's end offsets; waits for Kafka as `KafkaRetry.answers` does."""
@@ -119,8 +115,8 @@ class SafeOffsets:
         self._has_own = bool(own)
         every = [own]
         for group in sorted((self._present | self._former) - {self._group}):
-            with closing(self._consumer(group)) as consumer:
-                every.append(self._positions(consumer, patience))
+            with closing(self._consumer(group)) as other:
+                every.append(self._positions(other, patience))
         known = [each for each in every if each]
         if not known:
             return None
@@ -212,8 +208,6 @@ class SafeOffsets:
 
     def _consumer(self, group: str) -> Consumer:
         settings: dict[str, Any] = {
-            **librdkafka(self._config, "consumer"),
-            "group.id": group,
             "on_commit": self._written,
             # The records that count are in no transaction, and an open transaction must not hold up the reading.
             "isolation.level": "read_uncommitted",
@@ -222,6 +216,5 @@ class SafeOffsets:
             "enable.auto.offset.store": False,
             "queued.max.messages.kbytes": _QUEUED_KIB,
             "fetch.queue.backoff.ms": 20,
-            "log_level": 0,
         }
-        return Consumer(settings, logger=SILENT)
+        return consumer(self._config, group, settings)

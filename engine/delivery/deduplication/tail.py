@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
-
+from engine.kafka.errors import END, PASSING
+from engine.kafka.types import OFFSET_BEGINNING, TopicPartition
 from engine.message import SOURCE, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from confluent_kafka import Consumer
-    from confluent_kafka import Message as KafkaMessage
-
-    from engine.delivery.deduplication.kafka_retry import KafkaRetry
+    from engine.kafka.retry import KafkaRetry
+    from engine.kafka.types import Consumer, KafkaMessage
     from routes.model import Config
 
 __all__ = ["Tail"]
@@ -24,7 +22,6 @@ _BATCH = 1000
 _WAIT_SECONDS = 0.05
 _TOLD_SECONDS = 1.0
 _MESSAGE_ID = "jms.JMSMessageID"
-_PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
 
 
 class Tail:
@@ -95,8 +92,8 @@ class Tail:
         error: Any = message.error()
         partition: Any = message.partition()
         offset: Any = message.offset()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            if error.code() not in _PASSING:
+        if error is not None and error.code() not in END:
+            if error.code() not in PASSING:
                 raise patience.translated(error)
         elif partition in left:
             end = left[partition][1]

@@ -11,7 +11,7 @@ import pytest
 
 from engine.embedded import QUICK_START, EmbeddedKafka, EmbeddedNats, free_ports
 from engine.embedded.ports import accepts
-from engine.topics import ensure_journal
+from engine.kafka.topics import ensure_journal
 from tests.conftest import JARS
 from tests.dropboxes import Dropboxes
 from tests.integration.connectors.amqp_harness import AmqpHarness, AmqpSinkHarness

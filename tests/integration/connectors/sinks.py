@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from nats.aio.client import Client
 
 from engine.delivery.sink_loop import run_sink
+from engine.kafka.topics import create_missing, ensure_journal, ensure_sink_topics
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
-from engine.topics import create_missing, ensure_journal, ensure_sink_topics
 from routes import config as configuration
 from routes.properties import Property
 from tests.integration.connectors.running import Worker

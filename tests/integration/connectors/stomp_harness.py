@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from engine.connectors.stomp.frames import Frame, StompFrameParser, escape
+from engine.connectors.stomp.frames import StompFrame, StompFrameParser, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,12 +66,12 @@ class Peer:
     def write(self, data: bytes) -> None:
         self._socket.sendall(data)
 
-    def next(self) -> Frame:
+    def next(self) -> StompFrame:
         for frame in self._frames:
             return frame
         raise ConnectionResetError("the broker has hung up")
 
-    def expect(self, command: str) -> Frame:
+    def expect(self, command: str) -> StompFrame:
         """The next frame, which is of this command; ConnectionAbortedError with what the broker says instead."""
         frame = self.next()
         if frame.command == "ERROR" and command != "ERROR":
@@ -97,7 +97,7 @@ class Peer:
         self.write(self.frame("SUBSCRIBE", headers))
         self.expect("RECEIPT")
 
-    def _read(self) -> Iterator[Frame]:
+    def _read(self) -> Iterator[StompFrame]:
         while data := self._socket.recv(1 << 18):
             yield from self._parser.feed(data)
 

@@ -10,8 +10,8 @@ import pytest
 
 from engine.embedded import EmbeddedKafka
 from engine.embedded.ports import accepts
+from engine.kafka.topics import ensure_journal
 from engine.message import BodyType
-from engine.topics import ensure_journal
 from routes.properties import JmsType, Property
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.amqp_listeners import Sending, SourceProcess, listening

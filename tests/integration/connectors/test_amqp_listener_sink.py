@@ -10,8 +10,8 @@ from confluent_kafka import Consumer
 
 from engine.connectors.amqp_listener.limits import ListenerLimits
 from engine.connectors.amqp_listener.sink import AmqpListenerSink
-from engine.connectors.group import sink_group
 from engine.embedded.ports import accepts
+from engine.kafka.clients import sink_group
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 from tests.integration.connectors.sinks import SINK, RouterStandIn, committed, configure, numbered

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from engine.connectors import transactions
+from engine.kafka import transactions
+from engine.kafka.topics import ensure_journal
 from engine.telemetry.status import State
-from engine.topics import ensure_journal
 from tests.integration.connectors.amqp_listeners import SourceProcess, listening
 from tests.integration.connectors.running import visible
 from tests.integration.connectors.sinks import RouterStandIn, committed, numbered

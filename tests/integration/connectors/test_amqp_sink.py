@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.codecs.structured import MapEntry, encode_map, encode_stream
+from engine.connectors.amqp.settings import AmqpSinkConfig
 from engine.connectors.amqp.sink import AmqpSink
-from engine.connectors.amqp.system import SYSTEM, AmqpSinkConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.embedded import QUICK_START, free_ports
 from engine.message import BodyType, Message

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.errors import HardFailureError
+from engine.kafka.topics import ensure_journal
 from engine.message import BodyType
 from engine.telemetry.status import State
-from engine.topics import ensure_journal
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.running import bodies, configure, numbered, numbers, read
 

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from engine.kafka.topics import ensure_journal
 from engine.message import BodyType, Message
-from engine.topics import ensure_journal
 from routes.properties import JmsType, Property
 from tests.integration.connectors.running import Running, bodies, configure, visible
 from tests.waiting import until

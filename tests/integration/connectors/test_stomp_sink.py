@@ -10,8 +10,9 @@ import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.connectors.stomp.message import to_message
+from engine.connectors.stomp.settings import StompSinkConfig
 from engine.connectors.stomp.sink import StompSink
-from engine.connectors.stomp.system import SYSTEM, StompSinkConfig
+from engine.connectors.stomp.system import SYSTEM
 from engine.embedded import QUICK_START, free_ports
 from engine.message import BodyType, Message
 from routes.properties import Property

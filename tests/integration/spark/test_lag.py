@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
+from engine.kafka.offsets import KafkaOffsets
 from engine.spark import lag
 from engine.spark.lag import LagSampler
-from engine.spark.positions import KafkaOffsets
+from routes.config import loads
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ def test_what_a_transaction_hides_that_nobody_ends_is_behind(
     monkeypatch.setattr(lag, "_HIDDEN_SECONDS", 2.0)
     journal = topic("journal")
     servers = {"bootstrap.servers": kafka.bootstrap}
+    config = loads(
+        f"bridge.id=b1\njournal.topic={journal}\nkafka.bootstrap.servers={kafka.bootstrap}\n"
+        "source.s.type=stomp\nsource.s.destinations=queue:a\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\n"
+    )
     producer = Producer({**servers, "transactional.id": journal})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -33,7 +38,7 @@ def test_what_a_transaction_hides_that_nobody_ends_is_behind(
     for _ in range(3):
         other.produce(journal, b"in none")
     other.flush()
-    sampler = LagSampler(KafkaOffsets(servers), servers, journal, [], {0: 0}, interval_seconds=0.2)
+    sampler = LagSampler(KafkaOffsets(config), config, [], {0: 0}, interval_seconds=0.2)
     try:
         until(lambda: sampler.partitions == 1)
         assert sampler.lag({0: 0}, {}).total == 0

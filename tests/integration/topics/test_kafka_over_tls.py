@@ -22,8 +22,8 @@ from engine.embedded import QUICK_START, EmbeddedKafka, free_ports
 from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import librdkafka, spark_options
-from engine.topics import check_topics
+from engine.kafka.settings import librdkafka, spark_options
+from engine.kafka.topics import check_topics
 from routes.config import loads
 from routes.model import Config
 from tests.certificates import STORE_PASSWORD, certify, keep

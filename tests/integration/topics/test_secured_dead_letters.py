@@ -13,13 +13,13 @@ from confluent_kafka.admin import AclOperation
 from engine.dead_letters.replay import replay
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.errors import HardFailureError
-from engine.peek import KafkaTopicReader
+from engine.kafka.reader import KafkaTopicReader
 from tests.integration.topics.test_secured_kafka import LOGIN, configure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.dead_letters.backlog import DeadLetterCounts
+    from engine.telemetry.status import DeadLetterCounts
     from routes.model import Config
     from tests.integration.topics.conftest import SecuredKafka
 
@@ -50,7 +50,7 @@ def test_what_may_not_be_read_is_not_counted_until_it_may(secured_kafka: Secured
         assert f"topic '{audit}' (dead letters): does not exist, or the bridge is not authorised" in census.trouble
         for name in (audit, quarantine):
             secured_kafka.allow(name, AclOperation.READ)
-        refused = f"not authorised to read topic '{topic}'; grant READ on it"
+        refused = f"topic '{topic}': not authorised to read the topic; grant READ on it"
         assert wait(watch, lambda found: found.trouble == refused).depth is None
         secured_kafka.allow(topic, AclOperation.READ)
         assert wait(watch, lambda found: found.depth == 1).trouble == ""

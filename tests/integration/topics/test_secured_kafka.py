@@ -13,8 +13,8 @@ from confluent_kafka.admin import AclOperation
 
 from engine.embedded.java import find_java
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka import spark_options
-from engine.topics import check_topics, create_missing, ensure_journal, limits
+from engine.kafka.settings import spark_options
+from engine.kafka.topics import check_topics, create_missing, ensure_journal, limits
 from routes.config import loads
 from routes.model import Config
 

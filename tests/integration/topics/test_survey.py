@@ -9,7 +9,8 @@ from confluent_kafka.admin import AclOperation, AdminClient
 
 from engine.doctor.findings import Severity
 from engine.doctor.kafka import check_kafka
-from engine.topics import Cluster, survey
+from engine.kafka.cluster import Cluster
+from engine.kafka.topics import survey
 from routes.config import loads
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
-from engine.journal import FRAMING_BYTES
-from engine.topics import check_topics, create_missing, ensure_journal, limits
+from engine.kafka.journal import FRAMING_BYTES
+from engine.kafka.topics import check_topics, create_missing, ensure_journal, limits
 from routes.config import loads
 from routes.errors import ConfigurationError
 from routes.model import Config

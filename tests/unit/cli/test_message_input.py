@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.message_input import read_file
-from engine.cli.records import Item, as_json
+from engine.cli.options import read_file
+from engine.cli.output import Item, item_json
 from engine.errors import UsageError
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
@@ -50,7 +50,7 @@ def test_text_gives_headers_up_to_the_empty_line_and_then_the_body(tmp_path: Pat
 def test_what_the_commands_print_as_json_is_read_back_unchanged(tmp_path: Path) -> None:
     record = Record(b"k", b"\xff", (("jms.a", b"1"), ("jms.a", b"\xfe"), ("jms.none", None)))
     file = tmp_path / "record.json"
-    file.write_text(as_json(Item("", {"topic": "t"}, record)))
+    file.write_text(item_json(Item("", {"topic": "t"}, record)))
     assert read_file(str(file)) == record
 
 
@@ -74,5 +74,5 @@ def test_a_file_that_is_no_message_is_one_clear_error(tmp_path: Path, content: s
 
 def test_nothing_is_cut_in_json() -> None:
     body = "x" * 100_000
-    shown = json.loads(as_json(Item("", {}, Record(None, body.encode(), ()))))
+    shown = json.loads(item_json(Item("", {}, Record(None, body.encode(), ()))))
     assert shown == {"key": None, "headers": [], "body": body}

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from engine.cli import main
 from engine.embedded import free_ports
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import (
     DEAD_LETTER_AGE,
     DEAD_LETTERS,
@@ -26,7 +27,6 @@ from engine.telemetry.metrics import (
     RESTARTS,
     SINK_LAG,
 )
-from engine.telemetry.registered_values import Figures
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.model import HttpConfig
 

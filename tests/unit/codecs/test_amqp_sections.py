@@ -21,7 +21,17 @@ from engine.connectors.amqp.codec.sections import (
     decode,
     encode_sections,
 )
-from engine.connectors.amqp.codec.values import AmqpError, Described, Int, Map, Symbol, Timestamp, UByte, UInt, ULong
+from engine.connectors.amqp.codec.values import (
+    AmqpError,
+    AmqpMap,
+    Described,
+    Int,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+)
 
 HEADER = "00 53 70 c0 02 01 41"
 """durable = true"""
@@ -129,23 +139,23 @@ def test_what_is_no_message_is_said(parts: tuple[str, ...], problem: str) -> Non
 def test_all_fields_travel_both_ways() -> None:
     sections = Sections(
         Header(durable=True, priority=UByte(9), ttl=UInt(60_000), first_acquirer=False, delivery_count=UInt(2)),
-        Map([(Symbol("x-opt-d"), Int(1))]),
-        Map([(Symbol("x-opt-m"), "m"), (ULong(7), True)]),
+        AmqpMap([(Symbol("x-opt-d"), Int(1))]),
+        AmqpMap([(Symbol("x-opt-m"), "m"), (ULong(7), True)]),
         Properties(
             UUID(int=7), b"me", "to", "subject", "reply", ULong(8), "text/plain", "gzip",
             Timestamp(1), Timestamp(2), "group", UInt(3), "reply-group",
         ),
-        Map([("p", 1.5)]),
+        AmqpMap([("p", 1.5)]),
         VALUE,
         Described(Symbol("kind"), [None]),
-        Map([(Symbol("f"), b"1")]),
+        AmqpMap([(Symbol("f"), b"1")]),
     )  # fmt: skip
     assert decode(encode_sections(sections)) == sections
 
 
 def test_fields_at_the_end_that_are_not_there_take_no_bytes() -> None:
     assert encode_sections(Sections(header=Header(durable=True))).hex() == HEADER.replace(" ", "")
-    assert encode_sections(Sections(header=Header(), delivery_annotations=Map())).hex() == "00537045"
+    assert encode_sections(Sections(header=Header(), delivery_annotations=AmqpMap())).hex() == "00537045"
 
 
 def test_messages_with_the_same_annotations_share_them() -> None:

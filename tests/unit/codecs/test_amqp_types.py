@@ -19,6 +19,7 @@ from engine.connectors.amqp.codec.decoding import MOST_DEPTH, decode
 from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.values import (
     AmqpError,
+    AmqpMap,
     Array,
     Byte,
     Char,
@@ -28,7 +29,6 @@ from engine.connectors.amqp.codec.values import (
     Described,
     Float,
     Int,
-    Map,
     Short,
     Symbol,
     Timestamp,
@@ -86,14 +86,14 @@ VECTORS: list[tuple[str, str, Any, bool]] = [
     ("list:list8, empty", "c0 01 00", [], False),
     ("list:list32", "d0 00000007 00000002 55 01 40", [1, None], False),
     ("list:list32, large", "d0 00000104 00000100" + "40" * 256, [None] * 256, True),
-    ("map:map8", "c1 05 02 a1 01 61 41", Map([("a", True)]), True),
-    ("map:map32", "d1 00000008 00000002 a1 01 61 41", Map([("a", True)]), False),
-    ("map, a key that is a list", "c1 03 02 45 40", Map([([], None)]), True),
+    ("map:map8", "c1 05 02 a1 01 61 41", AmqpMap([("a", True)]), True),
+    ("map:map32", "d1 00000008 00000002 a1 01 61 41", AmqpMap([("a", True)]), False),
+    ("map, a key that is a list", "c1 03 02 45 40", AmqpMap([([], None)]), True),
     ("array:array8", "e0 0a 02 71 00000001 ffffffff", Array(0x71, (Int(1), Int(-1))), True),
     ("array:array32", "f0 0000000d 00000002 71 00000001 ffffffff", Array(0x71, (Int(1), Int(-1))), False),
     ("array of symbols", "e0 06 02 a3 01 61 01 62", Array(0xA3, (Symbol("a"), Symbol("b"))), True),
     ("array of lists", "e0 06 02 c0 01 00 01 00", Array(0xC0, ([], [])), True),
-    ("array of maps", "e0 09 01 c1 06 02 a1 02 6162 41", Array(0xC1, (Map([("ab", True)]),)), True),
+    ("array of maps", "e0 09 01 c1 06 02 a1 02 6162 41", Array(0xC1, (AmqpMap([("ab", True)]),)), True),
     ("array of arrays", "e0 06 01 e0 03 01 50 07", Array(0xE0, (Array(0x50, (UByte(7),)),)), True),
     ("array of nulls", "e0 02 03 40", Array(0x40, (None, None, None)), True),
     ("array without elements", "e0 02 00 71", Array(0x71, ()), True),
@@ -218,7 +218,7 @@ def test_a_lone_surrogate_does_not_stop_anything() -> None:
 
 
 def test_types_have_names_for_people() -> None:
-    values = (None, True, 1, 1.0, "", b"", Described(1, 2), UByte(1), Symbol(""), ID, Map(), [], Array(0x40, ()))
+    values = (None, True, 1, 1.0, "", b"", Described(1, 2), UByte(1), Symbol(""), ID, AmqpMap(), [], Array(0x40, ()))
     names = "null boolean long double string binary described_type ubyte symbol uuid map list array"
     assert [type_name(value).replace(" ", "_") for value in values] == names.split()
 
@@ -267,7 +267,7 @@ VALUES = st.recursive(
     st.one_of(ANY, ARRAYS),
     lambda inner: st.one_of(
         st.lists(inner, max_size=6),
-        st.lists(st.tuples(inner, inner), max_size=4).map(Map),
+        st.lists(st.tuples(inner, inner), max_size=4).map(AmqpMap),
         st.builds(Described, inner, inner),
     ),
     max_leaves=20,

@@ -17,11 +17,11 @@ from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.sections import decode as decode_sections
 from engine.connectors.amqp.codec.sections import encode_sections
 from engine.connectors.amqp.codec.values import (
+    AmqpMap,
     Byte,
     Char,
     Float,
     Int,
-    Map,
     Short,
     Symbol,
     Timestamp,
@@ -55,7 +55,7 @@ PROTON_TYPES = st.one_of(*[values for name, values in SCALARS.items()])
 PROTON_VALUES = st.recursive(
     PROTON_TYPES,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=6), st.dictionaries(TEXT, inner, max_size=4).map(lambda found: Map(found.items()))
+        st.lists(inner, max_size=6), st.dictionaries(TEXT, inner, max_size=4).map(lambda found: AmqpMap(found.items()))
     ),
     max_leaves=10,
 )
@@ -64,7 +64,7 @@ PROTON_VALUES = st.recursive(
 def as_proton(value: Any) -> Any:
     if type(value) is list:
         return [as_proton(item) for item in value]
-    if type(value) is Map:
+    if type(value) is AmqpMap:
         return {as_proton(key): as_proton(item) for key, item in value}
     make = TO_PROTON.get(type(value))
     return value if make is None else make(value)

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from engine.cli import main
-from engine.kafka import librdkafka
+from engine.kafka.settings import librdkafka
 from routes.config import lint_text, loads
 from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER
 from routes.config.kafka_values import CHOICES, NOT_LESS, WHOLE

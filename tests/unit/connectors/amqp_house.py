@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.frames import AMQP, PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus
-from engine.connectors.amqp.system import SYSTEM, AmqpSourceConfig
+from engine.connectors.amqp.settings import AmqpSourceConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.amqp_listener.access import Logins
 from engine.connectors.amqp_listener.connection import ServerConnection
 from engine.connectors.amqp_listener.limits import ListenerLimits
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.codec.values import Described
     from engine.connectors.amqp.links import IncomingTransfer, Link, Sender
     from engine.connectors.amqp_listener.coordinator import Transaction
-    from engine.connectors.amqp_listener.session import ServerSession
+    from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
 
 
 BAD = b"bad"
@@ -51,7 +52,7 @@ class House:
     def receives(self, link: Sender) -> Condition | None:
         return Condition("amqp:not-allowed", link.terminus.destination)
 
-    def takes(self, peer: ServerConnection) -> bool:
+    def takes(self, peer: ClientConnection) -> bool:
         return True
 
     def arrived(self, incoming: IncomingTransfer) -> None:

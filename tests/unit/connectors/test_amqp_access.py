@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from engine.connectors.amqp.codec.values import Array, Symbol
-from engine.connectors.amqp.system import SYSTEM, AmqpSourceConfig
+from engine.connectors.amqp.settings import AmqpSourceConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.amqp_listener.access import AllowedDestinations, Logins, address_of
 
 

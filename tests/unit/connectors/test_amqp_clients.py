@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Properties, Sections, encode_sections
-from engine.connectors.amqp.codec.values import Byte, Char, Int, Map, Short, Symbol
+from engine.connectors.amqp.codec.values import AmqpMap, Byte, Char, Int, Short, Symbol
 from engine.connectors.amqp.transformers import inbound
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
@@ -33,7 +33,7 @@ def read(sections: Sections, address: str = ORDERS, **settings: Any) -> Message:
         (1, VALUE, Char("A"), (b'"A"', BodyType.OBJECT, "char")),
         (1, VALUE, [1, "a"], (b"\0\x53\x77\xc0\x06\x02\x55\x01\xa1\x01a", BodyType.OBJECT, "amqp")),
         (1, SEQUENCE, [1], (b"\0\x53\x76\xc0\x03\x01\x55\x01", BodyType.OBJECT, "amqp")),
-        (2, VALUE, Map([("s", Short(7)), ("c", Char("A"))]), (b'{"s":7,"c":"A"}', BodyType.MAP, "s=short,c=char")),
+        (2, VALUE, AmqpMap([("s", Short(7)), ("c", Char("A"))]), (b'{"s":7,"c":"A"}', BodyType.MAP, "s=short,c=char")),
         (2, None, None, (b"{}", BodyType.MAP, "")),
         (3, DATA, b"\x01", (b"\x01", BodyType.BYTES, "")),
         (3, None, None, (b"", BodyType.BYTES, "")),
@@ -52,21 +52,21 @@ def read(sections: Sections, address: str = ORDERS, **settings: Any) -> Message:
 def test_the_message_type_decides_between_what_a_body_can_be(
     message_type: int, body: int, content: Any, expected: tuple[bytes, BodyType, str]
 ) -> None:
-    annotations = Map([(CLIENT[0], Byte(message_type))])
+    annotations = AmqpMap([(CLIENT[0], Byte(message_type))])
     message = read(Sections(message_annotations=annotations, body=body, content=content))
     assert (message.body, message.body_type, message.body_types) == expected
     assert not [name for name in message.properties if name.endswith("_ERROR")]
 
 
 def test_a_client_means_the_defaults_of_amqp() -> None:
-    message = read(Sections(message_annotations=Map([CLIENT])), default_priority=9)
+    message = read(Sections(message_annotations=AmqpMap([CLIENT])), default_priority=9)
     assert message.headers["JMSDeliveryMode"] == "NON_PERSISTENT"
     assert message.headers["JMSPriority"] == "4"
     assert message.properties["JMS_AMQP_MA_x_opt_jms_msg_type"] == Property("5", JmsType.BYTE)
 
 
 def test_the_subject_of_a_client_is_its_type() -> None:
-    sections = Sections(message_annotations=Map([CLIENT]), properties=Properties(subject="invoice"))
+    sections = Sections(message_annotations=AmqpMap([CLIENT]), properties=Properties(subject="invoice"))
     message = read(sections)
     assert message.headers["JMSType"] == "invoice"
     assert message.properties["JMS_AMQP_Subject"] == Property("invoice", JmsType.STRING)
@@ -91,7 +91,7 @@ def test_the_subject_of_a_client_is_its_type() -> None:
     ],
 )
 def test_the_kind_of_a_destination(mark: Any, text: str, address: str, expected: str) -> None:
-    annotations = Map([(Symbol("x-opt-jms-dest"), mark)]) if mark is not None else None
+    annotations = AmqpMap([(Symbol("x-opt-jms-dest"), mark)]) if mark is not None else None
     message = read(Sections(message_annotations=annotations, properties=Properties(to=text)), address)
     assert message.headers["JMSDestination"] == expected
 
@@ -99,6 +99,6 @@ def test_the_kind_of_a_destination(mark: Any, text: str, address: str, expected:
 def test_a_reply_goes_to_a_queue_unless_it_is_said() -> None:
     given_reply = Properties(reply_to="back")
     assert read(Sections(properties=given_reply), "topic:t").headers["JMSReplyTo"] == "queue:back"
-    annotations = Map([(Symbol("x-opt-jms-reply-to"), Byte(1))])
+    annotations = AmqpMap([(Symbol("x-opt-jms-reply-to"), Byte(1))])
     message = read(Sections(message_annotations=annotations, properties=given_reply))
     assert message.headers["JMSReplyTo"] == "topic:back"

@@ -10,9 +10,9 @@ import pytest
 
 from engine.connectors.amqp_listener.limits import ListenerLimits, TransactionUse
 from engine.connectors.amqp_listener.transaction_writer import TransactionWriter
-from engine.connectors.transactions import InDoubtError, TransactionalJournal
 from engine.errors import HardFailureError
-from engine.journal import JournalError, JournalTooLargeError
+from engine.kafka.journal import JournalError, JournalTooLargeError
+from engine.kafka.transactions import InDoubtError, TransactionalJournal
 from engine.message import Message
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, encode_sections
 from engine.connectors.amqp.codec.values import (
+    AmqpMap,
     Array,
     Byte,
     Char,
@@ -21,7 +22,6 @@ from engine.connectors.amqp.codec.values import (
     Described,
     Float,
     Int,
-    Map,
     Short,
     Symbol,
     Timestamp,
@@ -46,7 +46,7 @@ def read(sections: Sections, address: str = ORDERS, **settings: Any) -> Message:
 
 
 def with_body(body: int, content: Any, message_type: int | None = None) -> Message:
-    annotations = None if message_type is None else Map([(CLIENT[0], Byte(message_type))])
+    annotations = None if message_type is None else AmqpMap([(CLIENT[0], Byte(message_type))])
     return read(Sections(message_annotations=annotations, body=body, content=content))
 
 
@@ -67,7 +67,7 @@ def errors(message: Message) -> dict[str, str]:
         (VALUE, Symbol("name"), BodyType.TEXT, b"name"),
         (VALUE, b"\x00\xff", BodyType.BYTES, b"\x00\xff"),
         (VALUE, [Int(1), "a"], BodyType.STREAM, b'[1,"a"]'),
-        (VALUE, Map([("a", Int(1)), (Symbol("b"), True)]), BodyType.MAP, b'{"a":1,"b":true}'),
+        (VALUE, AmqpMap([("a", Int(1)), (Symbol("b"), True)]), BodyType.MAP, b'{"a":1,"b":true}'),
         (VALUE, 7, BodyType.OBJECT, b"7"),
         (VALUE, None, BodyType.OBJECT, b"null"),
         (None, None, BodyType.BYTES, b""),
@@ -101,7 +101,7 @@ PRIMITIVES: list[tuple[Any, str, str]] = [
 def test_every_primitive_is_the_java_type_of_the_table(value: Any, kind: str, text: str) -> None:
     message = with_body(VALUE, value)
     assert (message.body_type, message.body.decode(), message.body_types) == (BodyType.OBJECT, text, kind)
-    in_map = with_body(VALUE, Map([("it", value)]))
+    in_map = with_body(VALUE, AmqpMap([("it", value)]))
     assert (json.loads(in_map.body), in_map.body_types) == ({"it": json.loads(text)}, f"it={kind}")
     in_stream = with_body(SEQUENCE, [value])
     assert (json.loads(in_stream.body), in_stream.body_types) == ([json.loads(text)], kind)
@@ -109,7 +109,7 @@ def test_every_primitive_is_the_java_type_of_the_table(value: Any, kind: str, te
 
 
 def property_of(value: Any) -> Property | None:
-    message = read(Sections(application_properties=Map([("it", value)]), body=VALUE, content=""))
+    message = read(Sections(application_properties=AmqpMap([("it", value)]), body=VALUE, content=""))
     return message.properties.get("it")
 
 
@@ -139,7 +139,7 @@ HEADERS: list[tuple[str, Sections, str, str]] = [
     ("delivery-count", Sections(Header(delivery_count=UInt(2))), "JMSXDeliveryCount", "3"),
     ("delivery-count, redelivered", Sections(Header(delivery_count=UInt(2))), "JMSRedelivered", "true"),
     ("delivery-count, first", Sections(Header(delivery_count=UInt(0))), "JMSRedelivered", "false"),
-    ("x-opt-jms-type", Sections(message_annotations=Map([(Symbol("x-opt-jms-type"), "t")])), "JMSType", "t"),
+    ("x-opt-jms-type", Sections(message_annotations=AmqpMap([(Symbol("x-opt-jms-type"), "t")])), "JMSType", "t"),
     ("message-id", Sections(properties=Properties(message_id="ID:1")), "JMSMessageID", "ID:1"),
     ("user-id", Sections(properties=Properties(user_id="jö".encode())), "JMSXUserID", "jö"),
     ("to", Sections(properties=Properties(to="bills")), "JMSDestination", "queue:bills"),
@@ -158,7 +158,7 @@ HEADERS: list[tuple[str, Sections, str, str]] = [
     ("group-sequence, large", Sections(properties=Properties(group_sequence=UInt(2**32 - 1))), "JMSXGroupSeq", "-1"),
     (
         "x-opt-delivery-time",
-        Sections(message_annotations=Map([(Symbol("x-opt-delivery-time"), NOW)])),
+        Sections(message_annotations=AmqpMap([(Symbol("x-opt-delivery-time"), NOW)])),
         "JMSDeliveryTime",
         str(NOW),
     ),
@@ -181,23 +181,23 @@ PROPERTIES: list[tuple[str, Sections, str, Property]] = [
     ("first-acquirer", Sections(Header(first_acquirer=True)), "JMS_AMQP_FirstAcquirer", Property("true", BOOLEAN)),
     (
         "delivery-annotations",
-        Sections(delivery_annotations=Map(SINGLE.items())),
+        Sections(delivery_annotations=AmqpMap(SINGLE.items())),
         "JMS_AMQP_DA_x_opt_it",
         Property("1", INT),
     ),
     (
         "message-annotations",
-        Sections(message_annotations=Map(SINGLE.items())),
+        Sections(message_annotations=AmqpMap(SINGLE.items())),
         "JMS_AMQP_MA_x_opt_it",
         Property("1", INT),
     ),
     (
         "annotation, number",
-        Sections(message_annotations=Map([(ULong(7), "x")])),
+        Sections(message_annotations=AmqpMap([(ULong(7), "x")])),
         "JMS_AMQP_MA__",
         Property("x", STRING),
     ),
-    ("footer", Sections(footer=Map(SINGLE.items())), "JMS_AMQP_FT_y", Property("why", STRING)),
+    ("footer", Sections(footer=AmqpMap(SINGLE.items())), "JMS_AMQP_FT_y", Property("why", STRING)),
     ("subject", Sections(properties=Properties(subject="s")), "JMS_AMQP_Subject", Property("s", STRING)),
     (
         "content-type",
@@ -217,7 +217,7 @@ PROPERTIES: list[tuple[str, Sections, str, Property]] = [
         "JMS_AMQP_ReplyToGroupID",
         Property("g", STRING),
     ),
-    ("application-properties", Sections(application_properties=Map([("x-y", 2)])), "x_y", Property("2", LONG)),
+    ("application-properties", Sections(application_properties=AmqpMap([("x-y", 2)])), "x_y", Property("2", LONG)),
     ("message format", Sections(), "JMS_AMQP_MESSAGE_FORMAT", Property("0", LONG)),
     ("native", Sections(), "JMS_AMQP_NATIVE", Property("false", BOOLEAN)),
 ]
@@ -231,7 +231,7 @@ def test_each_section_becomes_the_properties_of_the_table(sections: Sections, na
 
 
 def test_the_type_is_no_annotation_any_more() -> None:
-    message = read(Sections(message_annotations=Map([(Symbol("x-opt-jms-type"), "t")])))
+    message = read(Sections(message_annotations=AmqpMap([(Symbol("x-opt-jms-type"), "t")])))
     assert list(message.properties) == ["JMS_AMQP_MESSAGE_FORMAT", "JMS_AMQP_NATIVE"]
 
 
@@ -250,11 +250,11 @@ def test_the_defaults_are_those_of_the_table() -> None:
 @pytest.mark.usefixtures("clock")
 def test_the_properties_of_the_transformer_take_their_place() -> None:
     sections = Sections(
-        delivery_annotations=Map([(Symbol("d-a"), "1")]),
-        message_annotations=Map([(Symbol("m-a"), "2")]),
-        footer=Map([(Symbol("f-t"), "3")]),
+        delivery_annotations=AmqpMap([(Symbol("d-a"), "1")]),
+        message_annotations=AmqpMap([(Symbol("m-a"), "2")]),
+        footer=AmqpMap([(Symbol("f-t"), "3")]),
         properties=Properties(message_id="ID:given", subject="s"),
-        application_properties=Map([("kind", "invoice"), ("a_b", "4")]),
+        application_properties=AmqpMap([("kind", "invoice"), ("a_b", "4")]),
     )
     message = read(
         sections,
@@ -280,8 +280,8 @@ def test_the_properties_of_the_transformer_take_their_place() -> None:
 
 def test_a_type_in_a_property_overwrites_the_annotation() -> None:
     sections = Sections(
-        message_annotations=Map([(Symbol("x-opt-jms-type"), "annotation")]),
-        application_properties=Map([("kind", "property")]),
+        message_annotations=AmqpMap([(Symbol("x-opt-jms-type"), "annotation")]),
+        application_properties=AmqpMap([("kind", "property")]),
     )
     assert read(sections).headers["JMSType"] == "annotation"
     assert read(sections, jms_type_property="kind").headers["JMSType"] == "property"
@@ -297,17 +297,17 @@ def test_a_type_in_a_property_overwrites_the_annotation() -> None:
         (ULong(2**63), "ulong 9223372036854775808 does not fit a long"),
         (Decimal32(b"1234"), "decimal32 b'1234'"),
         ([1], "list [1]"),
-        (Map([("a", 1)]), "map [('a', 1)]"),
+        (AmqpMap([("a", 1)]), "map [('a', 1)]"),
         (Array(0x50, (UByte(1),)), "array Array(code=80, values=(1,), descriptor=None)"),
         (Described(ULong(1), 2), "described type Described(descriptor=1, value=2)"),
     ],
 )
 def test_what_jms_cannot_hold_is_flagged(value: Any, what: str) -> None:
-    message = read(Sections(application_properties=Map([("Order-ID", value), ("b", 1)]), body=VALUE, content=""))
+    message = read(Sections(application_properties=AmqpMap([("Order-ID", value), ("b", 1)]), body=VALUE, content=""))
     assert errors(message) == {"Order_ID_ERROR": f"no JMS value: {what}"}
     assert "Order_ID" not in message.properties
     assert message.properties["b"] == Property("1", LONG)
-    in_map = with_body(VALUE, Map([("it", value), ("b", 1)]))
+    in_map = with_body(VALUE, AmqpMap([("it", value), ("b", 1)]))
     assert (in_map.body, errors(in_map)) == (b'{"b":1}', {"it_ERROR": f"no JMS value: {what}"})
     in_stream = with_body(SEQUENCE, [1, value])
     assert (in_stream.body, errors(in_stream)) == (b"[1,null]", {"JMS_AMQP_Body_1_ERROR": f"no JMS value: {what}"})
@@ -327,7 +327,7 @@ def test_a_user_id_that_is_no_text_is_flagged() -> None:
 
 
 def test_two_names_that_become_one_are_flagged() -> None:
-    message = read(Sections(application_properties=Map([("a-b", "1"), ("a_b", "2")])))
+    message = read(Sections(application_properties=AmqpMap([("a-b", "1"), ("a_b", "2")])))
     assert message.properties["a_b"] == Property("1", STRING)
     assert errors(message) == {"a_b_ERROR": "no JMS value: '2', as another field or property has this name"}
 
@@ -340,7 +340,7 @@ def test_a_property_cannot_pass_for_a_field_or_for_one_of_the_bridge() -> None:
         ("jmsbridge.position", "false"),
         ("jmsbridge.origin", "one,two"),
     ]
-    message = read(Sections(application_properties=Map(pairs), body=VALUE, content=""))
+    message = read(Sections(application_properties=AmqpMap(pairs), body=VALUE, content=""))
     assert list(message.properties) == ["JMSMessageID_ERROR", "JMS_AMQP_MESSAGE_FORMAT", "JMS_AMQP_NATIVE"]
     assert message.headers["JMSMessageID"] != "ID:false"
     assert message.origins == ("one", "two")
@@ -348,7 +348,7 @@ def test_a_property_cannot_pass_for_a_field_or_for_one_of_the_bridge() -> None:
 
 def test_the_sender_cannot_claim_the_format() -> None:
     pairs = [("JMS_AMQP_NATIVE", True), ("JMS_AMQP_MESSAGE_FORMAT", 9)]
-    message = read(Sections(application_properties=Map(pairs)))
+    message = read(Sections(application_properties=AmqpMap(pairs)))
     assert message.properties["JMS_AMQP_NATIVE"] == Property("false", BOOLEAN)
     assert message.properties["JMS_AMQP_MESSAGE_FORMAT"] == Property("0", LONG)
 
@@ -391,16 +391,16 @@ def test_transformers_are_chosen_by_destination_and_format() -> None:
 @pytest.mark.parametrize(
     ("annotations", "count"),
     [
-        (Map([CLIENT]), 1),
-        (Map([(Symbol("a"), "x" * 101)]), 0),
-        (Map([(Symbol("a"), b"x" * 101)]), 0),
-        (Map([(Symbol("a" * 101), True)]), 0),
-        (Map([(Symbol("a"), ["x" * 1000])]), 0),
-        (Map([(Symbol("a"), Map([("x", "x" * 1000)]))]), 0),
-        (Map([(Symbol(f"a{number}"), True) for number in range(17)]), 0),
+        (AmqpMap([CLIENT]), 1),
+        (AmqpMap([(Symbol("a"), "x" * 101)]), 0),
+        (AmqpMap([(Symbol("a"), b"x" * 101)]), 0),
+        (AmqpMap([(Symbol("a" * 101), True)]), 0),
+        (AmqpMap([(Symbol("a"), ["x" * 1000])]), 0),
+        (AmqpMap([(Symbol("a"), AmqpMap([("x", "x" * 1000)]))]), 0),
+        (AmqpMap([(Symbol(f"a{number}"), True) for number in range(17)]), 0),
     ],
 )
-def test_only_short_annotations_are_cached(annotations: Map, count: int) -> None:
+def test_only_short_annotations_are_cached(annotations: AmqpMap, count: int) -> None:
     transformer = JmsMappingInbound(TransformerSettings())
     encoded = encode_sections(Sections(message_annotations=annotations))
     first = transformer.to_message(encoded, 0, ORDERS, "plant")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.connectors.amqp.codec.sections import VALUE, Header, Properties, Sections, decode, encode_sections
-from engine.connectors.amqp.codec.values import Int, Map, Timestamp, UInt
+from engine.connectors.amqp.codec.values import AmqpMap, Int, Timestamp, UInt
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import Message
 from routes.properties import Property
@@ -36,7 +36,7 @@ def test_a_sender_that_writes_zero_wants_its_message_never_to_expire(sections: S
 
 
 def test_entries_of_a_map_with_an_empty_name_or_that_of_another_are_flagged() -> None:
-    message = read(Sections(body=VALUE, content=Map([("", "lost"), ("1", "kept"), (Int(1), "too late")])))
+    message = read(Sections(body=VALUE, content=AmqpMap([("", "lost"), ("1", "kept"), (Int(1), "too late")])))
     assert message.body == b'{"1":"kept"}'
     assert errors(message) == {
         "_ERROR": "no JMS value: 'lost', as its name is empty",
@@ -45,11 +45,11 @@ def test_entries_of_a_map_with_an_empty_name_or_that_of_another_are_flagged() ->
 
 
 def test_a_property_without_a_name_is_flagged() -> None:
-    message = read(Sections(application_properties=Map([("", "lost"), ("a", "kept")])))
+    message = read(Sections(application_properties=AmqpMap([("", "lost"), ("a", "kept")])))
     assert message.properties["a"] == Property.of("kept")
     assert "" not in message.properties
     assert errors(message) == {"_ERROR": "no JMS value: 'lost', as its name is empty"}
-    assert errors(read(Sections(application_properties=Map([("", None)])))) == {}
+    assert errors(read(Sections(application_properties=AmqpMap([("", None)])))) == {}
 
 
 def test_the_largest_delivery_count_is_one_of_jms() -> None:
@@ -60,4 +60,4 @@ def test_the_largest_delivery_count_is_one_of_jms() -> None:
 def test_of_properties_whose_names_become_one_the_first_is_sent() -> None:
     message = Message(properties={"a_b": Property.of("first"), "a-b": Property.of("second"), "c": Property.of("other")})
     encoded, _ = outbound(TransformerSettings(name_translator="UnderscoreToDash")).encoded(message, "queue/q", None)
-    assert decode(encoded).application_properties == Map([("a-b", "first"), ("c", "other")])
+    assert decode(encoded).application_properties == AmqpMap([("a-b", "first"), ("c", "other")])

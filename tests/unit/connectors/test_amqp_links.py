@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from engine.connectors.amqp import performatives, session
+from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.values import Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.links import IncomingTransfer, Receiver, Sender
 from engine.connectors.amqp.performatives import Code, Terminus, Transfer
 from engine.connectors.amqp.session import AmqpSession
-from engine.connectors.amqp.system import SYSTEM, AmqpSourceConfig
+from engine.connectors.amqp.settings import AmqpSourceConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Session:
         self.credits.append((delivery_count, credit))
 
     def next_delivery(self) -> int:
-        found, self._next = self._next, session.serial(self._next + 1)
+        found, self._next = self._next, performatives.serial(self._next + 1)
         return found
 
     def sent_transfer(self) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Header, Properties, Sections, decode
 from engine.connectors.amqp.codec.values import (
+    AmqpMap,
     Byte,
     Char,
     Float,
     Int,
-    Map,
     Short,
     Symbol,
     Timestamp,
@@ -62,7 +62,7 @@ def same(one: Any, other: Any) -> bool:
         (Message(b"\x00\xff", BodyType.BYTES), DATA, b"\x00\xff"),
         (Message("€".encode(), BodyType.TEXT), VALUE, "€"),
         (Message(b"", BodyType.TEXT, body_types="null"), VALUE, None),
-        (Message(b'{"a":1,"b":true}', BodyType.MAP), VALUE, Map([("a", Int(1)), ("b", True)])),
+        (Message(b'{"a":1,"b":true}', BodyType.MAP), VALUE, AmqpMap([("a", Int(1)), ("b", True)])),
         (Message(b'[1,"x"]', BodyType.STREAM, body_types="short,char"), SEQUENCE, [Short(1), Char("x")]),
         (Message(b"7", BodyType.OBJECT, body_types="long"), VALUE, 7),
         (Message(b"\xac\xed\x00\x05p", BodyType.OBJECT), DATA, b"\xac\xed\x00\x05p"),
@@ -98,7 +98,7 @@ def test_every_serializable_is_the_primitive_of_the_table(kind: str, text: str, 
     assert as_object.body == VALUE
     assert same(as_object.content, value)
     in_map = sent(Message(f'{{"it":{text}}}'.encode(), BodyType.MAP, body_types=f"it={kind}"))
-    assert same(in_map.content, Map([("it", value)]))
+    assert same(in_map.content, AmqpMap([("it", value)]))
     in_stream = sent(Message(f"[{text}]".encode(), BodyType.STREAM, body_types=kind))
     assert same(in_stream.content, [value])
 
@@ -199,7 +199,7 @@ def test_prefixes_lead_to_their_sections() -> None:
 )
 def test_properties_keep_their_types(found: Property, value: Any) -> None:
     sections = sent(Message(b"", properties={"it": found}))
-    assert same(sections.application_properties, Map([("it", value)]))
+    assert same(sections.application_properties, AmqpMap([("it", value)]))
 
 
 def test_the_properties_of_the_transformer_take_their_place() -> None:
@@ -242,7 +242,7 @@ def test_jms_clients_are_told_the_class_and_the_kinds_of_destinations() -> None:
         sections = sent(Message(body, kind), "topic/prices", "queue/back")
         assert same(
             sections.message_annotations,
-            Map(
+            AmqpMap(
                 [
                     (Symbol("x-opt-jms-msg-type"), Byte(number)),
                     (Symbol("x-opt-jms-dest"), Byte(1)),
@@ -274,7 +274,7 @@ def test_annotations_that_are_made_anew_are_not_sent_twice() -> None:
 )
 def test_properties_that_tell_a_broker_what_to_do_are_left_out(name: str) -> None:
     sections = sent(Message(b"x", properties={name: Property("1"), "AMQ": Property("kept")}))
-    assert sections.application_properties == Map([("AMQ", "kept")])
+    assert sections.application_properties == AmqpMap([("AMQ", "kept")])
     assert [str(key) for key, _ in sections.message_annotations] == ["x-opt-jms-msg-type", "x-opt-jms-dest"]
 
 
@@ -308,7 +308,7 @@ def test_an_empty_message_is_small() -> None:
     encoded, _ = outbound(TransformerSettings()).encoded(Message(b"x", BodyType.BYTES), "queue/q", None)
     assert decode(encoded) == Sections(
         Header(durable=True),
-        message_annotations=Map([(Symbol("x-opt-jms-msg-type"), Byte(3)), (Symbol("x-opt-jms-dest"), Byte(0))]),
+        message_annotations=AmqpMap([(Symbol("x-opt-jms-msg-type"), Byte(3)), (Symbol("x-opt-jms-dest"), Byte(0))]),
         properties=Properties(to="q"),
         body=DATA,
         content=b"x",

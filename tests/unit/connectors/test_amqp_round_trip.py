@@ -18,7 +18,7 @@ from engine.connectors.amqp.codec.sections import (
     decode,
     encode_sections,
 )
-from engine.connectors.amqp.codec.values import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UByte, UInt
+from engine.connectors.amqp.codec.values import AmqpMap, Byte, Char, Float, Int, Short, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message
@@ -64,11 +64,11 @@ BODIES = st.one_of(
     TEXT.map(lambda text: (5, VALUE, text)),
     st.just((5, VALUE, None)),
     st.binary(max_size=50).map(lambda raw: (3, DATA, raw)),
-    st.dictionaries(TEXT, VALUES, max_size=6).map(lambda found: (2, VALUE, Map(found.items()))),
+    st.dictionaries(TEXT, VALUES, max_size=6).map(lambda found: (2, VALUE, AmqpMap(found.items()))),
     st.lists(VALUES, max_size=6).map(lambda found: (4, SEQUENCE, found)),
     st.binary(max_size=50).map(lambda raw: (1, DATA, b"\xac\xed\x00\x05" + raw)),
     VALUES.map(lambda value: (1, VALUE, value)),
-    st.dictionaries(TEXT, st.lists(VALUES, max_size=3), max_size=3).map(lambda f: (1, VALUE, Map(f.items()))),
+    st.dictionaries(TEXT, st.lists(VALUES, max_size=3), max_size=3).map(lambda f: (1, VALUE, AmqpMap(f.items()))),
     st.lists(st.lists(VALUES, max_size=3), max_size=3).map(lambda found: (1, VALUE, found)),
 )
 NAMES = st.from_regex(r"[A-Za-z_$][A-Za-z0-9_$]{0,15}", fullmatch=True).filter(lambda name: not name.startswith("JMS"))
@@ -101,23 +101,23 @@ def test_a_message_of_a_jms_client_comes_out_as_it_went_in(
     header: Header, properties: Properties, application: dict[str, Any], body: tuple[int, int | None, Any]
 ) -> None:
     message_type, kind, content = body
-    annotations = Map([(MESSAGE_TYPE, Byte(message_type)), (DESTINATION, Byte(0))])
+    annotations = AmqpMap([(MESSAGE_TYPE, Byte(message_type)), (DESTINATION, Byte(0))])
     if properties.reply_to is not None:
         annotations.append((REPLY_TO, Byte(1)))
-    sections = Sections(header, None, annotations, properties, Map(application.items()), kind, content)
+    sections = Sections(header, None, annotations, properties, AmqpMap(application.items()), kind, content)
     found, _ = through(sections)
     assert found.header is not None
     assert found.header.durable == bool(header.durable)
     assert (found.header.priority or 4) == (4 if header.priority is None else header.priority or 4)
     assert found.header.delivery_count == header.delivery_count
     assert found.message_annotations is not None
-    kept = Map(pair for pair in found.message_annotations if pair[0] != "x-opt-jms-type")
+    kept = AmqpMap(pair for pair in found.message_annotations if pair[0] != "x-opt-jms-type")
     assert same(kept, annotations)
     assert found.properties is not None
     if message_type == 1 and kind == DATA and properties.content_type is None:
         properties.content_type = Symbol("application/x-java-serialized-object")
     assert found.properties == properties
-    assert same(found.application_properties or Map(), Map(application.items()))
+    assert same(found.application_properties or AmqpMap(), AmqpMap(application.items()))
     if message_type == 0:
         assert (found.body, found.content) == (DATA, b"")
     else:
@@ -126,7 +126,7 @@ def test_a_message_of_a_jms_client_comes_out_as_it_went_in(
 
 
 def test_the_body_of_a_map_message_is_what_anyone_would_publish() -> None:
-    sections = Sections(body=VALUE, content=Map([("id", Int(7)), ("price", Float(0.1)), ("raw", b"\x01")]))
+    sections = Sections(body=VALUE, content=AmqpMap([("id", Int(7)), ("price", Float(0.1)), ("raw", b"\x01")]))
     _, stored = through(sections)
     assert stored.body == b'{"id":7,"price":0.1,"raw":"AQ=="}'
     assert stored.to_record().header("jmsbridge.body-types") == "id=int,price=float,raw=bytes"

@@ -16,19 +16,19 @@ from engine.connectors.amqp.codec.sections import (
     decode,
     encode_sections,
 )
-from engine.connectors.amqp.codec.values import Map, Symbol, UInt
+from engine.connectors.amqp.codec.values import AmqpMap, Symbol, UInt
 from engine.connectors.amqp.encoded_edits import shortened, with_duplicate_id
 
 HEADS = (
     Sections(),
     Sections(header=Header(durable=True)),
-    Sections(properties=Properties(to="x"), application_properties=Map([("a", 1), ("b", "y" * 300)])),
+    Sections(properties=Properties(to="x"), application_properties=AmqpMap([("a", 1), ("b", "y" * 300)])),
     Sections(
         header=Header(),
-        delivery_annotations=Map([(Symbol("d"), 1)]),
-        message_annotations=Map([(Symbol(f"m{number}"), number) for number in range(300)]),
+        delivery_annotations=AmqpMap([(Symbol("d"), 1)]),
+        message_annotations=AmqpMap([(Symbol(f"m{number}"), number) for number in range(300)]),
         properties=Properties(message_id="1", group_sequence=UInt(5)),
-        application_properties=Map([(f"p{number}", "v") for number in range(300)]),
+        application_properties=AmqpMap([(f"p{number}", "v") for number in range(300)]),
     ),
 )
 
@@ -72,7 +72,7 @@ def test_the_id_stands_among_the_application_properties(head: Sections) -> None:
 
 
 def test_an_id_that_is_there_already_stays() -> None:
-    encoded = message(Sections(application_properties=Map([("_AMQ_DUPL_ID", "own")])), VALUE, "x")
+    encoded = message(Sections(application_properties=AmqpMap([("_AMQ_DUPL_ID", "own")])), VALUE, "x")
     assert with_duplicate_id(encoded, "other") == encoded
 
 

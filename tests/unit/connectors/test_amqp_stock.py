@@ -12,7 +12,7 @@ from engine.connectors import expiry
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.sections import VALUE, Sections, encode_sections
-from engine.connectors.amqp.codec.values import Described, Map, Symbol, UInt, ULong
+from engine.connectors.amqp.codec.values import AmqpMap, Described, Symbol, UInt, ULong
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Role, Terminus, condition_of, field
 from engine.connectors.amqp_listener.connection import ServerConnection
@@ -329,7 +329,7 @@ def test_a_receiver_that_may_not_be_is_refused(sink: AmqpListenerSink, source: D
 
 def test_a_filter_that_is_no_selector_chooses_nothing(sink: AmqpListenerSink) -> None:
     client = Client(sink)
-    filters = Map([(Symbol("no-local"), Described(Symbol("apache.org:no-local-filter:list"), []))])
+    filters = AmqpMap([(Symbol("no-local"), Described(Symbol("apache.org:no-local-filter:list"), []))])
     source = Described(ULong(0x28), ["a", *[None] * 6, filters])
     answers = client.say(performatives.attach("l", 0, Role.RECEIVER, source, Terminus("h", "queue").target()))
     assert [code for code, _ in answers] == [Code.ATTACH]
@@ -433,7 +433,13 @@ def test_messages_are_not_acquired_in_transactions(sink: AmqpListenerSink) -> No
     client = Client(sink)
     client.attach(credit=0)
     give(sink, 1)
-    fields = [*map(UInt, (0, 1000, 0, 1000, 0, 0, 5)), None, False, False, Map([(Symbol("txn-id"), client.declare())])]
+    fields = [
+        *map(UInt, (0, 1000, 0, 1000, 0, 0, 5)),
+        None,
+        False,
+        False,
+        AmqpMap([(Symbol("txn-id"), client.declare())]),
+    ]
     ((code, why),) = client.say(encode(Described(ULong(Code.FLOW), fields)))
     condition = condition_of(why[2])
     assert code == Code.DETACH

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.connectors.dropbox import disk
-from engine.connectors.dropbox.disk import Disk
-from engine.connectors.dropbox.folder import Folder
+from engine.connectors.dropbox import folder as folder_module
+from engine.connectors.dropbox.folder import Disk, Folder
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
-    disk._syncfs.cache_clear()
+    folder_module._syncfs.cache_clear()
 
 
 class Syncs:
@@ -25,9 +24,9 @@ class Syncs:
         self.single = 0
         self.whole = 0
         self.fails = False
-        monkeypatch.setattr(disk.os, "fsync", self._one)
-        monkeypatch.setattr(disk.ctypes, "CDLL", lambda *_, **__: self)
-        monkeypatch.setattr(disk.ctypes, "get_errno", lambda: errno.EIO)
+        monkeypatch.setattr(folder_module.os, "fsync", self._one)
+        monkeypatch.setattr(folder_module.ctypes, "CDLL", lambda *_, **__: self)
+        monkeypatch.setattr(folder_module.ctypes, "get_errno", lambda: errno.EIO)
 
     def syncfs(self, _: int) -> int:
         self.whole += 1
@@ -59,7 +58,7 @@ def test_a_kernel_that_would_not_tell_of_errors_is_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
 ) -> None:
     syncs = Syncs(monkeypatch)
-    monkeypatch.setattr(disk.os, "uname", lambda: os.uname_result(("Linux", "n", release, "v", "m")))
+    monkeypatch.setattr(folder_module.os, "uname", lambda: os.uname_result(("Linux", "n", release, "v", "m")))
     written(tmp_path, 20)
     assert (syncs.single, syncs.whole) == (21, 0)
 

@@ -12,12 +12,10 @@ from threading import Thread
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outcome
-from engine.connectors.dropbox import disk as disk_module
 from engine.connectors.dropbox import folder as folder_module
 from engine.connectors.dropbox import topic as topic_module
-from engine.connectors.dropbox.box import OpenBox, locate
+from engine.connectors.dropbox.box import OpenBox, Slot, locate
 from engine.connectors.dropbox.folder import Folder, open_root
-from engine.connectors.dropbox.process_lock import Slot
 from engine.connectors.dropbox.topic import distribute
 from tests.dropboxes import FOLDERS, files, headers
 from tests.unit.connectors.dropbox_bridge import Bridge, numbered, outcomes, taken
@@ -129,7 +127,7 @@ def test_a_full_disk_leaves_nothing_behind_and_all_comes_again(
         return write(handle, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk_module.os, "write", full)
+        patch.setattr(folder_module.os, "write", full)
         with pytest.raises(NotConnectedError, match=r"^No space left on device$"):
             sink.send(numbered(10))
     assert files(queue) == []

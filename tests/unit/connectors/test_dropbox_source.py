@@ -13,7 +13,8 @@ from threading import Thread
 import pytest
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.dropbox import folder_reader, pending_files, watch
+from engine.connectors.dropbox import folder as folder_module
+from engine.connectors.dropbox import folder_reader, pending_files
 from engine.connectors.dropbox.folder import Folder
 from tests.dropboxes import FOLDERS, files
 from tests.unit.connectors.dropbox_bridge import Bridge, taken
@@ -323,7 +324,7 @@ def test_without_inotify_it_looks_now_and_then(bridge: Bridge, queue: Path, monk
     def none(_: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr(watch, "Inotify", none)
+    monkeypatch.setattr(folder_module, "_inotify", none)
     source = bridge.source()
     assert source.receive(0.01) is None
     bridge.boxes.put(queue, {"a": b"1"})

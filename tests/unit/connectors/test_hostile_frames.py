@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from nats.errors import ProtocolError
 
-from engine.connectors.nats.protocol import Parser
-from engine.connectors.stomp.frames import Frame, StompFrameError, StompFrameParser
+from engine.connectors.nats.client import Parser
+from engine.connectors.stomp.frames import StompFrame, StompFrameError, StompFrameParser
 from tests.fuzz.targets import Server
 
 BODY_BYTES = 64 * 1024
@@ -42,7 +42,7 @@ def test_a_stomp_body_that_is_too_large_is_passed_over_in_the_memory_of_its_begi
     assert (len(frame.body), frame.size) == (KEPT_BYTES, size)
 
 
-def fed(*pieces: bytes) -> list[Frame]:
+def fed(*pieces: bytes) -> list[StompFrame]:
     parser = StompFrameParser(BODY_BYTES, KEPT_BYTES)
     return [frame for piece in pieces for frame in parser.feed(piece)]
 

@@ -9,8 +9,9 @@ import pytest
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.nats.jetstream import ApiError, _overlap, acknowledged, ensure_consumer, ensure_stream
+from engine.connectors.nats.settings import NatsSourceConfig
 from engine.connectors.nats.stream_reader import StreamReader, _lines, _place
-from engine.connectors.nats.system import SYSTEM, NatsSourceConfig
+from engine.connectors.nats.system import SYSTEM
 
 if TYPE_CHECKING:
     from engine.connectors.nats.connection import Connection

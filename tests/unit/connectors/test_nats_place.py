@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.nats.ack_position import AckPosition, furthest
 from engine.connectors.nats.message import Stored
+from engine.connectors.nats.stream_reader import AckPosition, furthest
 
 CREATED = "2026-11-22T08:07:39.1234Z"
 

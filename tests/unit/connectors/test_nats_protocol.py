@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.errors import ProtocolError
 
-from engine.connectors.nats.protocol import Parser
+from engine.connectors.nats.client import Parser
 
 HANDLED = 7
 Found = tuple[bytes, bytes, bytes, bytes]

@@ -16,6 +16,7 @@ from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_loop import SinkLoop
 from engine.delivery.source_loop import SourceLoop, SourceWorker
+from engine.kafka.journal import JournalError
 from engine.telemetry.meters import SinkMetrics, SourceMetrics
 from engine.telemetry.status import PartStates, State
 from routes.config import loads
@@ -137,3 +138,20 @@ def test_a_sink_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.Mo
     assert said.states[-1] == (State.DEGRADED, "stomp://127.0.0.1:1: the broker says: access refused")
     assert min(hours.waits) >= 30, "a refused login is not asked for at once"
     assert registry.get_sample_value("jmsbridge_connection_up", {"component": "sink:out"}) == 0
+
+
+def test_a_sink_that_waits_for_kafka_names_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_: SinkLetters) -> None:
+        raise JournalError("a transaction at 127.0.0.1:1: timed out")
+
+    stop, said = Event(), Said()
+    monkeypatch.setattr(sink_loop, "BackOff", lambda: Hours(stop))
+    monkeypatch.setattr(SinkLetters, "open", away)
+    own, registry, voice = CONFIG.sinks[0], CollectorRegistry(), PartStates(said).voice()
+    metrics = SinkMetrics(registry, "out", "sink:out")
+    requests = Requests(CONFIG, own, 1, metrics)
+    listener = ReplyReceiver(CONFIG, own, requests, registry, PartStates(said).voice())
+
+    SinkLoop(CONFIG, own, UnreachableSink(), requests, metrics, voice).run(stop, listener)
+
+    assert said.states[-1] == (State.DEGRADED, "Kafka at 127.0.0.1:1: a transaction at 127.0.0.1:1: timed out")

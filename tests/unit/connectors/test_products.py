@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from engine.connectors.amqp.codec.encoding import encode
-from engine.connectors.amqp.codec.values import Array, Described, Map, Symbol, UByte, UInt, ULong, UShort
+from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
 from engine.connectors.amqp.performatives import Code
 from engine.connectors.base import NotConnectedError, Outgoing
@@ -80,7 +80,7 @@ OPENED: dict[str, tuple[Sequence[str], dict[str, str]]] = {
 def amqp(broker: str) -> bytes:
     """All that the broker says until the session has begun."""
     offered, told = OPENED[broker]
-    properties = Map([(Symbol(name), value) for name, value in told.items()])
+    properties = AmqpMap([(Symbol(name), value) for name, value in told.items()])
     login = frame(0, encode(Described(ULong(Code.SASL_MECHANISMS), [symbols("ANONYMOUS", "PLAIN")])), SASL)
     welcome = frame(0, encode(Described(ULong(Code.SASL_OUTCOME), [UByte(0)])), SASL)
     limits = (UInt(131072), UShort(0), UInt(0), None, None)
@@ -92,7 +92,7 @@ def amqp(broker: str) -> bytes:
 def attached(name: str, kinds: Sequence[str], durable: int = 0, selector: str | None = None) -> bytes:
     """The broker's end of a receiving link, with what it says of its source."""
     code, key = 0x0000_468C_0000_0004, Symbol("apache.org:selector-filter:string")
-    filters = None if selector is None else Map([(key, Described(ULong(code), selector))])
+    filters = None if selector is None else AmqpMap([(key, Described(ULong(code), selector))])
     fields: list[Any] = ["a", UInt(durable), None, None, None, None, None, filters, None, None, symbols(*kinds)]
     source = Described(ULong(0x28), fields)
     return performative(Code.ATTACH, name, UInt(0), False, UByte(0), UByte(0), source, None, None, None, UInt(0))

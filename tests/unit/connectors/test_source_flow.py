@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.connectors.base import Delivery
-from engine.delivery.deduplication.kafka_retry import StoppedError
 from engine.delivery.ingress_pipeline import IngressPipeline
+from engine.kafka.retry import StoppedError
 from engine.message import Message
 from engine.telemetry.meters import SourceMetrics
 from routes import config as configuration

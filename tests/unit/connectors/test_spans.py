@@ -10,7 +10,7 @@ import pytest
 
 from engine.connectors.base import Outcome, Outgoing
 from engine.delivery.spans import SinkSpans, SourceSpans
-from engine.journal import JournalError, JournalTooLargeError
+from engine.kafka.journal import JournalError, JournalTooLargeError
 from engine.message import ROUTE, Message, Record
 from engine.telemetry.tracing import Operation
 from engine.trace_context import of_properties
@@ -22,7 +22,7 @@ from routes.systems import system_named
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.journal import Done
+    from engine.kafka.journal import Done
     from engine.trace_context import Context
 
 CONFIG = """\

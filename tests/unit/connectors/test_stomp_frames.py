@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.stomp.frames import Frame, StompFrameError, StompFrameParser, escape
+from engine.connectors.stomp.frames import StompFrame, StompFrameError, StompFrameParser, escape
 from engine.connectors.stomp.sink import _number
 
 LIMIT = 1000
 KEPT = 100
 
 
-def parse(*pieces: bytes, limit: int = LIMIT, kept: int = KEPT) -> list[Frame]:
+def parse(*pieces: bytes, limit: int = LIMIT, kept: int = KEPT) -> list[StompFrame]:
     parser = StompFrameParser(limit, kept)
     return [frame for piece in pieces for frame in parser.feed(piece)]
 
@@ -28,7 +28,7 @@ def message(body: bytes, *headers: tuple[str, str], length: bool = True, eol: st
 def test_a_text_frame_ends_at_the_first_nul() -> None:
     (frame,) = parse(b"MESSAGE\na:1\n\nhello\0\n")
 
-    assert frame == Frame("MESSAGE", {"a": "1"}, b"hello", 5)
+    assert frame == StompFrame("MESSAGE", {"a": "1"}, b"hello", 5)
 
 
 def test_a_frame_with_a_length_may_contain_nul_and_newlines() -> None:
@@ -177,4 +177,4 @@ def test_noise_is_refused_or_waited_for_but_never_breaks_the_parser(pieces: list
     ("text", "number"), [("7", 7), ("", -1), ("x", -1), ("-1", -1), ("\u0663", -1), ("9" * 5000, -1)]
 )
 def test_a_receipt_that_names_no_message_is_for_none(text: str, number: int) -> None:
-    assert _number(Frame("RECEIPT", {"receipt-id": text}, b"", 0)) == number
+    assert _number(StompFrame("RECEIPT", {"receipt-id": text}, b"", 0)) == number

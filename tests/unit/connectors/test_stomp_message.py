@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.connectors.stomp.frames import Frame
+from engine.connectors.stomp.frames import StompFrame
 from engine.connectors.stomp.message import to_message
 from engine.message import BodyType, Message
 from routes.targets import REPLY_SINK, REPLY_TO
@@ -34,7 +34,7 @@ JMS_TEXT = {
 
 
 def made(headers: dict[str, str], body: bytes = b"hello", kind: str = "queue", *, artemis: bool = True) -> Message:
-    return to_message(Frame("MESSAGE", headers, body, len(body)), kind, "s", artemis=artemis)
+    return to_message(StompFrame("MESSAGE", headers, body, len(body)), kind, "s", artemis=artemis)
 
 
 def texts(message: Message) -> dict[str, str]:
@@ -182,7 +182,7 @@ def test_the_body_type_is_told_as_far_as_the_frame_tells_it(
 
 
 def test_a_text_that_was_cut_within_a_character_is_still_text() -> None:
-    frame = Frame("MESSAGE", JMS_TEXT, "é".encode()[:1], 2_000_000)
+    frame = StompFrame("MESSAGE", JMS_TEXT, "é".encode()[:1], 2_000_000)
 
     assert to_message(frame, "queue", "s", artemis=True).body_type is BodyType.TEXT
 

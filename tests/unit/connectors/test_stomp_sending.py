@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from engine.connectors.base import Outgoing, RefusedError
 from engine.connectors.products import ARTEMIS, product_of
-from engine.connectors.stomp.frames import Frame, StompFrameParser
-from engine.connectors.stomp.message import to_message
-from engine.connectors.stomp.sending import to_frame
+from engine.connectors.stomp.frames import StompFrame, StompFrameParser
+from engine.connectors.stomp.message import to_frame, to_message
 from engine.message import BodyType, Message
 from routes.properties import Property
 
@@ -35,7 +34,7 @@ def sent(
     reply_to: str | None = None,
     origins: tuple[str, ...] = (),
     artemis: bool = True,
-) -> Frame:
+) -> StompFrame:
     """The frame, read back by the parser of the source, which takes no SEND."""
     values = {name: Property(text) for name, text in (properties or {}).items()}
     message = Message(body, body_type, headers or {}, values, origins=origins)

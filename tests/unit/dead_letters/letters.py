@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine.dead_letters.letter import DeadLetter
+from engine.kafka.reader import LocatedRecord, Position
 from engine.message import BodyType, Message, Record
-from engine.peek import LocatedRecord, Position
 from routes.properties import JmsType, Property
 
 __all__ = ["letter"]

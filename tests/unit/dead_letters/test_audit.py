@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.dead_letters.audit import Action, Actor, AuditEntry, parse
+from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Record
-from engine.peek import LocatedRecord, Position
 
 AT = Position("dead", 2, 17)
 

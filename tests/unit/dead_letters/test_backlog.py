@@ -7,7 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.dead_letters.backlog import OTHER, Backlog, DeadLetterCounts
+from engine.dead_letters.backlog import OTHER, Backlog
+from engine.telemetry.status import DeadLetterCounts
 
 REASONS = ("key-not-found", "unmatched")
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from engine import peek
 from engine.dead_letters.replay import discard, replay
-from engine.peek import Position
+from engine.kafka import clients
+from engine.kafka.reader import Position
 from routes.config import loads
 
 # What suits those who follow a topic does not suit those who go from record to record.
@@ -33,7 +33,7 @@ def test_only_what_is_read_record_by_record_does_not_wait_for_more(
         Consumer(settings, **more).close()  # type: ignore[no-untyped-call] # fails on what it does not know
         raise Made(settings)
 
-    monkeypatch.setattr(peek, "Consumer", make)
+    monkeypatch.setattr(clients, "Consumer", make)
     with pytest.raises(Made) as made:
         list(settle(CONFIG, positions, dry_run=True))
     (settings,) = made.value.args

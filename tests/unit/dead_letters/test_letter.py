@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from engine.dead_letters.letter import DeadLetter, milliseconds, original
+from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Message
-from engine.peek import LocatedRecord, Position
 from tests.unit.dead_letters.letters import letter
 
 

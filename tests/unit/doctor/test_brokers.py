@@ -15,8 +15,8 @@ from engine.doctor.brokers import broker_check, not_connected
 from engine.doctor.findings import Finding, Severity, ok
 from engine.doctor.kafka import told
 from engine.embedded.ports import free_ports
-from engine.topics import Survey
-from engine.topics.problems import Problem
+from engine.kafka.cluster import Problem
+from engine.kafka.topics import Survey
 from routes.config import loads
 from routes.systems import system_named
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from engine.connectors.amqp.system import AmqpSourceConfig
+from engine.connectors.amqp.settings import AmqpSourceConfig
 from engine.doctor.clock import is_synchronised
 from engine.doctor.disk import Room, check_disks, judge, room
 from engine.doctor.findings import Severity, ok

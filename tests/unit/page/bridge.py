@@ -15,7 +15,7 @@ from engine.page.samples import INTERVAL_SECONDS, Samples
 from engine.page.view import View
 from engine.telemetry.http import application
 from engine.telemetry.http_login import HttpLogin
-from engine.telemetry.registered_values import Figures
+from engine.telemetry.meters import Figures
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.model import HttpConfig
@@ -23,8 +23,8 @@ from routes.model import HttpConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.dead_letters.backlog import DeadLetterCounts
     from engine.telemetry.http import Standing
+    from engine.telemetry.status import DeadLetterCounts
 
 __all__ = ["CONFIGURATION", "LOGIN", "Page"]
 

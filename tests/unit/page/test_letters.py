@@ -14,8 +14,8 @@ from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.replay import Options, Replayed, ReplayOutcome
 from engine.dead_letters.search import Found, Summary
 from engine.errors import UnreachableError
+from engine.kafka.reader import Position
 from engine.page import letters, settlement
-from engine.peek import Position
 from routes.model import Config
 from tests.unit.dead_letters.letters import letter
 from tests.unit.page.bridge import LOGIN, Page
@@ -72,7 +72,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
         def bounds(self) -> dict[int, tuple[int, int]]:
             return {0: (0, 9)}
 
-    monkeypatch.setattr(letters, "Reader", Reader)
+    monkeypatch.setattr(letters, "KafkaTopicReader", Reader)
     monkeypatch.setattr(letters, "search", made.search)
     monkeypatch.setattr(letters, "exists", lambda *_: made.has_quarantine)
     monkeypatch.setattr(letters, "identity", lambda *_: "id")

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.dead_letters.backlog import DeadLetterCounts, Latest
 from engine.telemetry.metrics import DELIVERED, FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, ROUTED
-from engine.telemetry.status import State, Status
+from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
 from tests.unit.page.bridge import LOGIN, Page
 
 EVERY = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings")

@@ -3,8 +3,8 @@
 from prometheus_client import CollectorRegistry
 
 from engine.page.samples import Samples
+from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
-from engine.telemetry.registered_values import Figures
 
 
 class Clock:

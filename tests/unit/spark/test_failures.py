@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import HardFailureError
-from engine.spark.failures import StoppedByPolicyError, failure_of
-from engine.spark.outage import Outage
-from engine.spark.positions import KafkaUnavailableError
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.retry import Outage
+from engine.router.failures import StoppedByPolicyError
+from engine.spark.failures import failure_of
 from routes.config import loads
 from routes.errors import BridgeError
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
 from engine.router import RoutingOutcome
-from engine.spark.failures import StoppedByPolicyError
+from engine.router.failures import StoppedByPolicyError
 from engine.spark.router_metrics import Meter
 from engine.spark.row_counters import BUCKETS, Example, Note, RowCounts
 from engine.telemetry.meters import RouterMetrics

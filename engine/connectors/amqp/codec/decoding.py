@@ -15,6 +15,7 @@ from uuid import UUID
 
 from engine.connectors.amqp.codec.values import (
     AmqpError,
+    AmqpMap,
     Array,
     Byte,
     Char,
@@ -24,7 +25,6 @@ from engine.connectors.amqp.codec.values import (
     Described,
     Float,
     Int,
-    Map,
     Short,
     Symbol,
     Timestamp,
@@ -212,22 +212,22 @@ def _items(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[list
     return values, end
 
 
-def _map8(data: bytes, at: int, depth: int) -> tuple[Map, int]:
+def _map8(data: bytes, at: int, depth: int) -> tuple[AmqpMap, int]:
     return _pairs(data, at + 2, at + 1 + data[at], data[at + 1], depth)
 
 
-def _map32(data: bytes, at: int, depth: int) -> tuple[Map, int]:
+def _map32(data: bytes, at: int, depth: int) -> tuple[AmqpMap, int]:
     size, count = _UINTS.unpack_from(data, at)
     return _pairs(data, at + 8, at + 4 + size, count, depth)
 
 
-def _pairs(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[Map, int]:
+def _pairs(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[AmqpMap, int]:
     start = at
     if depth <= 0 or end > len(data) or count > end - at:
         raise _unlikely(data, at, end, count, depth)
     if count % 2:
         raise AmqpError(f"the map at byte {at} has a key without a value")
-    pairs = Map()
+    pairs = AmqpMap()
     for _ in range(count // 2):
         code = data[at]
         if code == _STRING8:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from engine.connectors.amqp.codec.values import (
     AmqpError,
+    AmqpMap,
     Array,
     Byte,
     Char,
@@ -19,7 +20,6 @@ from engine.connectors.amqp.codec.values import (
     Described,
     Float,
     Int,
-    Map,
     Short,
     Symbol,
     Timestamp,
@@ -150,7 +150,7 @@ def _list(value: list[Any]) -> bytes:
     return encode_list([_WRITERS[type(item)](item) for item in value])
 
 
-def _map(value: Map) -> bytes:
+def _map(value: AmqpMap) -> bytes:
     return encode_pairs([_WRITERS[type(item)](item) for pair in value for item in pair])
 
 
@@ -241,7 +241,7 @@ _WRITERS: Mapping[type, Callable[[Any], bytes]] = {
     str: _string,
     Symbol: _symbol,
     list: _list,
-    Map: _map,
+    AmqpMap: _map,
     Array: _array,
     Described: _described,
 }

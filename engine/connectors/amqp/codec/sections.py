@@ -19,7 +19,7 @@ from uuid import UUID
 from engine.connectors.amqp.codec.decoding import MOST_DEPTH, READERS, UNREADABLE, unreadable
 from engine.connectors.amqp.codec.decoding import decode as decode_value
 from engine.connectors.amqp.codec.encoding import encode, encode_list
-from engine.connectors.amqp.codec.values import AmqpError, Map, Symbol, Timestamp, UByte, UInt, ULong, type_name
+from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Symbol, Timestamp, UByte, UInt, ULong, type_name
 
 __all__ = ["DATA", "SEQUENCE", "VALUE", "Header", "Properties", "Sections", "decode", "encode_sections"]
 
@@ -42,7 +42,7 @@ _BY_NAME = {
         zip(_NAMES, ("list", "map", "map", "list", "map", "binary", "list", "*", "map"), strict=True)
     )
 }
-_TYPES: tuple[type, ...] = (list, Map, Map, list, Map, bytes, list, object, Map)
+_TYPES: tuple[type, ...] = (list, AmqpMap, AmqpMap, list, AmqpMap, bytes, list, object, AmqpMap)
 _RANKS = (0, 1, 2, 3, 4, 5, 5, 5, 6)
 _BODY_RANK = 5
 _SMALL_ULONG = 0x53
@@ -119,15 +119,15 @@ class Sections:
     """A message, split into its sections. A section that is None is absent."""
 
     header: Header | None = None
-    delivery_annotations: Map | None = None
-    message_annotations: Map | None = None
+    delivery_annotations: AmqpMap | None = None
+    message_annotations: AmqpMap | None = None
     properties: Properties | None = None
-    application_properties: Map | None = None
+    application_properties: AmqpMap | None = None
     body: int | None = None
     """Kind of the body: `DATA`, `SEQUENCE` or `VALUE`; None without a body."""
     content: Any = None
     """Content of the body: bytes, a list, or the value. The contents of several sections are concatenated."""
-    footer: Map | None = None
+    footer: AmqpMap | None = None
     encoded_body: bytes = field(default=b"", repr=False, compare=False)
     """The body's sections as received; empty for a `DATA` body. Where it is set, `encode_sections` writes it in
     place of `body` and `content`."""
@@ -155,7 +155,7 @@ def decode(data: bytes) -> Sections:
             value, at = _known(data, at) if number in _OFTEN_THE_SAME else READERS[data[at]](data, at + 1, MOST_DEPTH)
             if type(value) is not _TYPES[number] and number != VALUE:
                 raise AmqpError(f"section {_NAMES[number]} at byte {start} is of type {type_name(value)}")
-            if type(value) is Map and number != VALUE:
+            if type(value) is AmqpMap and number != VALUE:
                 _check_keys(value, number)
             if rank == _BODY_RANK:
                 body, body_start, body_end = number, start if body is None else body_start, at
@@ -178,7 +178,7 @@ def decode(data: bytes) -> Sections:
     )
 
 
-def _check_keys(pairs: Map, number: int) -> None:
+def _check_keys(pairs: AmqpMap, number: int) -> None:
     for key, _ in pairs:
         if type(key) not in _KEYS:
             raise AmqpError(f"section {_NAMES[number]} has a key of type {type_name(key)}")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "AmqpError",
+    "AmqpMap",
     "Array",
     "Byte",
     "Char",
@@ -20,7 +21,6 @@ __all__ = [
     "Described",
     "Float",
     "Int",
-    "Map",
     "Short",
     "Symbol",
     "Timestamp",
@@ -120,7 +120,7 @@ class Decimal128(bytes):
     __slots__ = ()
 
 
-class Map(list[tuple[Any, Any]]):
+class AmqpMap(list[tuple[Any, Any]]):
     """A map as pairs of key and value, in order. AMQP allows keys that Python cannot hash, so it is no dict."""
 
     __slots__ = ()
@@ -150,6 +150,7 @@ _NAMES: dict[type, str] = {
     float: "double",
     str: "string",
     bytes: "binary",
+    AmqpMap: "map",
     Described: "described type",
 }
 

@@ -1,0 +1,467 @@
+"""`jms-bridge send | receive | request | journal tail`: messages to and from brokers and Kafka topics."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli.destination import Broker, Username, kafka_topic, place_of
+from engine.cli.options import (
+    DEFAULT_CONFIG,
+    Base64,
+    BodyFile,
+    ConfigFile,
+    CorrelationId,
+    Expires,
+    Headers,
+    JmsTypeOption,
+    Json,
+    NonPersistent,
+    Priority,
+    Properties,
+    Seconds,
+    TypedProperties,
+    command,
+    examples,
+    load,
+    read_fields,
+    read_headers,
+    read_message,
+    read_seconds,
+)
+from engine.cli.output import BodyFormat, Item, item_json, item_text, note, show_bytes
+from engine.errors import UnreachableError, UsageError
+from engine.printable import json_text, printable
+from routes.errors import BridgeError
+from routes.model import WireFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from engine.cli.destination import BrokerDestination
+    from engine.connectors.base import Delivery, Source
+    from engine.kafka.reader import KafkaTopicReader, LocatedRecord
+    from engine.message import Message
+    from routes.model import Config, SinkConfig
+
+__all__ = ["NoReplyError", "journal", "receive", "request", "send"]
+
+_Format = Annotated[
+    WireFormat | None,
+    typer.Option(
+        "--format",
+        metavar="headers|json|typed|typed-1.0|raw",
+        help="NATS: how the message carries headers, as sink.NAME.format; raw carries none. Without it: as the "
+        "configured sink has it, else headers.",
+    ),
+]
+
+
+class NoReplyError(BridgeError):
+    """The request is with the broker, and no reply came in time."""
+
+    exit_code = 7
+
+
+class _From(StrEnum):
+    """Starting points for reading a Kafka topic."""
+
+    BEGINNING = "beginning"
+    END = "end"
+
+
+@command(
+    'jms-bridge send queue:orders --property region=emea "hello"',
+    'jms-bridge send queue:orders --correlation-id 42 --reply-to queue:replies --count 1000 "hello"',
+    "jms-bridge send topic:prices --body-file price.bin --url stomp://127.0.0.1:61613",
+    'jms-bridge send amqp:queue/orders --typed-property amount:int=5 --url amqp://127.0.0.1:5672 "hello"',
+    "cat image.png | jms-bridge send queue:images --body-file -",
+    'jms-bridge send nats:orders.eu --typed-property amount:int=5 --stream "hello"',
+    'jms-bridge send dropbox:queue/orders --typed-property amount:int=5 --url dropbox:///srv/dropbox "hello"',
+    'jms-bridge send nats:orders.eu --format json --url nats://127.0.0.1:4222 "hello"',
+    'jms-bridge send kafka:jms-bridge.journal --typed-property amount:int=5 --header JMSMessageID=ID:1 "hello"',
+)
+def send(
+    destination: Annotated[
+        str,
+        typer.Argument(
+            metavar="DESTINATION",
+            help="queue:NAME, topic:NAME, nats:SUBJECT, dropbox:queue/NAME, dropbox:topic/NAME, kafka:TOPIC, or "
+            "NAME:ADDRESS with the NAME of a sink or source.",
+        ),
+    ],
+    body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
+    headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
+    properties: Properties = [],  # noqa: B006
+    typed: TypedProperties = [],  # noqa: B006
+    correlation_id: CorrelationId = None,
+    reply_to: Annotated[str | None, typer.Option(metavar="DESTINATION", help="JMSReplyTo, as queue:replies.")] = None,
+    jms_type: JmsTypeOption = None,
+    priority: Priority = None,
+    expires: Expires = None,
+    non_persistent: NonPersistent = False,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Send it so many times.")] = 1,
+    body_file: BodyFile = None,
+    form: _Format = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="NATS: has to be kept by a stream of JetStream, which then confirms it.")
+    ] = False,
+    url: Broker = None,
+    username: Username = None,
+    json_output: Json = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
+    """Send a message and wait until the broker has it.
+
+    It goes as a sink would send it: to a JMS broker over STOMP or AMQP, as text, or as a bytes message if the body is
+    not UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name has its
+    headers; to Kafka as a record in the form of the journal.
+
+    The broker is that of --url; else of the sink or source called NAME, as routes spell it; else of the source that
+    reads from there; else of the first sink or source of that type; else the embedded one.
+    """
+    topic = kafka_topic(destination)
+    fields = {**read_headers(headers), **read_fields(correlation_id, jms_type, priority, expires, non_persistent)}
+    if reply_to is not None:
+        fields["JMSReplyTo"] = reply_to
+    message = read_message(fields, properties, typed, body, body_file)
+    settings = load(config)
+    if topic is not None:
+        _no_format(destination, form, stream)
+        where = _to_kafka(settings, topic, message, count)
+        _tell(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
+        return
+    from engine.cli.exchange import give, who
+
+    place = place_of(settings, destination, url, username, to_send=True)
+    own = _sink_of(place, who("send"), form, stream or None)
+    if stream and "JMSReplyTo" in fields:
+        msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
+        raise UsageError(msg)
+    give(settings, place, own, *_outgoing(place, own, message), number=count)
+    _tell(f"sent {_count(count)} to {destination} at {place.url}", json_output, destination, count, place.url)
+
+
+def _sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
+    """The sink that sends it; UsageError where an option is for another system."""
+    if not place.has("format"):
+        _no_format(place.text, form, bool(stream))
+        return place.sink(who)
+    if form is WireFormat.AUTO:
+        msg = "--format auto: expected headers, json, typed, typed-1.0 or raw"
+        raise UsageError(msg)
+    return place.sink(who, format=form, stream=stream)
+
+
+def _outgoing(place: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
+    """The message as it goes out, and where replies to it go; UsageError where it cannot go there so."""
+    fields = dict(message.headers)
+    reply_to = fields.pop("JMSReplyTo", "")
+    if refused := sorted(place.system.not_sent & fields.keys()):
+        msg = f"{refused[0]} is set by the broker or by who receives the message; it cannot be sent to {place.text}"
+        raise UsageError(msg)
+    if getattr(own, "format", None) is WireFormat.RAW and (fields or message.properties):
+        given = ", ".join([*fields, *message.properties])
+        msg = f"a message of format raw is its body alone: leave out {given}, or take another --format"
+        raise UsageError(msg)
+    return replace(message, headers=fields), place.reply_address(reply_to) if reply_to else ""
+
+
+def _no_format(destination: str, form: WireFormat | None, stream: bool) -> None:
+    if form is not None or stream:
+        option = "--stream" if form is None else "--format"
+        msg = f"{option} is for NATS; {destination} is sent to without"
+        raise UsageError(msg)
+
+
+def _to_kafka(config: Config, topic: str, message: Message, count: int) -> str:
+    from engine.cli import produce
+
+    fields = {**message.headers, "JMSDeliveryMode": message.headers.get("JMSDeliveryMode", "PERSISTENT")}
+    return produce.send(config, topic, replace(message, headers=fields).to_record(), count)
+
+
+def _tell(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
+    if as_json:
+        typer.echo(json_text({"destination": destination, "messages": count, "where": where}))
+    else:
+        note(text)
+
+
+def _count(number: int) -> str:
+    return "1 message" if number == 1 else f"{number} messages"
+
+
+@command(
+    "jms-bridge receive kafka:orders",
+    "jms-bridge receive kafka:orders --from end --follow",
+    "jms-bridge receive kafka:orders --count 10 --timeout 30 --json",
+    "jms-bridge receive queue:replies --count 1",
+    "jms-bridge receive amqp:queue/orders --url amqp://127.0.0.1:5672",
+    "jms-bridge receive nats:orders.> --follow",
+    "jms-bridge receive dropbox:queue/orders --url dropbox:///srv/dropbox",
+    "jms-bridge receive nats:orders.eu --stream ORDERS --url nats://127.0.0.1:4222",
+)
+def receive(
+    destination: Annotated[
+        str,
+        typer.Argument(
+            metavar="DESTINATION",
+            help="kafka:TOPIC, queue:NAME, topic:NAME, nats:SUBJECT (wildcards allowed), dropbox:queue/NAME, "
+            "dropbox:topic/NAME, or NAME:ADDRESS with the NAME of a source or sink.",
+        ),
+    ],
+    start: Annotated[
+        _From, typer.Option("--from", metavar="beginning|end", help="Where to start in a Kafka topic.")
+    ] = _From.BEGINNING,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Wait for so many messages, then stop.")
+    ] = None,
+    timeout: Seconds = 30.0,
+    stream: Annotated[
+        str | None,
+        typer.Option(metavar="STREAM", help="NATS: read from this stream of JetStream instead of subscribing."),
+    ] = None,
+    url: Broker = None,
+    username: Username = None,
+    json_output: Json = False,
+    base64: Base64 = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
+    """Show messages with position, key, headers and body.
+
+    From Kafka it shows what is there and stops at the end; nothing is consumed, other readers are not disturbed. From a
+    queue it takes the messages off, as any JMS consumer does, until none is left.
+
+    To a topic or a NATS subject it subscribes, so it shows what is published from now on. From a stream of JetStream it
+    shows all that is there, like from Kafka: through a consumer of its own, which it removes in the end, so that nobody
+    is disturbed. Only a stream with retention workqueue or interest loses what is shown.
+    """
+    topic = kafka_topic(destination)
+    settings = load(config)
+    if topic is not None:
+        _no_stream(destination, stream)
+        items = _from_kafka(settings, topic, start, count, follow, timeout)
+    else:
+        items = _from_broker(
+            settings,
+            place_of(settings, destination, url, username, to_send=False),
+            stream,
+            count,
+            None if follow else timeout,
+        )
+    shown = _show(items, json_output, base64)
+    if count is not None and shown < count:
+        msg = f"{shown} of {count} messages came from {destination} before {timeout:g} s passed without one"
+        raise UnreachableError(msg)
+    if not shown and not follow:
+        note(f"no messages in {destination}")
+
+
+def _show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
+    """Print each message as it comes; the number of them."""
+    shown = 0
+    form = BodyFormat.BASE64 if base64 else BodyFormat.HEX
+    for item in messages:
+        typer.echo(item_json(item) if json_output else item_text(item, form))
+        shown += 1
+    return shown
+
+
+def _from_broker(
+    config: Config, place: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
+) -> Iterator[Item]:
+    from engine.cli.exchange import take, who
+
+    if not place.has("stream"):
+        _no_stream(place.text, stream)
+    own = place.source(who("receive"), stream=stream)
+    if stream is None:
+        yield from take(config, place, own, count, seconds)
+        return
+    from engine.connectors.nats.passing_consumer import passing_consumer
+    from engine.connectors.nats.settings import NatsSourceConfig
+
+    assert isinstance(own, NatsSourceConfig)
+    with passing_consumer(config, own):
+        yield from take(config, place, own, count, seconds)
+
+
+def _no_stream(destination: str, stream: str | None) -> None:
+    if stream is not None:
+        msg = f"--stream is for NATS; {destination} is read without"
+        raise UsageError(msg)
+
+
+def _from_kafka(
+    config: Config, topic: str, start: _From, count: int | None, follow: bool, seconds: float
+) -> Iterator[Item]:
+    from engine.kafka.reader import KafkaTopicReader
+
+    with KafkaTopicReader(config, topic) as reader:
+        bounds = reader.bounds()
+        starts = {partition: low if start is _From.BEGINNING else high for partition, (low, high) in bounds.items()}
+        if follow or count is not None:
+            found: Iterator[LocatedRecord] = islice(
+                reader.read(starts, follow=True, idle_seconds=None if follow else seconds), count
+            )
+        else:
+            found = _to_the_end(reader, starts, seconds)
+        yield from map(Item.of, found)
+
+
+def _to_the_end(reader: KafkaTopicReader, starts: dict[int, int], seconds: float) -> Iterator[LocatedRecord]:
+    """Reads the records that the topic has. An empty topic is waited for: the router may be about to publish."""
+    empty = True
+    for located in reader.read(starts):
+        empty = False
+        yield located
+    if empty:
+        note(f"waiting for the first message in kafka:{reader.topic}, {seconds:g} s at most")
+        yield from islice(reader.read(starts, follow=True, idle_seconds=seconds), 1)
+
+
+@command(
+    'jms-bridge request queue:prices "EURUSD"',
+    'jms-bridge request amqp:queue/prices --url amqp://127.0.0.1:5672 "EURUSD"',
+    'jms-bridge request nats:prices.get --timeout 2s --url nats://127.0.0.1:4222 "EURUSD"',
+    'jms-bridge request dropbox:queue/prices --url dropbox:///srv/dropbox "EURUSD"',
+    "jms-bridge request queue:orders --property region=emea --body-file order.json --full",
+)
+def request(
+    destination: Annotated[
+        str,
+        typer.Argument(
+            metavar="DESTINATION",
+            help="queue:NAME, topic:NAME, amqp:queue/NAME, nats:SUBJECT, dropbox:queue/NAME, or NAME:ADDRESS with the "
+            "NAME of a sink or source.",
+        ),
+    ],
+    body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(parser=read_seconds, metavar="SECONDS", help="How long to wait for the reply, as 5s or 500ms."),
+    ] = 5.0,
+    headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
+    properties: Properties = [],  # noqa: B006
+    typed: TypedProperties = [],  # noqa: B006
+    correlation_id: CorrelationId = None,
+    jms_type: JmsTypeOption = None,
+    priority: Priority = None,
+    expires: Expires = None,
+    non_persistent: NonPersistent = False,
+    body_file: BodyFile = None,
+    form: _Format = None,
+    url: Broker = None,
+    username: Username = None,
+    full: Annotated[bool, typer.Option("--full", help="Show the reply with its headers, as receive does.")] = False,
+    json_output: Json = False,
+    base64: Base64 = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
+    """Send a message, wait for the reply to it and print its body.
+
+    At a JMS broker and in folders the reply is awaited in a queue made for it, with the correlation id of the request
+    or, as is the other habit there, with its message id. At a NATS server it is awaited under a subject made for it.
+    Kafka knows no replies.
+
+    Exits with 7 if the request was sent and no reply came in time.
+    """
+    if kafka_topic(destination) is not None:
+        msg = f"{destination}: Kafka knows no replies; ask at a queue, topic or subject"
+        raise UsageError(msg)
+    fields = {**read_headers(headers), **read_fields(correlation_id, jms_type, priority, expires, non_persistent)}
+    if "JMSReplyTo" in fields:
+        msg = "--header JMSReplyTo: request awaits the reply at a place of its own; use send for another one"
+        raise UsageError(msg)
+    message = read_message(fields, properties, typed, body, body_file)
+    settings = load(config)
+    place = place_of(settings, destination, url, username, to_send=True)
+    reply = _asked(settings, place, message, form, timeout)
+    body_format = BodyFormat.BASE64 if base64 else BodyFormat.HEX
+    if json_output:
+        typer.echo(item_json(reply))
+    else:
+        shown = item_text(reply, body_format) if full else printable(show_bytes(reply.record.value, body_format))
+        typer.echo(shown)
+
+
+def _asked(config: Config, place: BrokerDestination, message: Message, form: WireFormat | None, seconds: float) -> Item:
+    """The reply. Its place is listened to before the request is sent."""
+    from engine.cli.exchange import give, item, listening, who
+
+    name = who("request")
+    # A stream would take the reply address for its own confirmation.
+    own = _sink_of(place, name, form, stream=False)
+    message, _ = _outgoing(place, own, message)
+    correlation_id = message.headers.get("JMSCorrelationID") or uuid.uuid4().hex
+    if not place.system.token_in_address:
+        message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
+    address = place.system.passing_reply_address.format(uuid.uuid4().hex)
+    # A reply has the format of its request, and a typed frame does not say its release.
+    release = getattr(own, "format", None)
+    replies = place.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
+    with listening(config, place, replies) as source:
+        give(config, place, own, message, address)
+        delivery = _reply(source, None if place.system.token_in_address else correlation_id, seconds)
+        if delivery is None:
+            msg = (
+                f"no reply from {place.text} at {place.url} in {seconds:g} s; is somebody there to answer it, and is "
+                "--timeout long enough?"
+            )
+            raise NoReplyError(msg)
+        source.acknowledge([delivery.token])
+    return item(place, delivery)
+
+
+def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delivery | None:
+    """The first delivery that is a reply to the request; others are remarked."""
+    from engine.cli.exchange import next_delivery
+
+    deadline = time.monotonic() + seconds
+    while (delivery := next_delivery(source, max(deadline - time.monotonic(), 0))) is not None:
+        found = delivery.message.headers.get("JMSCorrelationID", "")
+        # The broker may have given the request another message id than ours; nobody else uses the place of the reply.
+        if correlation_id is None or found == correlation_id or found.startswith("ID:"):
+            return delivery
+        note(f"passed over a message with correlation id {found or '(none)'}, not {correlation_id}")
+        source.acknowledge([delivery.token])
+    return None
+
+
+journal = typer.Typer(name="journal", help="The topic between the sources and the router.", no_args_is_help=True)
+
+
+@journal.callback()
+def _group() -> None:
+    """Keep `tail` a subcommand: Typer drops the name of a group's only command."""
+
+
+@journal.command(epilog=examples("jms-bridge journal tail", "jms-bridge journal tail -n 3 --follow"))
+def tail(
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, metavar="NUMBER", help="How many of the newest messages.")
+    ] = 10,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    json_output: Json = False,
+    base64: Base64 = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
+    """Show the newest messages of the journal, oldest first."""
+    from engine.kafka.reader import KafkaTopicReader
+
+    settings = load(config)
+    with KafkaTopicReader(settings, settings.journal.topic) as reader:
+        ends = {partition: high for partition, (_, high) in reader.bounds().items()}
+        shown = _show(map(Item.of, reader.last(count)) if count else (), json_output, base64)
+        if follow:
+            _show(map(Item.of, reader.read(ends, follow=True)), json_output, base64)
+        elif not shown:
+            note(f"no messages in '{settings.journal.topic}'")

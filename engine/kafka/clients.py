@@ -1,0 +1,109 @@
+"""Makers of the Kafka clients, and the settings of members of consumer groups.
+
+Every client is quiet: librdkafka would write to stderr, and the code that uses a client reports its errors in one line.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, libversion
+from confluent_kafka.admin import AdminClient
+
+from engine.kafka.settings import librdkafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from confluent_kafka import KafkaError
+
+    from routes.model import Config
+
+__all__ = [
+    "HEARTBEAT_MS",
+    "NO_GROUP",
+    "QUIET",
+    "SESSION_MS",
+    "admin",
+    "answers",
+    "consumer",
+    "librdkafka_version",
+    "member",
+    "producer",
+    "sink_group",
+]
+
+_SILENT = logging.getLogger(f"{__name__}.librdkafka")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+QUIET: Mapping[str, Any] = {"log_level": 0, "logger": _SILENT}
+"""Settings of every client: librdkafka writes fatal errors to stderr at any `log_level` unless it has a logger."""
+
+NO_GROUP = "unused"
+"""Group of a consumer that joins none and commits nothing: librdkafka requires a name."""
+SESSION_MS = 6_000
+"""Shortest session timeout that brokers allow by default: the partitions of a killed member stay unread for this
+long."""
+HEARTBEAT_MS = 1_500
+_FETCHED_KIB = 16 * 1024
+_NOTHING: Mapping[str, Any] = {}
+
+
+def consumer(
+    config: Config, group: str, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
+) -> Consumer:
+    """A consumer with the user's settings; `settings` precede them, and they precede `defaults`."""
+    own = librdkafka(config, "consumer")
+    return Consumer({**defaults, **own, "group.id": group, **settings, **QUIET})
+
+
+def producer(
+    config: Config, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
+) -> Producer:
+    """A producer with the user's settings; `settings` precede them, and they precede `defaults`."""
+    return Producer({**defaults, **librdkafka(config, "producer"), **settings, **QUIET})
+
+
+def admin(config: Config, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
+    """An admin client with the user's settings; it calls `on_error` with errors of its connections."""
+    settings: dict[str, Any] = {**librdkafka(config, "admin"), **QUIET}
+    if on_error is not None:
+        settings["error_cb"] = on_error
+    return AdminClient(settings)
+
+
+def answers(servers: str, timeout_seconds: float) -> bool:
+    """True if a broker without login and TLS answers at one of the `servers` in time."""
+    try:
+        return bool(AdminClient({"bootstrap.servers": servers, **QUIET}).list_topics(timeout=timeout_seconds).brokers)
+    except KafkaException:
+        return False
+
+
+def member(on_error: Callable[[KafkaError], None], session_ms: int = SESSION_MS) -> dict[str, Any]:
+    """Settings of a consumer that is a member of its group.
+
+    Offsets are not stored automatically: the member itself commits the records that it has dealt with.
+    """
+    return {
+        "enable.auto.offset.store": False,
+        "session.timeout.ms": session_ms,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "queued.max.messages.kbytes": _FETCHED_KIB,
+        # Pause before the next fetch when the queue is full; the default of a second would leave a gap.
+        "fetch.queue.backoff.ms": 20,
+        # Limits the delay of a record that follows a pause.
+        "fetch.wait.max.ms": 100,
+        "error_cb": on_error,
+    }
+
+
+def sink_group(config: Config, sink: str) -> str:
+    """Name of the consumer group of a sink's workers."""
+    return f"{config.bridge_id}.sink.{sink}"
+
+
+def librdkafka_version() -> str:
+    """Version of librdkafka, such as `2.16.0`."""
+    return str(libversion()[0])

@@ -1,0 +1,281 @@
+"""Kafka admin client with a deadline for all its calls, and the problems with topics that it finds, in words."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
+
+from engine.errors import HardFailureError, UnreachableError
+from engine.kafka.clients import admin
+from engine.kafka.errors import LOGIN, MISSING, PASSING, UNREACHABLE, refusal, refused_setting
+from engine.kafka.offsets import describe
+from routes.errors import ConfigurationError, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from confluent_kafka.admin import ClusterMetadata, TopicDescription
+
+    from routes.model import Config
+
+__all__ = [
+    "PROPAGATION_SECONDS",
+    "Cluster",
+    "Problem",
+    "is_missing",
+    "problem_of_error",
+    "problems_of_access",
+    "refused",
+]
+
+PROPAGATION_SECONDS = 2.0
+"""Seconds for which a new topic may stay unknown to a broker."""
+
+_SLICE_SECONDS = 0.5
+_FIT = "does kafka.security.protocol fit?"
+_PAUSE_SECONDS = 0.1
+_LEAST_REQUEST_SECONDS = 1.0
+_NOT_AUTHORISED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+_VERBS = {"READ": "read", "WRITE": "write"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Reason for which a topic cannot be used, with the parts of the bridge that need it and the remedy."""
+
+    topic: str
+    users: str
+    """Parts of the bridge that need the topic."""
+    what: str
+    """The problem, as a predicate with the topic as its subject."""
+    remedy: str
+    """Advice for the operator."""
+
+    def __str__(self) -> str:
+        return f"topic '{self.topic}' ({self.users}): {self.what}; {self.remedy}"
+
+
+def refused(bootstrap_servers: str, problems: Sequence[Problem]) -> HardFailureError:
+    """HardFailureError for all problems, with a line for each."""
+    where = f"Kafka at {bootstrap_servers}"
+    if len(problems) == 1:
+        return HardFailureError(f"{where}: {problems[0]}")
+    lines = "".join(f"\n  {problem}" for problem in problems)
+    return HardFailureError(f"{where}: {len(problems)} topics cannot be used{lines}")
+
+
+def is_missing(found: TopicDescription | KafkaError) -> bool:
+    """True if the broker answered that the topic does not exist."""
+    return isinstance(found, KafkaError) and found.code() in MISSING
+
+
+def problems_of_access(
+    topic: str, users: str, found: TopicDescription | KafkaError, needed: Sequence[str]
+) -> list[Problem]:
+    """Problem of a topic that Kafka does not describe, or that the bridge lacks `needed` rights on; else empty."""
+    if isinstance(found, KafkaError):
+        return [problem_of_error(topic, users, found)]
+    # A cluster without an authorizer allows all operations; some of them send no list.
+    allowed = {operation.name for operation in found.authorized_operations or ()}
+    lacking = [right for right in needed if allowed and right not in allowed]
+    if not lacking:
+        return []
+    verbs = " and ".join(_VERBS[right] for right in lacking)
+    remedy = f"grant {' and '.join(lacking)} on it to the bridge's principal"
+    return [Problem(topic, users, f"not authorised to {verbs} it", remedy)]
+
+
+def problem_of_error(topic: str, users: str, error: KafkaError) -> Problem:
+    """The problem that a broker's error stands for."""
+    what, remedy = f"is refused: {error.str()} ({error.name()})", "the broker's log may say more"
+    if error.code() in MISSING:
+        what, remedy = "does not exist", "create it (kafka-topics.sh --create), or set routing.create-topics=true"
+    elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        what = "does not exist, or the bridge is not authorised to see it"
+        remedy = "create it, and grant WRITE on it to the bridge's principal"
+    elif error.code() == KafkaError.TOPIC_EXCEPTION:
+        what, remedy = "is not a valid name for a topic", "letters, digits, '.', '_' and '-', 249 at most"
+    return Problem(topic, users, what, remedy)
+
+
+class Cluster:
+    """Admin client of a Kafka cluster that has answered at least once."""
+
+    def __init__(self, config: Config, timeout_seconds: float) -> None:
+        """Connects; `timeout_seconds` limits all calls of this object together.
+
+        Raises:
+            UnreachableError: no broker answers in time.
+            HardFailureError: a broker refuses the login or the certificate.
+            ConfigurationError: the client does not know the value of a `kafka.*` setting.
+        """
+        self._config = config
+        self._timeout_seconds = timeout_seconds
+        self._deadline = time.monotonic() + timeout_seconds
+        self._errors: list[KafkaError] = []
+        try:
+            self._client = admin(config, self._errors.append)
+        except KafkaException as error:
+            raise ConfigurationError([Fault(refused_setting(error) or str(error), file=str(config.path))]) from error
+        self._connect()
+
+    def describe(
+        self, topics: Iterable[str], patience_seconds: float = 0.0
+    ) -> dict[str, TopicDescription | KafkaError]:
+        """Description of each topic with the operations that this client may do to it, or the broker's error.
+
+        A missing topic is looked for again for `patience_seconds`, since brokers take a moment to learn of a new one.
+        """
+        names, until = list(topics), time.monotonic() + patience_seconds
+        found = self._describe(names)
+        while any(map(is_missing, found.values())) and time.monotonic() < until:
+            time.sleep(_PAUSE_SECONDS)
+            found = self._describe(names)
+        return found
+
+    def names(self) -> list[str]:
+        """Names of all topics that this client may see; UnreachableError if no broker answers."""
+        return list(self._metadata().topics)
+
+    def settings(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """Settings of each topic; a topic that is missing, or whose settings the client may not read, is left out."""
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        if not resources:
+            return {}
+        futures = self._client.describe_configs(resources, request_timeout=self._seconds_left())
+        found: dict[str, Mapping[str, str]] = {}
+        for resource, future in futures.items():
+            try:
+                found[resource.name] = {name: entry.value for name, entry in future.result().items()}
+            except KafkaException as error:
+                self._answer(error)
+        return found
+
+    def brokers(self) -> tuple[int, str]:
+        """Number of brokers, and the id of their cluster; UnreachableError if no broker answers."""
+        found = self._metadata()
+        return len(found.brokers), found.cluster_id or ""
+
+    def offsets_kept_ms(self) -> int | None:
+        """Milliseconds for which Kafka keeps the offsets of groups without members; None if it refuses to tell.
+
+        Raises:
+            UnreachableError: no broker answers in time.
+        """
+        broker = next(iter(self._metadata().brokers))
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        (future,) = self._client.describe_configs([resource], request_timeout=self._seconds_left()).values()
+        try:
+            return int(future.result()["offsets.retention.minutes"].value) * 60_000
+        except KafkaException as error:
+            self._answer(error)
+            return None
+
+    def ensure(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> dict[str, TopicDescription | KafkaError]:
+        """Creates those topics that are missing; returns the descriptions of all. Raises as `create` does."""
+        found = self.describe(topic.topic for topic in topics)
+        return found | self.create([topic for topic in topics if is_missing(found[topic.topic])], users)
+
+    def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> dict[str, TopicDescription | KafkaError]:
+        """Creates topics, and returns their descriptions; a topic that exists already is no error.
+
+        `users` tells for each topic which parts of the bridge need it, for the text of errors.
+
+        Raises:
+            HardFailureError: Kafka refuses some; the text names them all.
+            UnreachableError: no broker answers in time.
+        """
+        if not topics:
+            return {}
+        if problems := self._create(topics, users, only_validate=False):
+            raise refused(self._config.bootstrap_servers, problems)
+        return self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
+
+    def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
+        """Reasons for which Kafka would refuse to create the topics; creates none."""
+        return self._create(topics, users, only_validate=True) if topics else []
+
+    def _create(self, topics: Sequence[NewTopic], users: Mapping[str, str], *, only_validate: bool) -> list[Problem]:
+        seconds = self._seconds_left()
+        futures = self._client.create_topics(
+            list(topics), operation_timeout=seconds, request_timeout=seconds, validate_only=only_validate
+        )
+        problems = []
+        for topic, future in futures.items():
+            try:
+                future.result()
+            except KafkaException as error:
+                refusal = self._answer(error)
+                if refusal.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    problems.append(self._not_created(topic, users[topic], refusal))
+        return problems
+
+    def _describe(self, names: list[str]) -> dict[str, TopicDescription | KafkaError]:
+        try:
+            return describe(self._client, names, self._seconds_left())
+        except KafkaException as error:
+            raise self._unreachable() from error
+
+    def _metadata(self) -> ClusterMetadata:
+        try:
+            return self._client.list_topics(timeout=self._seconds_left())
+        except KafkaException as error:
+            raise self._unreachable() from error
+
+    def _connect(self) -> None:
+        """Waits for a broker. A refused login or certificate ends the wait, since a retry cannot help."""
+        while True:
+            try:
+                self._client.list_topics(timeout=min(_SLICE_SECONDS, self._timeout_seconds))
+            except KafkaException as error:
+                self._client.poll(0)
+                self._stop_on_refusal()
+                if time.monotonic() >= self._deadline:
+                    raise self._unreachable() from error
+            else:
+                return
+
+    def _stop_on_refusal(self) -> None:
+        where = f"Kafka at {self._config.bootstrap_servers}"
+        for error in self._errors:
+            if error.code() in LOGIN:
+                raise refusal(error, self._config.bootstrap_servers, "the login") or self._unreachable()
+            # In TLS 1.3 a broker refuses a client's certificate only after the handshake. The error then has not the
+            # code _SSL but that of a closed connection.
+            if error.code() == KafkaError._SSL or "SSL alert" in error.str():
+                msg = f"{where}: no TLS: {error.str()}; check kafka.ssl.* and kafka.security.protocol"
+                raise HardFailureError(msg)
+
+    def _answer(self, error: KafkaException) -> KafkaError:
+        """The broker's error; UnreachableError if there was no answer."""
+        cause: KafkaError = error.args[0]
+        if cause.code() in PASSING:
+            raise self._unreachable() from error
+        return cause
+
+    def _unreachable(self) -> UnreachableError:
+        reasons = [error.str() for error in self._errors if error.code() not in UNREACHABLE]
+        if self._errors and not reasons:
+            reasons = [f"connections are accepted and closed: {_FIT}"]
+        elif handshakes := [reason for reason in reasons if "SSL_HANDSHAKE" in reason]:
+            # Preferred to later errors of attempts that failed before the handshake: it says most about the cause.
+            reasons = [f"{handshakes[-1]}: {_FIT}"]
+        last = f" ({reasons[-1]})" if reasons else ""
+        where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"
+        return UnreachableError(f"{where}; start it, or correct kafka.bootstrap.servers")
+
+    def _seconds_left(self) -> float:
+        return max(self._deadline - time.monotonic(), _LEAST_REQUEST_SECONDS)
+
+    def _not_created(self, topic: str, users: str, error: KafkaError) -> Problem:
+        if error.code() in _NOT_AUTHORISED:
+            remedy = "grant CREATE on it to the bridge's principal, or create it by hand"
+            return Problem(topic, users, "does not exist, and the bridge is not authorised to create it", remedy)
+        if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+            what = f"does not exist, and cannot be created with {self._config.journal.replication} copies"
+            return Problem(topic, users, what, "lower journal.replication, or write broker")
+        return problem_of_error(topic, users, error)

@@ -1,0 +1,190 @@
+"""Offsets in Kafka: starts and ends of topics, offsets at a time, and those that a consumer group has committed."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from engine.kafka.clients import admin, consumer
+from engine.kafka.errors import MISSING, PASSING, refusal, unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import Future
+
+    from confluent_kafka import Consumer
+    from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, TopicDescription
+
+    from routes.model import Config
+
+__all__ = [
+    "ANSWER_SECONDS",
+    "EARLIEST",
+    "LATEST",
+    "KafkaOffsets",
+    "Offsets",
+    "Place",
+    "Topics",
+    "ask_offsets",
+    "committed_positions",
+    "describe",
+]
+
+Offsets = dict[int, int]
+"""Offset by partition."""
+Topics = dict[str, Offsets]
+"""Offsets by topic."""
+Place = tuple[str, int]
+"""Topic and partition."""
+
+_SPEC: Any = OffsetSpec
+EARLIEST, LATEST = _SPEC.earliest(), _SPEC.latest()
+"""Offsets to ask for: that of the first record, and the one behind the last."""
+ANSWER_SECONDS = 10.0
+"""Seconds that Kafka has for an answer."""
+
+
+class KafkaOffsets:
+    """Client for questions to a Kafka cluster about its topics.
+
+    Every method raises `KafkaUnavailableError` if Kafka does not answer within `ANSWER_SECONDS`, and `HardFailureError`
+    if it refuses access.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._servers = config.bootstrap_servers
+        self._admin = admin(config)
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int]:
+        """Number of partitions by topic; missing topics are left out."""
+        return {topic: len(found.partitions) for topic, found in self._describe(topics).items()}
+
+    def identity(self, topic: str) -> str:
+        """Kafka's id of the topic, which changes if it is deleted and created again; empty from brokers without ids."""
+        found = self._describe([topic]).get(topic)
+        return "" if found is None or found.topic_id is None else str(found.topic_id)
+
+    def starts(self, topics: Iterable[str]) -> Topics:
+        """First offset still present in each partition; missing topics are left out."""
+        return self._offsets(topics, EARLIEST)
+
+    def ends(self, topics: Iterable[str], *, committed: bool = False) -> Topics:
+        """Offset of the next record in each partition; `committed`: the end for readers of committed records.
+
+        The latter is at the first open transaction, if there is one. Missing topics are left out.
+        """
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        return self._offsets(topics, LATEST, level)
+
+    def since(self, topics: Iterable[str], time_ms: int) -> Topics:
+        """First offset of a record with timestamp `time_ms` or later, in each partition; its end if there is none.
+
+        Missing topics are left out, also those that are deleted between the two questions to Kafka.
+        """
+        topics = list(topics)
+        found = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))
+        ends = self.ends(topics)
+        return {
+            topic: {
+                partition: ends[topic][partition] if offset < 0 else offset
+                for partition, offset in offsets.items()
+                if partition in ends[topic]
+            }
+            for topic, offsets in found.items()
+            if topic in ends
+        }
+
+    def committed(self, group: str, topic: str, partitions: Iterable[int]) -> Offsets:
+        """Offsets that a consumer group has committed; partitions without one are left out."""
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        with closing(consumer(self._config, group)) as asking:
+            try:
+                found = committed_positions(asking, places, ANSWER_SECONDS)
+            except KafkaException as error:
+                raise self._translated(error.args[0], topic) from error
+        return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
+        names, found = sorted(set(topics)), {}
+        try:
+            answers = describe(self._admin, names, ANSWER_SECONDS)
+        except KafkaException as error:
+            raise self._translated(error.args[0], "', '".join(names)) from error
+        for name, answer in answers.items():
+            if not isinstance(answer, KafkaError):
+                found[name] = answer
+            elif answer.code() not in MISSING:
+                raise self._translated(answer, name)
+        return found
+
+    def _offsets(
+        self, topics: Iterable[str], spec: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> Topics:
+        counts = self.partitions(topics)
+        result: Topics = {topic: {} for topic in counts}
+        places = [(topic, partition) for topic, count in counts.items() for partition in range(count)]
+        for (topic, partition), future in ask_offsets(self._admin, places, spec, ANSWER_SECONDS, level).items():
+            try:
+                result[topic][partition] = future.result().offset
+            except KafkaException as error:
+                raise self._translated(error.args[0], topic) from error
+        return result
+
+    def _translated(self, error: KafkaError, topic: str) -> Exception:
+        refused = None if error.code() in MISSING else refusal(error, self._servers, f"topic '{topic}'")
+        return refused or unavailable(self._servers, f"topic '{topic}': {error.str()}")
+
+
+def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:
+    """Description of each topic with the operations that this client may do to it, or the broker's error.
+
+    Raises:
+        KafkaException: no answer in that many seconds.
+    """
+    names = list(topics)
+    if not names:
+        return {}
+    asked = TopicCollection(names)
+    found: dict[str, TopicDescription | KafkaError] = {}
+    futures = client.describe_topics(asked, include_authorized_operations=True, request_timeout=seconds)
+    for topic, future in futures.items():
+        try:
+            found[topic] = future.result()
+        except KafkaException as error:
+            if error.args[0].code() in PASSING:
+                raise
+            found[topic] = error.args[0]
+    return found
+
+
+def ask_offsets(
+    client: AdminClient,
+    places: Iterable[Place],
+    spec: OffsetSpec,
+    seconds: float,
+    level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[Place, Future[ListOffsetsResultInfo]]:
+    """Asks Kafka for an offset of each partition, without waiting for the answers."""
+    asked = {TopicPartition(*place): spec for place in places}
+    if not asked:
+        return {}
+    found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+    return {(place.topic, place.partition): future for place, future in found.items()}
+
+
+def committed_positions(consumer: Consumer, places: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+    """Returns the positions that the consumer's group has committed; a negative offset means none.
+
+    Raises:
+        KafkaException: no answer in that many seconds, or an error, also if it is of one partition only. The client
+            raises those of the whole request; those of a partition it returns with an offset that looks like none.
+    """
+    found = consumer.committed(places, timeout=seconds)
+    for place in found:
+        if place.error is not None:
+            raise KafkaException(place.error)
+    return found

@@ -1,0 +1,144 @@
+"""Settings of both Kafka clients, made from the `kafka.*` keys: the Java client inside Spark, and librdkafka in Python.
+
+The configuration file uses Java's names; the tables of names are in `routes.config.kafka_names`. A configuration that
+lint accepts translates here without a fault. Logins and certificates may be written in librdkafka's shorter spelling;
+they are then translated to Java's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from routes.config.jaas import read_jaas, write_jaas
+from routes.config.kafka_checks import store_type
+from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
+from routes.keys.secrets import Secret
+
+if TYPE_CHECKING:
+    from routes.model import Config
+
+__all__ = ["Role", "librdkafka", "spark_options"]
+
+Role = Literal["producer", "consumer", "admin"]
+
+_GROWTH_BYTES = 1024 * 1024
+"""Bytes by which a record may exceed the journal's limit: headers of a dead letter, and Kafka's framing."""
+_BUFFER_BYTES = 32 * 1024 * 1024
+"""Default of `buffer.memory` in Kafka's Java producer."""
+
+
+def librdkafka(config: Config, role: Role) -> dict[str, str]:
+    """Settings of a confluent-kafka client: the cluster's address, the login, and the fixed settings of the role."""
+    given = _given(config, role)
+    names = {**COMMON, **(PRODUCER if role == "producer" else CONSUMER if role == "consumer" else {})}
+    settings = {theirs: given[name] for name, theirs in names.items() if theirs and name in given}
+    settings |= _librdkafka_login(given) | _librdkafka_certificates(given)
+    if "buffer.memory" in given and role == "producer":
+        settings["queue.buffering.max.kbytes"] = str(max(int(given["buffer.memory"]) // 1024, 1))
+    for name in ("socket.send.buffer.bytes", "socket.receive.buffer.bytes"):
+        if settings.get(name) == "-1":
+            settings[name] = "0"  # The operating system's default: -1 for the Java client, 0 for librdkafka.
+    settings["bootstrap.servers"] = config.bootstrap_servers
+    settings.setdefault("client.id", config.bridge_id)
+    if role == "producer":
+        # Java's partitioner: both clients write a key to the same partition.
+        settings |= {"acks": "all", "enable.idempotence": "true", "partitioner": "murmur2_random"}
+        settings["message.max.bytes"] = str(config.journal.max_message_bytes + _GROWTH_BYTES)
+    if role == "consumer":
+        settings |= {"isolation.level": "read_committed", "enable.auto.commit": "false"}
+        settings |= {"allow.auto.create.topics": "false"}
+    return settings
+
+
+def spark_options(config: Config, role: Role) -> dict[str, str]:
+    """Options of Spark's Kafka source (consumer) or sink (producer), each name with the prefix `kafka.`.
+
+    `engine.spark.kafka_io` adds the settings that matter only for speed.
+    """
+    given = _given(config, role)
+    settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
+    settings |= _java_login(given) | _java_certificates(given)
+    settings["bootstrap.servers"] = config.bootstrap_servers
+    settings.setdefault("client.id", config.bridge_id)
+    if role == "producer":
+        largest = config.journal.max_message_bytes + _GROWTH_BYTES
+        settings |= {"acks": "all", "enable.idempotence": "true", "max.request.size": str(largest)}
+        settings["buffer.memory"] = str(max(int(given.get("buffer.memory", _BUFFER_BYTES)), largest))
+    if role == "consumer":
+        settings |= {"isolation.level": "read_committed", "allow.auto.create.topics": "false"}
+    return {f"kafka.{name}": value for name, value in settings.items()}
+
+
+def _given(config: Config, role: Role) -> dict[str, str]:
+    """The settings for a role under Java's names, with absolute paths and without those that only other roles know."""
+    own: Mapping[str, str] = {}
+    if role == "producer":
+        own = config.kafka.producer
+    elif role == "consumer":
+        own = config.kafka.consumer
+    foreign = {
+        "producer": CONSUMER.keys() - PRODUCER.keys(),
+        "consumer": PRODUCER.keys() - CONSUMER.keys(),
+        "admin": PRODUCER.keys() | CONSUMER.keys(),
+    }[role]
+    settings = {name: value for name, value in config.kafka.common.items() if name not in foreign} | dict(own)
+    base = config.path.absolute().parent
+    for name, value in settings.items():
+        if name.startswith("ssl.") and name.endswith(".location"):
+            settings[name] = str(base / value)
+    return settings
+
+
+def _librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
+    if "sasl.jaas.config" in given:
+        login = read_jaas(given["sasl.jaas.config"])
+        return {"sasl.username": login.username, "sasl.password": Secret(login.password)}
+    return {name: given[name] for name in ("sasl.username", "sasl.password") if name in given}
+
+
+def _java_login(given: Mapping[str, str]) -> dict[str, str]:
+    if "sasl.jaas.config" in given or "sasl.username" not in given:
+        return {}
+    mechanism = given.get("sasl.mechanism", "PLAIN")
+    return {"sasl.jaas.config": Secret(write_jaas(mechanism, given["sasl.username"], given["sasl.password"]))}
+
+
+def _librdkafka_certificates(given: Mapping[str, str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    if trusted := given.get("ssl.ca.location") or given.get("ssl.truststore.location"):
+        settings["ssl.ca.location"] = trusted
+    if store := given.get("ssl.keystore.location"):
+        if store_type(store, given.get("ssl.keystore.type")) == "PEM":
+            settings |= {"ssl.certificate.location": store, "ssl.key.location": store}
+        else:
+            settings |= {"ssl.keystore.location": store, "ssl.keystore.password": given["ssl.keystore.password"]}
+    settings |= {name: given[name] for name in ("ssl.certificate.location", "ssl.key.location") if name in given}
+    if "ssl.endpoint.identification.algorithm" in given:
+        settings["ssl.endpoint.identification.algorithm"] = given["ssl.endpoint.identification.algorithm"] or "none"
+    return settings
+
+
+def _java_certificates(given: Mapping[str, str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for store in ("truststore", "keystore"):
+        location = given.get(f"ssl.{store}.location")
+        if location and (kind := store_type(location, given.get(f"ssl.{store}.type"))):
+            settings[f"ssl.{store}.type"] = kind
+    if "ssl.truststore.certificates" in given:
+        settings["ssl.truststore.type"] = "PEM"
+    if "ssl.keystore.key" in given:
+        settings["ssl.keystore.type"] = "PEM"
+    if "ssl.ca.location" in given:
+        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": given["ssl.ca.location"]}
+    if "ssl.certificate.location" in given:
+        # The Java client takes one file with certificate and key, or their texts.
+        settings |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": Path(given["ssl.certificate.location"]).read_text(encoding="ascii"),
+            "ssl.keystore.key": Secret(Path(given["ssl.key.location"]).read_text(encoding="ascii")),
+        }
+    if given.get("ssl.endpoint.identification.algorithm") == "none":
+        settings["ssl.endpoint.identification.algorithm"] = ""
+    return settings

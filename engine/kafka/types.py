@@ -1,0 +1,31 @@
+"""Types of the Kafka client for code outside this package that runs for each record, or inside a client's callbacks.
+
+A conversion of each record and position to a type of the project would cost as much as the rest of the work on it.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka import Message as KafkaMessage
+from confluent_kafka.admin import ListOffsetsResultInfo, TopicDescription
+
+__all__ = [
+    "OFFSET_BEGINNING",
+    "Consumer",
+    "KafkaError",
+    "KafkaException",
+    "KafkaMessage",
+    "ListOffsetsResultInfo",
+    "Producer",
+    "TopicCollection",
+    "TopicDescription",
+    "TopicPartition",
+]

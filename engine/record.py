@@ -1,0 +1,32 @@
+"""Content of a Kafka record as a value, whatever it means to those who write and read it."""
+
+from __future__ import annotations
+
+from routes.immutable import immutable
+
+__all__ = ["Record"]
+
+
+@immutable
+class Record:
+    """Content of a Kafka record, without topic, partition and offset."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    def header(self, name: str) -> str | None:
+        """Returns the first header called `name` as text; None if there is none, or if it has no value.
+
+        Bytes that are not UTF-8 become U+FFFD.
+        """
+        for key, value in self.headers:
+            if key == name:
+                return None if value is None else value.decode("utf-8", "replace")
+        return None
+
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers, without Kafka's own framing."""
+        headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers

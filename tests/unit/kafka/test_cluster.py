@@ -1,0 +1,51 @@
+"""An admin client and offsets of a Kafka that stops answering, or loses a topic, between two questions."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from engine.errors import UnreachableError
+from engine.kafka import cluster, offsets
+from engine.kafka.cluster import Cluster
+from engine.kafka.offsets import KafkaOffsets, Topics
+from routes.config import loads
+
+CONFIG = loads(
+    "bridge.id=b1\nkafka.bootstrap.servers=127.0.0.1:1\nsource.s.type=stomp\nsource.s.destinations=queue:a\n"
+    "routes.r.in.include=TRUE\nroutes.r.out.topic=t\n"
+)
+
+
+class Answering:
+    """An admin client that answers one question and no more."""
+
+    def __init__(self) -> None:
+        self._answers = 1
+
+    def list_topics(self, timeout: float) -> Any:
+        if not self._answers:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        self._answers -= 1
+        return SimpleNamespace(brokers={1: None}, topics={}, cluster_id="c")
+
+
+@pytest.mark.parametrize("ask", [Cluster.offsets_kept_ms, Cluster.brokers, Cluster.names])
+def test_a_kafka_that_stops_answering_is_unreachable(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "admin", lambda *_: Answering())
+    asked = Cluster(CONFIG, 5)
+    with pytest.raises(UnreachableError, match=r"^no Kafka at 127\.0\.0\.1:1 for 5 s"):
+        ask(asked)
+
+
+def test_a_topic_that_vanishes_between_two_questions_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Topics] = [
+        {"a": {0: 4, 1: -1}, "gone": {0: 7}, "less": {0: -1, 1: 5}},
+        {"a": {0: 9, 1: 8}, "less": {0: 6}},
+    ]
+    monkeypatch.setattr(KafkaOffsets, "_offsets", lambda *_: answers.pop(0))
+    monkeypatch.setattr(offsets, "admin", lambda *_: None)
+    assert KafkaOffsets(CONFIG).since(["a", "gone", "less"], 1) == {"a": {0: 4, 1: 8}, "less": {0: 6}}

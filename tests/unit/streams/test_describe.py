@@ -1,0 +1,68 @@
+"""Descriptions are compared whole: people and tools read them."""
+
+from __future__ import annotations
+
+from engine.router import ByBranch, RoutingLanguage
+from engine.streams import TopologyBuilder
+
+DESCRIPTION = """\
+Topologies:
+   Sub-topology: 0
+    Source: orders (topics: [orders])
+      --> size
+    Processor: size (stores: [])
+      --> large, small
+      <-- orders
+    Processor: large (stores: [])
+      --> all
+      <-- size
+    Processor: small (stores: [])
+      --> all
+      <-- size
+    Processor: all (stores: [])
+      --> out
+      <-- large, small
+    Sink: out (topic: by size [large=big, small=little])
+      <-- all
+   Sub-topology: 1
+    Source: prices (topics: [prices])
+      --> copy, unused
+    Sink: copy (topic: prices-copy)
+      <-- prices
+    Processor: unused (stores: [])
+      --> none
+      <-- prices
+"""
+
+MERMAID = """\
+flowchart LR
+  n0["in"]
+  t0[("in")]
+  n1{{"s"}}
+  n2["a #quot;b#quot;"]
+  n3["to-out"]
+  t1[("out")]
+  t0 --> n0
+  n0 --> n1
+  n1 --> n2
+  n2 --> n3
+  n3 -- "a #quot;b#quot;" --> t1
+"""
+
+
+def test_a_description_has_the_form_of_kafka_streams() -> None:
+    builder = TopologyBuilder(RoutingLanguage())
+    split = builder.stream("orders", name="orders").split("size").branch("amount > 1000", name="large")
+    large, small = split.default_branch("small")
+    large.merge(small, name="all").to(ByBranch("size", {"large": "big", "small": "little"}), name="out")
+    prices = builder.stream("prices", name="prices")
+    prices.to("prices-copy", name="copy")
+    prices.filter("TRUE", name="unused")
+    assert builder.build().describe() == DESCRIPTION
+
+
+def test_a_flowchart_shows_topics_and_quotes_names() -> None:
+    builder = TopologyBuilder(RoutingLanguage())
+    (stream,) = builder.stream("in", name="in").split("s").branch("TRUE", name='a "b"').no_default_branch()
+    stream.to(ByBranch("s", {'a "b"': "out"}), name="to-out")
+    assert builder.build().mermaid() == MERMAID
