@@ -161,7 +161,6 @@ LIBRARIES = {
 CYCLES_LEFT = {
     ("engine.streams.nodes", "engine.streams.row"),
     ("engine.telemetry.tracing", "engine.telemetry.otlp"),
-    ("routes.config.selectors", "routes.config.binding"),
 }
 """Imports that close a circle and are still to go: importing module, imported module."""
 
