@@ -1,7 +1,7 @@
 # `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup setup-dev nats test chaos soak check bench fuzz wheel docs requirements jars-lock clean
+.PHONY: help run setup setup-dev nats test test-fast chaos soak check bench fuzz wheel docs requirements jars-lock clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -9,6 +9,8 @@ PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
 NO_PYTHON := { echo "no Python 3.11 or newer in PATH: install one, or name it: make PYTHON=..." >&2; exit 3; }
 SET_UP = @$(if $(PYTHON),$(PYTHON) -m tools.setup,$(NO_PYTHON))
 PY := .venv/bin/python
+# Most tests wait for servers most of the time, so there are more workers than the two cores that they are made for.
+PYTEST = $(PY) -m pytest --tb=short -n 4 --dist loadfile --no-loadscope-reorder
 FUZZ_SECONDS = 60
 
 # Pages of docs/ that are made from the code, each with the module that prints it.
@@ -29,10 +31,14 @@ setup-dev:
 nats: ## a NATS server to try the bridge with, built from its pinned source; needs Go
 	$(SET_UP) --nats
 
-test: check ## check, then all tests, on a real Kafka, Artemis and NATS
-	$(PY) -m pytest --tb=short -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/spark tests/integration tests/chaos
+test-fast: check ## check, then the tests that start no server
+	$(PYTEST) tests/unit
 
-chaos: setup-dev ## kill all parts of a bridge under load, KILLS=100 times, and count what is lost or doubled; takes an hour
+test: check ## check, then all tests but those of make chaos, on a real Kafka, Artemis and NATS
+	$(PYTEST) -m "not kills" tests/unit tests/spark tests/integration tests/chaos
+
+chaos: setup-dev ## tests that kill again and again; then kill all parts of a bridge under load KILLS=100 times: an hour and more
+	$(PYTEST) -m kills tests/integration tests/chaos
 	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
 	$(PY) -m tests.chaos
 

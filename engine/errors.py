@@ -62,7 +62,7 @@ class ServerEndedError(Exception):
 
 
 class ClientEndedError(RuntimeError):
-    """A Kafka client has failed for good, see `engine.kafka.is_fatal`.
+    """A Kafka client has failed for good, see `engine.kafka.errors.is_fatal`.
 
     The operator need not act: the supervisor starts the process again, and the new process makes a new client.
     """

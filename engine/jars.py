@@ -1,11 +1,16 @@
-"""Folder of the pinned JVM jars, which `make setup` fetches and wheels contain."""
+"""Folder of the pinned JVM jars, which `make setup` fetches and wheels contain, and their class-data archives.
+
+A class-data archive has the classes that a JVM loads at its start, in a form that maps into memory. Set-up records one
+each for Kafka, Artemis and Spark while a bridge runs (`tools/class_data.py`). A JVM checks its archive itself and
+ignores one that another Java version recorded or that belongs to other jars; it then only starts more slowly.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["HALLMARKS", "jars"]
+__all__ = ["HALLMARKS", "RECORD", "class_data_options", "jars"]
 
 HALLMARKS = {"spark": "jms-bridge-spark.jar", "kafka": "kafka_*.jar", "artemis": "apache-artemis-*"}
 """File that marks a folder of jars as complete: a glob pattern by folder name."""
@@ -13,6 +18,11 @@ HALLMARKS = {"spark": "jms-bridge-spark.jar", "kafka": "kafka_*.jar", "artemis":
 _INSTALLED = Path(__file__).with_name("_jars")
 """Folder of the jars inside an installed wheel (`hatch_build.py`)."""
 _CHECKOUT = Path(__file__).parents[1] / ".jars"
+RECORD = "JMS_BRIDGE_RECORD_CLASSES"
+"""Environment variable; if set, the JVMs of a bridge start ready to record their archives."""
+_FOLDER = "class-data"
+# Without these options a JVM writes a warning about an archive that does not fit it.
+_SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def jars() -> Path:
@@ -20,3 +30,11 @@ def jars() -> Path:
     if named := os.environ.get("JMS_BRIDGE_JARS"):
         return Path(named)
     return _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+
+
+def class_data_options(name: str) -> list[str]:
+    """Options with which the JVM `name`, such as `kafka`, uses or records its archive; empty if it has none."""
+    if os.environ.get(RECORD):
+        return ["-XX:+RecordDynamicDumpInfo"]
+    archive = jars().absolute() / _FOLDER / f"{name}.jsa"
+    return [*_SILENT, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []

@@ -27,9 +27,32 @@ Server = TypeVar("Server", bound="EmbeddedServer")
 
 JARS = Path(__file__).parents[1] / ".jars"
 
+FIRST = (
+    "test_reload",
+    "test_router",
+    "test_sink_conformance",
+    "test_standby",
+    "test_redelivery",
+    "test_secrets_nowhere",
+)
+"""Files that take minutes: they begin first, so that no worker is left alone with one of them at the end."""
+
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
 hypothesis.settings.load_profile("bridge")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Orders files by the time they take: the longest, those with servers, those with Spark, and all others."""
+    folders = ("chaos", "integration", "spark")
+
+    def order(item: pytest.Item) -> int:
+        folder = item.path.relative_to(JARS.parent / "tests").parts[0]
+        if item.path.stem in FIRST and folder == "integration":
+            return 0
+        return 1 + folders.index(folder) if folder in folders else 1 + len(folders)
+
+    items.sort(key=order)
 
 
 @pytest.fixture(autouse=True)

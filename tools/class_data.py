@@ -19,8 +19,8 @@ from urllib.request import urlopen
 
 import psutil
 
-from engine.class_data import RECORD
 from engine.embedded import find_java, free_ports
+from engine.jars import RECORD
 
 __all__ = ["main"]
 

@@ -36,10 +36,8 @@ from routes.predicate import parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from engine.dead_letters.filters import Filters
-    from engine.dead_letters.histogram import Histogram
-    from engine.dead_letters.letter import DeadLetter
-    from engine.dead_letters.replay import Options, Replayed
+    from engine.dead_letters.letter import DeadLetter, Filters
+    from engine.dead_letters.replay import Histogram, Options, Replayed
     from engine.kafka.reader import KafkaTopicReader, Position
     from routes.model import Config
 
@@ -377,7 +375,7 @@ def _settle(
 
 
 def _survey(settle: Settle, config: Config, wanted: Sequence[Position] | None, options: Options) -> Histogram:
-    from engine.dead_letters.histogram import Histogram
+    from engine.dead_letters.replay import Histogram
 
     histogram = Histogram()
     with counting():
@@ -417,7 +415,7 @@ def read_filters(
     where: str | None,
 ) -> Filters:
     """The filters that the options make; UsageError says which one makes none."""
-    from engine.dead_letters.filters import Filters
+    from engine.dead_letters.letter import Filters
 
     now_ms = round(time.time() * 1000)
     values: dict[str, frozenset[str]] = {}

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from engine.dead_letters.audit import AuditEntry
-    from engine.dead_letters.histogram import Histogram
     from engine.dead_letters.letter import DeadLetter
-    from engine.dead_letters.replay import Replayed
+    from engine.dead_letters.replay import Histogram, Replayed
 
 __all__ = [
     "audit_table",

@@ -23,7 +23,7 @@ from engine.cli.options import (
 )
 from engine.cli.output import json_bytes, show_bytes
 from engine.errors import UsageError
-from engine.explain.words import result, rows
+from engine.explain.explanation import result, rows
 from engine.message import BodyType, Message
 from engine.printable import json_text, printable
 from engine.trace_context import traced

@@ -42,6 +42,9 @@ __all__ = [
 ]
 
 _WIDE = 200
+_SHOWN_BYTES = 4096
+_SHOWN_HEADERS = 60
+_WIDTH = 40
 
 
 class BodyFormat(StrEnum):
@@ -130,11 +133,6 @@ def _text(value: bytes) -> str | None:
 
 def _starts_with_place(text: str) -> bool:
     return re.match(r"[^\s:]+:(\d+:)*(\d+:)? (error|warning): ", text) is not None
-
-
-_SHOWN_BYTES = 4096
-_SHOWN_HEADERS = 60
-_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)

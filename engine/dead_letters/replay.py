@@ -13,12 +13,10 @@ import time
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
-from engine.dead_letters.filters import Filters
-from engine.dead_letters.letter import DeadLetter
-from engine.dead_letters.pace import Pace
+from engine.dead_letters.letter import DeadLetter, Filters
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader
@@ -32,12 +30,30 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord, Position
     from routes.model import Config
 
-__all__ = ["Options", "ReplayOutcome", "Replayed", "discard", "replay", "source_topic"]
+__all__ = [
+    "Group",
+    "Histogram",
+    "HistogramRow",
+    "Options",
+    "Pace",
+    "ReplayOutcome",
+    "Replayed",
+    "discard",
+    "replay",
+    "source_topic",
+]
 
 _BATCH_BYTES = 16 * 1024 * 1024
 """Greatest size in memory of the letters of one transaction, except for a single larger letter."""
 _LINES = 1000
 """Greatest number of outcomes held back until a transaction is complete."""
+_BATCH = 200
+"""Greatest number of messages that a replay sends at a time."""
+_TURNS_A_SECOND = 10
+"""Number of batches a second at higher rates; at lower rates messages go one by one."""
+_MOST_ROWS = 1000
+_OTHERS = "(others)"
+"""Row for reasons and routes beyond `_MOST_ROWS`: any writer of the topic chooses them, so there may be any number."""
 
 
 class ReplayOutcome(StrEnum):
@@ -316,3 +332,70 @@ def _cut(letter: DeadLetter) -> str:
     if letter.journal_position:
         return f"its body was cut; the original ({letter.truncated} bytes) was at {letter.journal_position}"
     return f"its body was cut; the journal did not take the original ({letter.truncated} bytes)"
+
+
+class Pace:
+    """The size of the next batch, and the time until it may go."""
+
+    def __init__(self, per_second: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Creates it; without a rate, a batch may go at any time."""
+        self._per_second = per_second
+        self._clock = clock
+        self._due = clock()
+        self.batch = _BATCH if per_second is None else max(1, min(_BATCH, int(per_second / _TURNS_A_SECOND)))
+        """Greatest number of messages in a batch."""
+
+    @property
+    def wait_seconds(self) -> float:
+        """Seconds until the next batch may go."""
+        return max(self._due - self._clock(), 0.0)
+
+    def sent(self, count: int) -> None:
+        """Takes note that `count` messages go now."""
+        if self._per_second is not None:
+            self._due = max(self._due, self._clock()) + count / self._per_second
+
+
+class Group(NamedTuple):
+    """Key of a row: reason, route and outcome."""
+
+    reason: str
+    route: str
+    """Name of the route; empty for none."""
+    outcome: ReplayOutcome
+
+
+@dataclass(slots=True)
+class HistogramRow:
+    """Count and times of the dead letters in one group."""
+
+    count: int
+    oldest_ms: int
+    """Time of the first failure among them, in milliseconds since 1970."""
+    newest_ms: int
+
+
+class Histogram:
+    """Counts of dead letters by group, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Group, HistogramRow] = {}
+
+    def add(self, replayed: Replayed) -> None:
+        """Counts one dead letter."""
+        letter, time_ms = replayed.letter, replayed.letter.time_ms
+        group = Group(letter.reason, letter.route, replayed.outcome)
+        if group not in self._rows and len(self._rows) >= _MOST_ROWS:
+            group = Group(_OTHERS, _OTHERS, replayed.outcome)
+        row = self._rows.setdefault(group, HistogramRow(0, time_ms, time_ms))
+        row.count += 1
+        row.oldest_ms, row.newest_ms = min(row.oldest_ms, time_ms), max(row.newest_ms, time_ms)
+
+    @property
+    def rows(self) -> list[tuple[Group, HistogramRow]]:
+        """Groups and their rows, the largest first."""
+        return sorted(self._rows.items(), key=lambda item: (-item[1].count, item[0]))
+
+    def count(self, *outcomes: ReplayOutcome) -> int:
+        """Returns the number of dead letters with one of these outcomes."""
+        return sum(row.count for group, row in self._rows.items() if group.outcome in outcomes)

@@ -13,7 +13,7 @@ from engine.dead_letters.letter import DeadLetter
 from engine.kafka.reader import KafkaTopicReader
 
 if TYPE_CHECKING:
-    from engine.dead_letters.filters import Filters
+    from engine.dead_letters.letter import Filters
     from engine.kafka.reader import Position
     from routes.model import Config
 

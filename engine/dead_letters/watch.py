@@ -16,8 +16,7 @@ import structlog
 
 from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
-from engine.dead_letters.filters import NO_ROUTE
-from engine.dead_letters.letter import DeadLetter
+from engine.dead_letters.letter import NO_ROUTE, DeadLetter
 from engine.kafka.clients import NO_GROUP, admin, consumer
 from engine.kafka.cluster import is_missing, problem_of_error, problems_of_access
 from engine.kafka.errors import END, LOGIN, MISSING, UNUSED_GROUP, is_fatal, remedy

@@ -1,10 +1,9 @@
 """Checks everything that a bridge with a configuration needs, and says how to mend what is wrong. Changes nothing.
 
-`examination` puts the checks together, `checks` runs them at the same time; the other modules contain the checks, one
-module for each topic.
+`examination` puts the checks together, `checks` runs them at the same time; the other modules contain the checks.
 """
 
+from engine.doctor.checks import Finding, Severity, exit_code
 from engine.doctor.examination import examine
-from engine.doctor.findings import Finding, Severity, exit_code
 
 __all__ = ["Finding", "Severity", "examine", "exit_code"]

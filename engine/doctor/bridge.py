@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine import tls
-from engine.doctor.findings import Finding, failed, of_error, ok, warning
-from engine.doctor.ports import check_port
+from engine.doctor.checks import Finding, failed, of_error, ok, warning
+from engine.doctor.machine import check_port
 from engine.errors import SetupError
 from engine.telemetry.client import find
 

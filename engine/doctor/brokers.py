@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.system import connector
-from engine.doctor.checks import Check
-from engine.doctor.findings import Finding, failed, ok
+from engine.doctor.checks import Check, Finding, failed, ok
 from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
 from engine.doctor.kafka import check_kafka_source
-from engine.doctor.ports import check_port, listening
+from engine.doctor.machine import check_port, listening
 from engine.errors import HardFailureError, UnreachableError
 from engine.telemetry.status import component_name, sink_component
 from routes.model import SourceConfig

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cryptography.x509 import load_pem_x509_certificates
 
-from engine.doctor.findings import Finding, failed, ok, warning
+from engine.doctor.checks import Finding, failed, ok, warning
 from engine.errors import UnreachableError
 
 if TYPE_CHECKING:

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING
 from engine.doctor.bridge import ask_bridge, check_http
 from engine.doctor.brokers import broker_check
 from engine.doctor.certificates import check_certificates
-from engine.doctor.checks import Check, run
-from engine.doctor.clock import check_clock
-from engine.doctor.disk import check_disks
-from engine.doctor.findings import Finding, failed, ok, warning
+from engine.doctor.checks import Check, Finding, failed, ok, run, warning
 from engine.doctor.folders import check_files, check_folders, check_hard_links, check_secrets, folders_of
 from engine.doctor.kafka import REMEDY, check_kafka
-from engine.doctor.limits import check_limits
-from engine.doctor.ports import check_embedded_ports
+from engine.doctor.machine import check_clock, check_disks, check_embedded_ports, check_limits
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
 from engine.errors import UnreachableError
 from engine.jars import jars

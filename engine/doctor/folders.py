@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.doctor.findings import Finding, failed, ok, warning
+from engine.doctor.checks import Finding, failed, ok, warning
 from routes.keys.secrets import LONG_SECRET, Secret, has_reference, is_secret_key
 
 if TYPE_CHECKING:

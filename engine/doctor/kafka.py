@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from engine.doctor.findings import Finding, failed, of_error, ok, warning
+from engine.doctor.checks import Finding, failed, of_error, ok, warning
 from engine.errors import HardFailureError
 from engine.kafka.cluster import Cluster
 from engine.kafka.topics import survey

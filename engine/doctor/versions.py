@@ -7,7 +7,7 @@ import re
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from engine.doctor.findings import Finding, failed, ok
+from engine.doctor.checks import Finding, failed, ok
 from engine.embedded import java, nats
 from engine.embedded.java import find_java, java_version
 from engine.embedded.nats import find_nats_server, nats_configuration, nats_version

@@ -6,28 +6,38 @@ checks that both agree. Needs no server. Sizes are not checked, because the limi
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import struct
 import time
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.explain.header_styles import published_headers
-from engine.message import BODY, DESTINATION, ROUTE, BodyType, Message
+from engine.message import BODY, DESTINATION, ORIGIN, POSITION, ROUTE, TYPES, BodyType, Message, Record
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import trace
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.values import find
-from routes.properties import NUMBERS, JmsType
+from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
 from routes.targets import KAFKAS_OWN, TOPIC
 
 if TYPE_CHECKING:
-    from engine.message import Record
+    from collections.abc import Iterator, Mapping
+
     from routes.model import Config, Route
     from routes.predicate import Trace
 
-__all__ = ["Ending", "Explanation", "Failure", "Step", "explain"]
+__all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
+
+_JMS = "jms."
+_SHORT = {name: short for short, name in SEED_NAMES.items()}
+_INTEGERS = {JmsType.BYTE: ">b", JmsType.SHORT: ">h", JmsType.INT: ">i", JmsType.LONG: ">q"}
+_FLOATS = {JmsType.FLOAT: ">f", JmsType.DOUBLE: ">d"}
+_BASE64 = re.compile(r"([A-Za-z0-9+/]*)(={0,2})")
+_BLANKS = re.compile(r"\s")
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 class Ending(StrEnum):
@@ -225,3 +235,100 @@ def _key_is_valid(text: str, declared: JmsType | None, pattern: str) -> bool:
     if declared in NUMBERS:
         return True
     return declared in (None, JmsType.STRING) and re.fullmatch(pattern, text) is not None
+
+
+def result(explanation: Explanation) -> str:
+    """The outcome of the message, in a sentence."""
+    why = explanation.reason
+    route = f"route '{explanation.route.name}'" if explanation.route else ""
+    match explanation.ending:
+        case Ending.PUBLISHED:
+            place = f"kafka:{explanation.topic}"
+            if explanation.route and explanation.route.target.sink:
+                place = f"{explanation.route.target.sink}:{explanation.destination} (by way of {place})"
+            return f"published to {place} by {route}, key {explanation.key}, with headers"
+        case Ending.COUNTED:
+            return {
+                "own-origin": "not routed: this bridge routed it before (jmsbridge.origin); counted as own-origin",
+                "non-durable": "not routed: routing.non-durable=drop and it is NON_PERSISTENT; counted as non-durable",
+                "expired": "not routed: it has expired (JMSExpiration); counted as expired",
+                "unmatched": "not routed: no route takes it; counted as unmatched",
+            }[why]
+        case Ending.STOP:
+            return f"the bridge stops with exit code 5: {why}, and {route} has on-soft-failure=stop"
+        case Ending.SKIP:
+            return f"skipped and logged: {why}, and {route} has on-soft-failure=skip"
+        case Ending.DEAD_LETTER:
+            return f"dead letter in kafka:{explanation.topic}: {why}"
+
+
+def rows(trace: Trace, depth: int = 0) -> Iterator[tuple[int, str, str]]:
+    """The rows of a predicate and its parts: depth, text, and value for the message."""
+    yield depth, trace.text, _value(trace)
+    for part in trace.parts:
+        yield from rows(part, depth + 1)
+
+
+def _value(trace: Trace) -> str:
+    if trace.value is None:
+        return "unknown" if trace.is_condition else "(not set)"
+    if isinstance(trace.value, bool):
+        return "true" if trace.value else "false"
+    return f"'{trace.value}'" if isinstance(trace.value, str) else str(trace.value)
+
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+def published_headers(record: Record, style: HeaderStyle, bridge_id: str, position: str) -> Headers:
+    """The record's headers in a style, followed by this bridge as origin and the journal position."""
+    if style is HeaderStyle.TEXT:
+        headers = record.headers
+    elif style is HeaderStyle.SHORT:
+        headers = tuple((_short(name), value) for name, value in record.headers)
+    else:
+        types = decode_types(record.header(TYPES) or "")
+        headers = tuple(_typed(name, value, types) for name, value in record.headers)
+    return (*headers, (ORIGIN, bridge_id.encode()), (POSITION, position.encode()))
+
+
+def _short(name: str) -> str:
+    bare = name.removeprefix(_JMS)
+    return _JMS + _SHORT[bare] if bare != name and bare in _SHORT else name
+
+
+def _typed(name: str, value: bytes | None, types: Mapping[str, JmsType]) -> tuple[str, bytes | None]:
+    if not name.startswith(_JMS):
+        return name, value
+    bare = name[len(_JMS) :]
+    kind = HEADER_FIELDS.get(bare) or types.get(bare, JmsType.STRING)
+    encoded = None if value is None else _encoded(value, kind)
+    if encoded is None:
+        return f"{_JMS}{JmsType.STRING}.{bare}", value
+    return f"{_JMS}{kind}.{bare}", encoded
+
+
+def _encoded(value: bytes, kind: JmsType) -> bytes | None:
+    """The value in Kafka's binary form of the type; None if it does not fit the type."""
+    text = value.decode("utf-8", "replace")
+    try:
+        if kind in _INTEGERS:
+            return struct.pack(_INTEGERS[kind], int(text)) if _INTEGER.fullmatch(text) else None
+        if kind in _FLOATS:
+            return struct.pack(_FLOATS[kind], float(text))
+        if kind is JmsType.BYTES:
+            return _from_base64(text)
+    except OverflowError:
+        return struct.pack(_FLOATS[kind], float("-inf" if text.startswith("-") else "inf"))
+    except (ValueError, struct.error):
+        return None
+    return value
+
+
+def _from_base64(text: str) -> bytes | None:
+    """Decodes base64 as Spark does: padding may be missing but not wrong, blanks are ignored; None if invalid."""
+    bare = _BLANKS.sub("", text)
+    match = _BASE64.fullmatch(bare)
+    if match is None or len(match[1]) % 4 == 1 or (match[2] and len(bare) % 4 != 0):
+        return None
+    return base64.b64decode(match[1] + "=" * (-len(match[1]) % 4))

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 from starlette.routing import Route
 
-from engine.page.letters import audit, letter, letters
-from engine.page.overview import overview
+from engine.page.letters import audit, letter, letters, settle
+from engine.page.overview import overview, routes, settings
 from engine.page.render import HEADERS
-from engine.page.routes import routes
-from engine.page.settings import settings
-from engine.page.settlement import settle
 from engine.page.threads import Threads
 from engine.page.tryout import tryout
 

@@ -1,15 +1,26 @@
-"""The first page: the topology as a picture with rates, lag and colours, and the state of each component in words."""
+"""The pages of the bridge itself, made from memory: the overview, the routes in their order, and the settings."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from engine.page.flow import anchor, flow
-from engine.page.picture import draw
+from engine.page.flow import anchor, draw, flow, route_tone
 from engine.page.render import render
 from engine.page.view import Tone
-from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, LATENCY_AVERAGE, RESTARTS, ROUTED
+from engine.telemetry.metrics import (
+    FAILED,
+    JOURNALED,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    LATENCY_AVERAGE,
+    NO_ROUTE,
+    RESTARTS,
+    ROUTED,
+    UNROUTED,
+)
 from engine.telemetry.status import State
+from routes.config.show import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,8 +29,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from engine.page.view import View
+    from engine.telemetry.report import MetricSample
 
-__all__ = ["overview"]
+__all__ = ["overview", "routes", "settings"]
 
 _SPARK_WIDTH = 120
 _SPARK_HEIGHT = 28
@@ -104,3 +116,90 @@ def _spark(values: Sequence[float]) -> str:
         f"{number * step:.1f},{_SPARK_HEIGHT - 2 - value / top * (_SPARK_HEIGHT - 4):.1f}"
         for number, value in enumerate(values)
     )
+
+
+def routes(view: View) -> Callable[[Request], Response]:
+    """Makes the handler of the page."""
+
+    def page(request: Request) -> Response:
+        reading = view.samples.traffic.now
+        return render(
+            request,
+            view,
+            "routes.html",
+            routes=_routes(view),
+            unrouted={reason: count for reason, count in reading.by(UNROUTED, "reason").items() if count},
+            nowhere=_last_error(view, NO_ROUTE),
+            unmatched=view.config().routing.on_unmatched,
+        )
+
+    return page
+
+
+def _routes(view: View) -> list[dict[str, Any]]:
+    traffic = view.samples.traffic
+    counts, rates = traffic.now.by(ROUTED, "route"), traffic.rates(ROUTED, "route")
+    failures = _failures(traffic.now)
+    rows = []
+    for number, route in enumerate(view.config().routes, start=1):
+        tone, told = route_tone(view, route.name)
+        rows.append(
+            {
+                "number": number,
+                "route": route,
+                "anchor": anchor(route.name),
+                "tone": tone,
+                "told": told,
+                "routed": counts.get(route.name),
+                "rate": rates.get(route.name),
+                "failures": failures.get(route.name, {}),
+                "error": _last_error(view, route.name),
+            }
+        )
+    return rows
+
+
+def _failures(reading: MetricSample) -> dict[str, dict[str, float]]:
+    """The number of failed messages, by route and reason."""
+    found: dict[str, dict[str, float]] = {}
+    for labels, value in reading.values.get(FAILED.name, ()):
+        if value:
+            reasons = found.setdefault(labels["route"], {})
+            reasons[labels["reason"]] = reasons.get(labels["reason"], 0.0) + value
+    return found
+
+
+def _last_error(view: View, route: str) -> dict[str, Any] | None:
+    """The last failure in a route: its newest dead letter, or else the time at which its failures last grew."""
+    census, seen = view.census(), view.samples.failed_at.get(route)
+    latest = census.latest.get(route) if census else None
+    if latest is not None:
+        partition, _, offset = latest.place.partition(":")
+        href = f"/dead-letters/letter/{partition}/{offset}"
+        return {"time_ms": latest.time_ms, "reason": latest.reason, "detail": latest.detail, "href": href}
+    return None if seen is None else {"time_ms": seen * 1000, "reason": "", "detail": "", "href": ""}
+
+
+def settings(view: View) -> Callable[[Request], Response]:
+    """Makes the handler of the page; `?all=1` also shows settings left at their defaults."""
+
+    def page(request: Request) -> Response:
+        everything = request.query_params.get("all") == "1"
+        snapshot = view.snapshot()
+        # Without the environment, values are shown as written and references stay references.
+        found = rows(snapshot.settings({}))
+        shown = [row for row in found if everything or row.origin != "default"]
+        sections = [(name, list(group)) for name, group in groupby(shown, lambda row: row.key.partition(".")[0])]
+        return render(
+            request,
+            view,
+            "settings.html",
+            sections=sections,
+            everything=everything,
+            defaults=sum(row.origin == "default" for row in found),
+            file=str(snapshot.path),
+            hash=snapshot.hash,
+            reload=view.reload().get("reload", {}),
+        )
+
+    return page

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import UnreachableError, UsageError
 from engine.explain import Ending, explain
-from engine.explain.words import result, rows
+from engine.explain.explanation import result, rows
 from engine.message import BodyType, Message
 from engine.page import forms
 from engine.page.forms import Form

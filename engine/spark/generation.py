@@ -1,6 +1,6 @@
-"""Generations: the files that a run of the router leaves in its checkpoint folder for the next run.
+"""Generations: the files that a run of the router leaves in its checkpoint folder for the next run, and its lock.
 
-    <checkpoint>/lock             held by the JVM that routes (see `checkpoint_lock`)
+    <checkpoint>/lock             held by the JVM that routes (`CheckpointLock`)
     <checkpoint>/begun            exists once there has been a generation
     <checkpoint>/7/start.json     positions at which generation 7 began, and its routes
     <checkpoint>/7/spark/         Spark's own checkpoint, used by generation 7 only
@@ -17,20 +17,34 @@ import json
 import os
 import re
 import shutil
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import SetupError
 from engine.private import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark.sql import SparkSession
+
     from engine.kafka.offsets import Offsets, Topics
 
-__all__ = ["Committed", "DamagedError", "Generation", "Generations", "RouterProgress", "Start", "offsets"]
+__all__ = [
+    "CheckpointLock",
+    "Committed",
+    "DamagedError",
+    "Generation",
+    "Generations",
+    "RouterProgress",
+    "Start",
+    "offsets",
+]
 
 _VERSION = 1
+_WAIT_SECONDS = 0.1
 _NUMBER = re.compile(r"[1-9]\d*")
 
 
@@ -250,3 +264,41 @@ def _write(path: Path, fields: Mapping[str, Any]) -> None:
         handle = os.open(folder, os.O_RDONLY)
         os.fsync(handle)
         os.close(handle)
+
+
+class CheckpointLock:
+    """Lock of a checkpoint folder, so that only one router uses it; held from construction until `release`.
+
+    The JVM holds the lock and not the Python process, because a JVM can outlive the Python process that started it for
+    a moment, and still publish. The operating system frees the lock when the JVM ends.
+    """
+
+    def __init__(self, spark: SparkSession, root: Path, patience_seconds: float) -> None:
+        """Locks the checkpoint folder `root`.
+
+        Waits up to `patience_seconds`, since the JVM of a killed router may still be ending.
+
+        Raises:
+            SetupError: another router holds the lock; the text names its process id.
+        """
+        make_folder(root)
+        path = root / "lock"
+        jvm: Any = spark._jvm
+        # This reference keeps Java's file object alive: Java frees the lock when it collects the object.
+        self._file = jvm.java.io.RandomAccessFile(str(path.absolute()), "rw")
+        deadline = time.monotonic() + patience_seconds
+        while (lock := self._file.getChannel().tryLock()) is None:
+            if time.monotonic() > deadline:
+                self._file.close()
+                owner = path.read_text(encoding="utf-8").strip() or "unknown"
+                msg = f"another router (process {owner}) works with the checkpoint {root}: stop it first"
+                raise SetupError(msg)
+            time.sleep(_WAIT_SECONDS)
+        self._lock = lock
+        self._file.setLength(0)
+        self._file.writeBytes(f"{jvm.java.lang.ProcessHandle.current().pid()}\n")
+
+    def release(self) -> None:
+        """Frees the lock."""
+        self._lock.release()
+        self._file.close()

@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, Any
 import pyspark
 from pyspark.java_gateway import launch_gateway
 
-from engine.class_data import class_data_options
 from engine.embedded.java import find_java
+from engine.jars import class_data_options
 from engine.private import UMASK
 
 if TYPE_CHECKING:

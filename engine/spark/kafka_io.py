@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.kafka.settings import spark_options
-from engine.spark.positions import spark_offsets
 from engine.spark.row_counters import INTERCEPTOR
 from routes.model import RouterMode
 
@@ -54,7 +54,7 @@ class Pipes:
         journal = self.config.journal.topic
         options = {
             "subscribe": journal,
-            "startingOffsets": spark_offsets({journal: positions}),
+            "startingOffsets": _spark_offsets({journal: positions}),
             "failOnDataLoss": "true",
         }
         if self.config.router.mode is RouterMode.BATCH:
@@ -69,8 +69,8 @@ class Pipes:
         """
         options = {
             "subscribe": ",".join(starts),
-            "startingOffsets": spark_offsets(starts),
-            "endingOffsets": spark_offsets(ends),
+            "startingOffsets": _spark_offsets(starts),
+            "endingOffsets": _spark_offsets(ends),
             # Retention may remove records during the read.
             "failOnDataLoss": "false",
         }
@@ -112,3 +112,8 @@ def patience_ms(config: Config, options: Mapping[str, str]) -> int:
     least = int(options["kafka.linger.ms"]) + int(options.get("kafka.request.timeout.ms", _REQUEST_TIMEOUT_MS))
     wanted = round((config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000)
     return max(wanted, least)
+
+
+def _spark_offsets(topics: Mapping[str, Mapping[int, int]]) -> str:
+    """Offsets in the form of Spark's options `startingOffsets` and `endingOffsets`."""
+    return json.dumps({topic: {str(partition): at for partition, at in each.items()} for topic, each in topics.items()})

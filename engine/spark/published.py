@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from engine.spark.positions import with_positions
+from engine.message import ORIGIN, POSITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ class Published:
 
 def find(outputs: DataFrame, journal: str, bridge_id: str, since: Offsets) -> Published:
     """Positions in a frame of output records, from those in `since` on, by journal partition; reads the frame once."""
-    found = with_positions(outputs, journal, bridge_id)
+    found = _with_positions(outputs, journal, bridge_id)
     first = F.create_map(*(F.lit(value) for pair in since.items() for value in pair))
     rows = (
         found.where(F.col("offset") >= F.try_element_at(first, F.col("partition")))
@@ -100,6 +100,34 @@ def slices(starts: Topics, ends: Topics, most: int) -> Iterator[tuple[Topics, To
     count = -(-records(starts, ends) // most)
     for number in range(count):
         yield _cut(starts, ends, number, count), _cut(starts, ends, number + 1, count)
+
+
+def _with_positions(frame: DataFrame, journal: str, bridge_id: str) -> DataFrame:
+    """Journal positions in a frame of output records, as columns `partition` and `offset`.
+
+    Records that this bridge did not make from this journal are left out. A record that passed several bridges has
+    several positions, of which the last bridge wrote the last.
+    """
+    own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(bridge_id).cast("binary").alias("value"))
+    parts = F.split(_last_header("headers", POSITION), ":")
+    # The name of a topic has no colon. `get` gives NULL for a missing part: Spark may move these conditions before the
+    # check of the size.
+    topic, partition, offset = (F.get("parts", index) for index in range(3))
+    return (
+        frame.where(F.array_contains("headers", own))
+        .select(parts.alias("parts"))
+        .where((F.size("parts") == 3) & (topic == journal))
+        .select(partition.try_cast("int").alias("partition"), offset.try_cast("bigint").alias("offset"))
+        .where("partition IS NOT NULL AND offset IS NOT NULL")
+    )
+
+
+def _last_header(headers: str, name: str) -> Column:
+    last = F.try_element_at(headers, F.lit(-1))
+    # Routed records have the header at the end, where no search is needed.
+    named = F.filter(headers, lambda item: item["key"] == name)
+    found = F.when(last["key"] == name, last["value"]).otherwise(F.try_element_at(named, F.lit(-1))["value"])
+    return found.cast("string")
 
 
 def _cut(starts: Topics, ends: Topics, number: int, count: int) -> Topics:

@@ -22,20 +22,18 @@ from engine.kafka.topics import check_topics, ensure_journal, ensure_state_topic
 from engine.router import route
 from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
-from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.failures import spark_failure
-from engine.spark.generation import Generations
+from engine.spark.generation import CheckpointLock, Generations
 from engine.spark.kafka_io import Pipes
 from engine.spark.lag import LagSampler
 from engine.spark.last_progress import last_place
 from engine.spark.position_store import PositionStore
 from engine.spark.publish_deadline import limited
-from engine.spark.readiness import Readiness, process_age
 from engine.spark.recovery import Recovery, outputs
 from engine.spark.router_metrics import Meter
 from engine.spark.row_counters import RowCounters
 from engine.spark.run import Run
-from engine.spark.spark_metrics import Vitals
+from engine.spark.spark_metrics import Readiness, Vitals, process_age
 from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State

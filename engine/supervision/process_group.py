@@ -1,13 +1,21 @@
-"""The parts of a running bridge: those that are kept running, and those that were asked to end."""
+"""The processes of a running bridge: those that are kept running, and those that were asked to end.
+
+A `ProcessSupervisor` starts one part, releases it, extends its lease, starts it again when it dies, and ends it. A
+`ProcessGroup` holds those of a bridge.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
+import structlog
+
+from engine.errors import HardFailureError, SetupError, SoftFailureError, UnreachableError, UsageError
 from engine.supervision.parts import Stage
-from engine.supervision.process_supervisor import ProcessSupervisor
 from engine.telemetry.status import State, Status
+from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,66 +24,195 @@ if TYPE_CHECKING:
     from engine.telemetry.meters import BridgeMetrics
     from engine.telemetry.status import StatusBoard
 
-__all__ = ["PATIENCE_SECONDS", "ProcessGroup"]
+__all__ = ["PATIENCE_SECONDS", "ProcessGroup", "ProcessSupervisor"]
+
+_log = structlog.get_logger(__name__)
 
 PATIENCE_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
 """Time that the parts of each stage may take to stop before they are killed."""
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
+_STEADY_SECONDS = 60.0
+"""Time of being ready after which the earlier deaths of a part are forgotten."""
+_HOPELESS = 5
+"""Number of deaths in a row without being ready after which the bridge gives up."""
+_KNOWN = {
+    error.exit_code: error
+    for error in (SetupError, HardFailureError, SoftFailureError, UnreachableError, UsageError, BridgeError)
+}
+
+
+class ProcessSupervisor:
+    """Supervisor of one part, which it keeps running until it is told to finish."""
+
+    def __init__(self, child: Child, board: StatusBoard, metrics: BridgeMetrics) -> None:
+        self.child = child
+        self._board = board
+        self._metrics = metrics
+        self._start_at: float | None = 0.0
+        self._started = False
+        self._ready_since: float | None = None
+        self._was_ready = False
+        self._deaths = 0
+        self._early_deaths = 0
+        self._is_deposed = False
+        self._end_by = math.inf
+
+    def tend(self, until: float) -> None:
+        """Does what is due now: starts or releases the part, takes note of its readiness or its end. Never waits.
+
+        The part may work `until` then (`time.monotonic`). A part that works longer is killed, and started again to
+        stand by.
+
+        Raises:
+            BridgeError: the part ended with an error that no restart helps, or died too often before it was ready.
+        """
+        now = time.monotonic()
+        if self.child.running and self.child.released and now >= until:
+            self._is_deposed = True
+            self.child.kill()
+        if (code := self.child.ended()) is not None:
+            self._ended(code, now)
+        elif not self.child.running:
+            self._start_if_due(now)
+        elif not self._is_deposed:
+            self._watch(self._board.get(self.child.name), now, until)
+
+    def finish(self) -> None:
+        """Asks the part to end; a part that has not begun its work is killed, since it may be busy getting ready."""
+        self._end_by = time.monotonic() + PATIENCE_SECONDS[self.child.part.stage]
+        if self.child.released:
+            self.child.ask_to_stop()
+        else:
+            self.child.kill()
+
+    def has_finished(self, until: float) -> bool:
+        """True if a part that was told to `finish` has ended; kills it if it is late, or works longer than `until`."""
+        if not self.child.running or self.child.ended() is not None:
+            return True
+        if time.monotonic() > min(self._end_by, until):
+            self.child.kill()
+        else:
+            self.may_work(until)
+        return False
+
+    def may_work(self, until: float) -> None:
+        """Extends the lease of a part that works; without an election there is none."""
+        if self.child.released and until < math.inf:
+            self.child.may_work(until)
+
+    def _start_if_due(self, now: float) -> None:
+        if self._start_at is None or now < self._start_at:
+            return
+        try:
+            self.child.start()
+        except OSError as error:
+            # No descriptors, no memory: the machine had enough when the part was ready, and may have it again.
+            self._died(f"it cannot be started: {error.strerror or error}", now, is_passing=self._was_ready)
+            return
+        if self._started and not self._is_deposed:
+            self._metrics.restarted(self.child.name)
+        self._started = True
+        self._is_deposed = False
+
+    def _watch(self, status: Status, now: float, until: float) -> None:
+        if (
+            not self.child.released
+            and now < until
+            and all(self._board.get(need).state is State.READY for need in self.child.part.needs)
+        ):
+            self.child.release()
+        self.may_work(until)
+        ready = status.state is State.READY
+        self._metrics.component(self.child.name, up=ready)
+        if not ready:
+            self._ready_since = None
+        elif self._ready_since is None:
+            self._ready_since = now
+            self._was_ready = True
+            self._early_deaths = 0
+        elif now - self._ready_since > _STEADY_SECONDS:
+            self._deaths = 0
+
+    def _ended(self, code: int, now: float) -> None:
+        name = self.child.name
+        status = self._board.get(name)
+        self._metrics.component(name, up=False)
+        failure = None if status.exit_code is None else _KNOWN.get(status.exit_code, BridgeError)
+        # The machine had what it lacks now when the part was ready: a disk is full for a while, not for ever.
+        is_passing = self._was_ready and failure is SetupError
+        if failure is not None and not is_passing:
+            self._board.down(name, status.error or "")
+            raise failure(status.error)
+        if self._is_deposed:
+            self._ready_since = None
+            self._start_at = now
+            self._board.down(name, "the bridge does not lead any more")
+            return
+        why = status.error or (f"killed by signal {-code}" if code < 0 else f"ended with exit status {code}")
+        self._died(why, now, is_passing=is_passing)
+
+    def _died(self, why: str, now: float, *, is_passing: bool) -> None:
+        """Schedules a restart after a pause; raises BridgeError if restarts have never helped."""
+        name = self.child.name
+        self._deaths += 1
+        self._early_deaths += self._ready_since is None and not is_passing
+        self._ready_since = None
+        if self._early_deaths >= _HOPELESS:
+            message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
+            raise BridgeError(message)
+        pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), _LONGEST_PAUSE_SECONDS)
+        self._start_at = now + pause
+        self._board.down(name, f"{why}; starting again in {pause:g} s")
+        _log.warning("a part of the bridge died", component=name, why=why, restart_in_seconds=pause)
 
 
 class ProcessGroup:
-    """The parts of a bridge with their keepers. For one thread; no call waits."""
+    """Supervisors of the parts of a bridge. For one thread; no call waits."""
 
     def __init__(self, children: Iterable[Child], board: StatusBoard, metrics: BridgeMetrics) -> None:
         self._board = board
         self._metrics = metrics
-        self.keepers = [ProcessSupervisor(child, board, metrics) for child in children]
-        """Keepers of the parts that are to run, in the order of their start."""
-        self._leaving: dict[ProcessSupervisor, float] = {}
+        self.members = [ProcessSupervisor(child, board, metrics) for child in children]
+        """Supervisors of the parts that are to run, in the order of their start."""
+        self._leaving: list[ProcessSupervisor] = []
 
     def find(self, name: str) -> ProcessSupervisor | None:
-        """Returns the keeper of the part with this name; None if no such part is kept running."""
-        return next((keeper for keeper in self.keepers if keeper.child.name == name), None)
+        """Returns the supervisor of the part with this name; None if no such part is kept running."""
+        return next((member for member in self.members if member.child.name == name), None)
 
     def leaders(self) -> dict[str, int]:
         """The process id of each running part, by the part's name. Safe from any thread."""
-        children = [keeper.child for keeper in (*self.keepers, *tuple(self._leaving))]
+        children = [member.child for member in (*self.members, *self._leaving)]
         return {child.name: pid for child in children if (pid := child.pid) is not None}
 
     @property
     def leaving(self) -> list[str]:
         """The names of the parts that were asked to end and have not ended yet."""
-        return [keeper.child.name for keeper in self._leaving]
+        return [member.child.name for member in self._leaving]
 
     def join(self, child: Child) -> None:
         """Adds a part, which is started at the supervisor's next tick."""
         self._board.put(Status(child.name, State.STARTING))
         self._metrics.joined(child.name)
-        self.keepers.append(ProcessSupervisor(child, self._board, self._metrics))
+        self.members.append(ProcessSupervisor(child, self._board, self._metrics))
 
     def dismiss(self, names: Iterable[str]) -> None:
         """Asks parts to finish the work that they have begun and end; they are not started again."""
         wanted = set(names)
-        for keeper in [keeper for keeper in self.keepers if keeper.child.name in wanted]:
-            self.keepers.remove(keeper)
-            self._leaving[keeper] = time.monotonic() + PATIENCE_SECONDS[keeper.child.part.stage]
-            keeper.finish()
+        for member in [member for member in self.members if member.child.name in wanted]:
+            self.members.remove(member)
+            self._leaving.append(member)
+            member.finish()
 
     def see_off(self, until: Callable[[Child], float], *, at_once: bool = False) -> list[str]:
         """Keeps leases of ending parts alive, kills those that are late, and returns the names of those that ended.
 
         `until` gives the `time.monotonic` time until which a part may work; `at_once` kills all of them.
         """
-        gone = []
-        for keeper, deadline in list(self._leaving.items()):
-            child = keeper.child
-            if not child.running or child.ended() is not None:
-                del self._leaving[keeper]
-                gone.append(child.name)
-            elif at_once or time.monotonic() > min(deadline, until(child)):
-                child.kill()
-            else:
-                keeper.may_work(until(child))
-        return gone
+        gone = [each for each in self._leaving if each.has_finished(-math.inf if at_once else until(each.child))]
+        self._leaving = [each for each in self._leaving if each not in gone]
+        return [each.child.name for each in gone]
 
     def forget(self, names: Iterable[str]) -> None:
         """Removes parts that have ended from the status board and the metrics."""

@@ -1,4 +1,7 @@
-"""The terminal output of `jms-bridge run`: which parts start, where they run, and commands to try next."""
+"""The terminal output of `jms-bridge run`: which parts start, where they run, and commands to try next.
+
+With `JMS_BRIDGE_LOG=json` nothing is printed: the progress is log events.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import time
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+import structlog
 from rich.console import Console
 from rich.markup import escape
 
@@ -19,7 +23,9 @@ if TYPE_CHECKING:
     from engine.telemetry.status import Status
     from routes.model import Config
 
-__all__ = ["Progress"]
+__all__ = ["LoggedProgress", "Progress"]
+
+_log = structlog.get_logger(__name__)
 
 _MARKS = {
     State.READY: "[green]✓[/]",
@@ -28,6 +34,7 @@ _MARKS = {
     State.STOPPING: "[dim]…[/]",
     State.DOWN: "[red]✗[/]",
 }
+_WARNED_OF = (State.DEGRADED, State.DOWN)
 _WIDE = 200
 
 
@@ -123,3 +130,29 @@ def _is_ready(status: Status) -> bool:
 def _console() -> Console:
     console = Console()
     return console if console.is_terminal else Console(width=_WIDE, no_color=True)
+
+
+class LoggedProgress(Progress):
+    """Log events in place of the terminal output; degraded and dead parts are warnings."""
+
+    def __init__(self, config: Config, parts: Sequence[Part], url: str) -> None:
+        super().__init__(config, parts, url, Console(quiet=True, force_terminal=False))
+
+    def begin(self) -> None:
+        """Logs which bridge starts, and its parts."""
+        version, path = metadata.version("jms-bridge"), str(self._config.path)
+        _log.info("bridge starts", bridge=self._config.bridge_id, version=version, file=path, parts=list(self._shown))
+
+    def stopping(self) -> None:
+        """Logs that the bridge was asked to stop."""
+        _log.info("bridge stops")
+
+    def _stands_by(self, why: str) -> None:
+        _log.info("bridge stands by", why=why)
+
+    def _line(self, status: Status) -> None:
+        log = _log.warning if status.state in _WARNED_OF else _log.info
+        log(f"part is {status.state}", component=status.component, state=str(status.state), detail=status.detail)
+
+    def _next(self) -> None:
+        _log.info("bridge is ready", url=self._url, seconds=round(time.monotonic() - self._began, 1))

@@ -50,7 +50,7 @@ class Reload:
         self,
         first: Revision,
         only: str | None,
-        crew: ProcessGroup,
+        group: ProcessGroup,
         board: StatusBoard,
         metrics: BridgeMetrics,
         make: Callable[[Part, Revision], Child],
@@ -62,7 +62,7 @@ class Reload:
         BridgeError; it is called in a thread.
         """
         self._only = only
-        self._crew = crew
+        self._group = group
         self._board = board
         self._metrics = metrics
         self._make = make
@@ -156,8 +156,8 @@ class Reload:
     def _begin(self, revision: Revision, change: RevisionChange) -> None:
         self._current = revision
         self._touched |= change.touched
-        for keeper in self._crew.keepers:
-            keeper.child.give(revision)
+        for member in self._group.members:
+            member.child.give(revision)
         self._steps = self._over(revision, change)
 
     def _over(self, revision: Revision, change: RevisionChange) -> Iterator[None]:
@@ -166,27 +166,27 @@ class Reload:
         if change.reroutes:
             yield from self._reroute(revision)
         yield from self._leave(change, Stage.SINK)
-        while change.touched & set(self._crew.leaving):
+        while change.touched & set(self._group.leaving):
             yield
         for part in change.join:
-            self._crew.join(self._make(part, revision))
+            self._group.join(self._make(part, revision))
 
     def _leave(self, change: RevisionChange, stage: Stage) -> Iterator[None]:
-        going = {k.child.name for k in self._crew.keepers if k.child.part.stage is stage} & set(change.leave)
-        self._crew.dismiss(going)
-        while any(name in going for name in self._crew.leaving):
+        going = {k.child.name for k in self._group.members if k.child.part.stage is stage} & set(change.leave)
+        self._group.dismiss(going)
+        while any(name in going for name in self._group.leaving):
             yield
 
     def _reroute(self, revision: Revision) -> Iterator[None]:
         """Gives the router its new routes, or has it start with them if it does not route yet."""
-        router = self._crew.find(ROUTER)
+        router = self._group.find(ROUTER)
         if router is None:
             return
         if router.child.running and not router.child.released:
-            self._crew.dismiss([ROUTER])
-            while ROUTER in self._crew.leaving:
+            self._group.dismiss([ROUTER])
+            while ROUTER in self._group.leaving:
                 yield
-            self._crew.join(self._make(router.child.part, revision))
+            self._group.join(self._make(router.child.part, revision))
         else:
             # A router that is not running now starts with them by itself.
             while router.child.running and not router.child.hand_over():
@@ -208,7 +208,7 @@ class Reload:
         if self._steps is not None:
             return
         for name in self._unproven:
-            status = self._board.get(name) if self._crew.find(name) else None
+            status = self._board.get(name) if self._group.find(name) else None
             if status is None or (status.state is State.READY and status.revision > self._proven.number):
                 self._unproven -= {name}
         if not self._unproven:

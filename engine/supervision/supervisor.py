@@ -6,7 +6,7 @@ data is on disk. A part that ends with a `BridgeError`, which no restart can hel
 and exit code; so does a part that dies again and again before it was ever ready.
 
 Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how each is kept running
-(`process_supervisor`), changed configurations (`reload`), and the output for the user (`progress`).
+(`process_group`), changed configurations (`reload`), and the output for the user (`progress`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Supervisor:
 
     def __init__(
         self,
-        crew: ProcessGroup,
+        group: ProcessGroup,
         board: StatusBoard,
         metrics: BridgeMetrics,
         progress: Progress,
@@ -98,7 +98,7 @@ class Supervisor:
 
         With an `election`, all parts but brokers work only while this bridge leads.
         """
-        self._crew = crew
+        self._group = group
         self._reload = reload
         self._board = board
         self._metrics = metrics
@@ -137,21 +137,21 @@ class Supervisor:
         return INTERRUPTED if self._at_once.is_set() else 0
 
     def _tend(self) -> None:
-        for keeper in self._crew.keepers:
+        for member in self._group.members:
             try:
-                keeper.tend(self._may_work_until(keeper.child))
+                member.tend(self._may_work_until(member.child))
             except BridgeError as error:
-                if self._reload is None or not self._reload.undo(keeper.child.name, error):
+                if self._reload is None or not self._reload.undo(member.child.name, error):
                     raise
                 break
-        self._crew.forget(self._crew.see_off(self._may_work_until))
+        self._group.forget(self._group.see_off(self._may_work_until))
 
     def _follow(self) -> None:
         """Joins the election as soon as Kafka is there, and reports its state."""
         election = self._election
         if election is None:
             return
-        if self._crew.find(KAFKA) is None or self._board.get(KAFKA).state is State.READY:
+        if self._group.find(KAFKA) is None or self._board.get(KAFKA).state is State.READY:
             election.start()
         if election.failure:
             raise election.failure
@@ -172,23 +172,21 @@ class Supervisor:
             if stage is Stage.BROKER and self._election:
                 # No part of this bridge works any more, so the next bridge may begin.
                 self._election.resign()
-            self._crew.dismiss([k.child.name for k in self._crew.keepers if k.child.part.stage is stage])
-            while self._crew.leaving:
-                for name in self._crew.see_off(self._may_work_until, at_once=self._at_once.is_set()):
+            self._group.dismiss([k.child.name for k in self._group.members if k.child.part.stage is stage])
+            while self._group.leaving:
+                for name in self._group.see_off(self._may_work_until, at_once=self._at_once.is_set()):
                     self._board.down(name, "stopped")
                 self._at_once.wait(_TICK_SECONDS)
-                for keeper in self._crew.keepers:
-                    keeper.may_work(self._may_work_until(keeper.child))
+                for member in self._group.members:
+                    member.may_work(self._may_work_until(member.child))
 
 
 def _supervise(first: Revision, only: str | None) -> int:
     # Not imported by the children, which come through this module: a web server takes half a second to import.
     from engine.page.app import pages
-    from engine.page.samples import Samples
-    from engine.page.view import View
+    from engine.page.view import Samples, View
     from engine.supervision.election import Election
-    from engine.supervision.logged_progress import LoggedProgress
-    from engine.supervision.progress import Progress
+    from engine.supervision.progress import LoggedProgress, Progress
     from engine.supervision.reload import Reload
     from engine.telemetry.http import HttpServer, application, metrics_only
 
@@ -215,9 +213,9 @@ def _supervise(first: Revision, only: str | None) -> int:
             secrets.update(logging.secrets_of(revision.config))
             board.clean_with(logging.Redactor(secrets))
 
-        crew = ProcessGroup([make(part, first) for part in first.parts], board, metrics)
-        ProcessMetrics(registry, crew.leaders)
-        reload = Reload(first, only, crew, board, metrics, make, prepare)
+        group = ProcessGroup([make(part, first) for part in first.parts], board, metrics)
+        ProcessMetrics(registry, group.leaders)
+        reload = Reload(first, only, group, board, metrics, make, prepare)
         watch = _watch(reload, election, clean)
         if watch:
             DeadLetterMetrics(registry, watch.census)
@@ -241,7 +239,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         if watch:
             stack.enter_context(watch)
         progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
-        supervisor = Supervisor(crew, board, metrics, progress, election, reload)
+        supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):
             return supervisor.run()
 

@@ -65,7 +65,7 @@ class WorkLease:
         """Moves the end of the lease to a `time.monotonic` time; the first call starts the lease."""
         with self._changed:
             if self._until is None:
-                Thread(target=self._watch, name="tenure", daemon=True).start()
+                Thread(target=self._watch, name="lease", daemon=True).start()
             self._until = until
             self._changed.notify()
 
@@ -118,12 +118,12 @@ class GivenRevisions:
 
 @dataclass(frozen=True, slots=True)
 class ControlMessages:
-    """The supervisor's orders so far."""
+    """The supervisor's messages so far."""
 
     go: Event = field(default_factory=Event)
     """Set when the part may begin; also set when it is to stop instead, so that no thread waits in vain."""
     stop: Event = field(default_factory=Event)
-    tenure: WorkLease = field(default_factory=WorkLease)
+    lease: WorkLease = field(default_factory=WorkLease)
     given: GivenRevisions = field(default_factory=GivenRevisions)
 
 
@@ -153,8 +153,8 @@ def run(only: str, worker: int, status_fd: int) -> int:
     """Runs the part `only` as a child of a supervisor, which sends the configuration; returns the exit status."""
     name = only if worker == 1 else f"{only}/{worker}"
 
-    def work(status: Reporter, orders: ControlMessages) -> None:
-        if (first := orders.given.first()) is None:
+    def work(status: Reporter, messages: ControlMessages) -> None:
+        if (first := messages.given.first()) is None:
             return
         number, snapshot = first
         environment = dict(os.environ)
@@ -164,18 +164,18 @@ def run(only: str, worker: int, status_fd: int) -> int:
         for variable in config.secret_variables:
             # Removed from the environment that JVMs and servers inherit, where other users could read a secret.
             os.environ.pop(variable, None)
-        _part(config, only, worker, status, orders, _Revisions(name, orders.given, status, environment))
+        _part(config, only, worker, status, messages, _Revisions(name, messages.given, status, environment))
 
     return serve(name, status_fd, work)
 
 
 def serve(name: str, status_fd: int, work: Callable[[Reporter, ControlMessages], None]) -> int:
     """Runs `work` as the child of a supervisor, until it returns or raises; returns the exit status."""
-    orders = ControlMessages()
+    messages = ControlMessages()
     with Reporter(os.dup(status_fd), name, CollectorRegistry()) as status:
-        _listen(status_fd, orders)
+        _listen(status_fd, messages)
         try:
-            work(status, orders)
+            work(status, messages)
         except BridgeError as error:
             status.error(error)
             return error.exit_code
@@ -191,7 +191,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, ControlMessages],
 
 
 def _part(
-    config: Config, only: str, worker: int, status: Reporter, orders: ControlMessages, revisions: _Revisions
+    config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages, revisions: _Revisions
 ) -> None:
     # The imports of one part are not made in the others: each is a process, and starts in a fraction of a second.
     if only == KAFKA:
@@ -199,7 +199,7 @@ def _part(
 
         embedded = config.embedded
         kafka = EmbeddedKafka(embedded.data, embedded.kafka_port, jars())
-        _serve(kafka, f"{kafka.bootstrap}, data in {kafka.folder}", status, orders.stop)
+        _serve(kafka, f"{kafka.bootstrap}, data in {kafka.folder}", status, messages.stop)
     elif only == ARTEMIS:
         from engine.embedded import EmbeddedArtemis
 
@@ -207,16 +207,16 @@ def _part(
         ports = embedded.artemis_port, embedded.stomp_port, embedded.amqp_port
         artemis = EmbeddedArtemis(embedded.data, *ports, jars())
         where = f"{artemis.stomp_url}, {artemis.amqp_url}, {artemis.core_url}, data in {artemis.folder}"
-        _serve(artemis, where, status, orders.stop)
+        _serve(artemis, where, status, messages.stop)
     elif only == NATS:
         from engine.embedded import EmbeddedNats
 
         nats = EmbeddedNats(config.embedded.data, config.embedded.nats_port)
-        _serve(nats, f"{nats.url}, data in {nats.folder}", status, orders.stop)
+        _serve(nats, f"{nats.url}, data in {nats.folder}", status, messages.stop)
     elif only == ROUTER:
-        _route(config, status, orders, revisions)
+        _route(config, status, messages, revisions)
     else:
-        _connector(config, only, worker, status, orders)
+        _connector(config, only, worker, status, messages)
 
 
 def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) -> None:
@@ -232,10 +232,10 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
         server.stop()
 
 
-def _route(config: Config, status: Reporter, orders: ControlMessages, revisions: _Revisions) -> None:
+def _route(config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions) -> None:
     from engine.kafka import topics
     from engine.spark import runtime, session
-    from engine.spark.start_checks import is_kafka_first
+    from engine.spark.last_progress import is_kafka_first
     from engine.spark.warm_up import warming
 
     partitions: list[int] = []
@@ -249,41 +249,41 @@ def _route(config: Config, status: Reporter, orders: ControlMessages, revisions:
     # they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     is_checked = not config.embedded_kafka or is_kafka_first(config)
-    if is_checked and not (_prepared(steps, config, status, orders.stop) and _placed(config, status, orders)):
+    if is_checked and not (_prepared(steps, config, status, messages.stop) and _placed(config, status, messages)):
         return
     status.state(State.STARTING, "starting Spark")
     spark = session.start(config, *partitions[-1:])
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
-    if not config.embedded_kafka and not orders.go.is_set():
+    if not config.embedded_kafka and not messages.go.is_set():
         with warming(spark, config, lambda what: status.state(State.STARTING, what)):
-            orders.go.wait()
-    orders.go.wait()
-    if is_checked or _prepared(steps, config, status, orders.stop):
-        runtime.run_router(config, status, orders.stop, orders.tenure.until, revisions)
+            messages.go.wait()
+    messages.go.wait()
+    if is_checked or _prepared(steps, config, status, messages.stop):
+        runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
 
 
-def _placed(config: Config, status: Reporter, orders: ControlMessages) -> bool:
+def _placed(config: Config, status: Reporter, messages: ControlMessages) -> bool:
     """Checks that the router can go on from where the last run ended; returns False if the part is to stop instead.
 
     A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing
     into the same checkpoint just now.
     """
     from engine.kafka import topics
-    from engine.spark.start_checks import check_place
+    from engine.spark.last_progress import check_place
 
-    steps = (topics.ensure_state_topic, lambda config, _: check_place(config, leads=orders.go.is_set()))
+    steps = (topics.ensure_state_topic, lambda config, _: check_place(config, leads=messages.go.is_set()))
     while True:
-        leads = orders.go.is_set()
+        leads = messages.go.is_set()
         try:
-            return _prepared(steps, config, status, orders.stop)
+            return _prepared(steps, config, status, messages.stop)
         except HardFailureError as error:
             if leads:
                 raise
             status.state(State.DEGRADED, f"could not take over: {error}")
-            orders.go.wait(_PAUSE_SECONDS)
+            messages.go.wait(_PAUSE_SECONDS)
 
 
-def _connector(config: Config, only: str, worker: int, status: Reporter, orders: ControlMessages) -> None:
+def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:
     from engine.kafka import topics
 
     # Messages under way are many small objects without cycles; the search for cycles took a tenth of the time of a
@@ -291,16 +291,16 @@ def _connector(config: Config, only: str, worker: int, status: Reporter, orders:
     gc.set_threshold(_OBJECTS_BEFORE_A_SEARCH, *gc.get_threshold()[1:])
     kind, _, name = only.partition(":")
     status.state(State.STARTING, "waiting for its brokers, or to lead")
-    orders.go.wait()
+    messages.go.wait()
     if kind == "source":
         from engine.delivery.source_loop import run_source
 
-        if _prepared((topics.ensure_journal,), config, status, orders.stop):
-            run_source(config, name, worker, status, orders.stop)
-    elif _prepared((topics.ensure_journal, topics.ensure_sink_topics), config, status, orders.stop):
+        if _prepared((topics.ensure_journal,), config, status, messages.stop):
+            run_source(config, name, worker, status, messages.stop)
+    elif _prepared((topics.ensure_journal, topics.ensure_sink_topics), config, status, messages.stop):
         from engine.delivery.sink_loop import run_sink
 
-        run_sink(config, name, worker, status, orders.stop)
+        run_sink(config, name, worker, status, messages.stop)
 
 
 def _prepared(
@@ -328,7 +328,7 @@ def _prepared(
     return False
 
 
-def _listen(fd: int, orders: ControlMessages) -> None:
+def _listen(fd: int, messages: ControlMessages) -> None:
     """Starts to obey the supervisor and SIGTERM, in threads."""
 
     def obey() -> None:
@@ -336,17 +336,17 @@ def _listen(fd: int, orders: ControlMessages) -> None:
         with suppress(ConnectionError):
             for line, file in _lines(fd):
                 if line == GO:
-                    orders.go.set()
+                    messages.go.set()
                 elif line.startswith(UNTIL):
-                    orders.tenure.extend(float(line.removeprefix(UNTIL)))
+                    messages.lease.extend(float(line.removeprefix(UNTIL)))
                 elif line.startswith(REVISION) and file is not None:
-                    orders.given.put(int(line.removeprefix(REVISION)), Snapshot.of(_content(file)))
-        _stop(orders)
+                    messages.given.put(int(line.removeprefix(REVISION)), Snapshot.of(_content(file)))
+        _stop(messages)
 
-    Thread(target=obey, name="orders", daemon=True).start()
+    Thread(target=obey, name="supervisor", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
         # An event must not be set in the handler: the main thread it interrupts may hold the event's lock.
-        signal.signal(number, lambda *_: Thread(target=_stop, args=(orders,), daemon=True).start())
+        signal.signal(number, lambda *_: Thread(target=_stop, args=(messages,), daemon=True).start())
 
 
 def _lines(fd: int) -> Iterator[tuple[bytes, int | None]]:
@@ -377,10 +377,10 @@ def _content(file: int) -> bytes:
         os.close(file)
 
 
-def _stop(orders: ControlMessages) -> None:
-    orders.stop.set()
-    orders.given.close()
-    orders.go.set()
+def _stop(messages: ControlMessages) -> None:
+    messages.stop.set()
+    messages.given.close()
+    messages.go.set()
     last_resort = Timer(STOP_SECONDS, _end_at_once)
     last_resort.daemon = True
     last_resort.start()

@@ -175,6 +175,7 @@ class HttpServer:
         # The supervisor handles signals; uvicorn gets no log, because the bridge logs what matters itself.
         settings = uvicorn.Config(
             HttpLogin(app, config, frozenset((_HEALTH,))),
+            http="h11",
             h11_max_incomplete_event_size=_MOST_HEAD_BYTES - _SLICE_BYTES,
             # Otherwise any user of this machine could claim any client address.
             proxy_headers=False,

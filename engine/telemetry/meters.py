@@ -52,6 +52,9 @@ __all__ = [
 ]
 
 _Series: TypeAlias = "list[tuple[str, float] | tuple[str, float, Exemplar]]"
+_AVERAGE_OVER_SECONDS = 60.0
+SUPERVISOR = "supervisor"
+"""Value of the label `component` for the supervisor's own process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +123,6 @@ class Figures(Collector):
             for labels, value in series.items():
                 family.add_metric(labels, value)
             yield family
-
-
-_AVERAGE_OVER_SECONDS = 60.0
 
 
 class RouterMetrics:
@@ -429,10 +429,6 @@ class DeadLetterMetrics(Collector):
             figures.set(metrics.DEAD_LETTER_AGE, census.oldest_age(self._clock()))
             figures.set(metrics.QUARANTINED, census.quarantined or 0)
         yield from figures.collect()
-
-
-SUPERVISOR = "supervisor"
-"""Value of the label `component` for the supervisor's own process."""
 
 
 class ProcessMetrics(Collector):

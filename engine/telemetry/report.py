@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ComponentReport", "MetricSample", "Report", "Traffic", "look", "read"]
 
+_ANSWER_SECONDS = 5.0
+_REFUSED = (401, 403)
+_NAMES = frozenset(metric.name for metric in metrics.METRICS)
+
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
@@ -86,11 +90,6 @@ class Traffic:
         if seconds <= 0 or new is None:
             return None
         return max(new - (self.before.total(metric) or 0.0), 0.0) / seconds
-
-
-_ANSWER_SECONDS = 5.0
-_REFUSED = (401, 403)
-_NAMES = frozenset(metric.name for metric in metrics.METRICS)
 
 
 @dataclass(frozen=True, slots=True)

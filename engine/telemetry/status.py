@@ -47,6 +47,7 @@ __all__ = [
 
 _INTERVAL_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
+_NOTHING = "# EOF\n"
 
 
 class State(StrEnum):
@@ -301,9 +302,6 @@ class StatusBoard:
                 if line.endswith("\n"):
                     fields: dict[str, Any] = json.loads(line)
                     self.put(Status(**{**fields, "component": component, "state": State(fields["state"])}))
-
-
-_NOTHING = "# EOF\n"
 
 
 @dataclass(frozen=True, slots=True)

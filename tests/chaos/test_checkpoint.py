@@ -122,6 +122,7 @@ def remove_the_generation(checkpoint: Path) -> None:
         remove_the_generation,
     ],
 )
+@pytest.mark.kills
 def test_a_damaged_checkpoint_is_refused_by_name_and_left_alone(
     damage: Callable[[Path], None], crashed: Path, checkpoint: Path, kafka: EmbeddedKafka
 ) -> None:

@@ -48,6 +48,7 @@ def limit(kafka: EmbeddedKafka, client: str, change: str) -> None:
     subprocess.run([*command, *where, "--alter", *change.split()], check=True, capture_output=True, timeout=60)
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("mode", "interval"), [("realtime", "5s"), ("batch", "200ms")])
 def test_nothing_overtakes_a_record_that_a_producer_has_given_up(

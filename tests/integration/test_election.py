@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer
 
 from engine.embedded import QUICK_START, EmbeddedKafka, free_ports
+from engine.kafka.clients import consumer
 from engine.supervision.election import Election
 from routes.config import loads
 from tests.conftest import JARS
@@ -79,8 +79,8 @@ def fill(disk: Path) -> Path:
 
 def fence(election: Election) -> None:
     """Takes the place of the bridge's member in its group, and leaves the group."""
-    settings = election._settings()
-    rival = Consumer({name: value for name, value in settings.items() if name not in ("on_commit", "error_cb")})
+    settings = {name: value for name, value in election._settings().items() if name not in ("on_commit", "error_cb")}
+    rival = consumer(election._config, election._group, settings)
     rival.subscribe([election._topic])
     until(lambda: (rival.poll(0.1), rival.assignment())[1], what="the rival has the partition")
     until(lambda: not election.leads, what="the bridge is fenced")

@@ -225,6 +225,7 @@ def test_waiting_for_room_ends_when_it_is_asked_to_stop(
     assert len(outcomes.told) == sum(taken)
 
 
+@pytest.mark.kills
 def test_a_kafka_that_is_killed_and_comes_back_gets_each_message_once_and_in_order(
     configured: Configure, kafka: EmbeddedKafka
 ) -> None:

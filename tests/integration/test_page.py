@@ -22,8 +22,7 @@ from engine.dead_letters.audit import Action, last
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
 from engine.page.app import pages
-from engine.page.samples import Samples
-from engine.page.view import View
+from engine.page.view import Samples, View
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED

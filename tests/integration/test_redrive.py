@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.dead_letters.audit import Action, Actor, last
-from engine.dead_letters.filters import Filters
+from engine.dead_letters.letter import Filters
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.embedded import EmbeddedKafka
 from engine.kafka.reader import KafkaTopicReader, Position
@@ -279,6 +279,7 @@ def test_dead_letters_of_a_topic_that_was_created_anew_are_not_taken_for_those_b
     assert bodies(bridge.journal()) == ["body 0", "body 1"]
 
 
+@pytest.mark.kills
 def test_a_replay_with_a_quarantine_that_is_killed_leaves_nothing_half_done(bridge: Bridge) -> None:
     bridge.bury(*(tired(number) if number % 3 == 0 else message(number) for number in range(3000)))
     for lines in (1, 700, 1500):

@@ -229,6 +229,7 @@ def test_a_watched_file_is_read_again_when_it_has_changed(editor: Editor) -> Non
 
 
 @pytest.mark.parametrize("victim", ["router", "bridge"])
+@pytest.mark.kills
 def test_a_kill_in_the_middle_of_a_reload_loses_and_doubles_nothing(editor: Editor, victim: str) -> None:
     for delay, routes in ((0.2, TO_B), (1.0, TO_A), (1.8, TO_B)):
         editor.bridge.wait_ready()

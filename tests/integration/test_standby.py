@@ -247,6 +247,7 @@ def test_the_second_waits_and_takes_over_when_the_first_is_killed(site: Site) ->
     assert "takes over from what is noted in Kafka" in first.output
 
 
+@pytest.mark.kills
 def test_one_that_is_cut_off_from_kafka_stops_and_the_other_takes_over(site: Site, proxied: KafkaBehindProxy) -> None:
     first, second = site.bridge("first", proxied.proxied), site.bridge("second")
     first.start()
@@ -272,6 +273,7 @@ def test_one_that_is_cut_off_from_kafka_stops_and_the_other_takes_over(site: Sit
     assert first.metric("jmsbridge_component_restarts_total") == 0
 
 
+@pytest.mark.kills
 def test_one_that_stood_still_does_not_go_on_when_another_leads(site: Site) -> None:
     first, second = site.bridge("first"), site.bridge("second")
     first.start()

@@ -17,8 +17,8 @@ from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_state_topic
 from engine.spark.generation import Committed, Generation, Generations, Start
+from engine.spark.last_progress import check_place, is_kafka_first
 from engine.spark.position_store import PositionStore
-from engine.spark.start_checks import check_place, is_kafka_first
 from routes.config import load
 from routes.model import Config
 from tests.conftest import TopicFactory

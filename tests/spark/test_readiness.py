@@ -15,8 +15,8 @@ from engine.embedded import EmbeddedKafka
 from engine.message import Message
 from engine.router import Routed, route
 from engine.spark.kafka_io import Pipes
-from engine.spark.readiness import Readiness
 from engine.spark.row_counters import RowCounters
+from engine.spark.spark_metrics import Readiness
 from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import SparkMetrics
 from routes.config import loads

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.class_data import RECORD, class_data_options
+from engine.jars import RECORD, class_data_options
 from tools import setup
 from tools.step import Step, StepError
 

@@ -221,8 +221,8 @@ class Bridge:
         ]
         self.election.working = lambda: [child.name for child in self.children if child.running]
         metrics = BridgeMetrics(self.registry, names, "1", "4")
-        crew = ProcessGroup(self.children, self.board, metrics)
-        self.supervisor = Supervisor(crew, self.board, metrics, self, self.election)  # type: ignore[arg-type]
+        group = ProcessGroup(self.children, self.board, metrics)
+        self.supervisor = Supervisor(group, self.board, metrics, self, self.election)  # type: ignore[arg-type]
         self.outcome: object = None
         self.thread = Thread(target=self.run)
 

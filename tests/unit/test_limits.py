@@ -9,8 +9,8 @@ import pytest
 
 from engine import limits
 from engine.cli import main
-from engine.doctor.findings import Severity
-from engine.doctor.limits import check_limits
+from engine.doctor.checks import Severity
+from engine.doctor.machine import check_limits
 
 CONFIGURATION = (
     "bridge.id=b\nsource.s.type=stomp\nsource.s.destinations=queue:q\nroutes.r.in.include=a=1\nroutes.r.out.topic=t\n"

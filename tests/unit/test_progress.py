@@ -8,9 +8,8 @@ import structlog.testing
 from rich.console import Console
 
 from engine.supervision.example import try_out
-from engine.supervision.logged_progress import LoggedProgress
 from engine.supervision.parts import parts
-from engine.supervision.progress import Progress
+from engine.supervision.progress import LoggedProgress, Progress
 from engine.telemetry.status import State, Status
 from routes.config import loads
 

@@ -60,9 +60,9 @@ class Bridge:
         self.board, self.registry = StatusBoard(names), CollectorRegistry()
         self.refusal: HardFailureError | None = None
         metrics = BridgeMetrics(self.registry, names, "1", "4")
-        self.crew = ProcessGroup([self.make(part, first) for part in first.parts], self.board, metrics)
-        self.reload = Reload(first, None, self.crew, self.board, metrics, self.make, self.prepare)
-        self.supervisor = Supervisor(self.crew, self.board, metrics, self, election, self.reload)  # type: ignore[arg-type]
+        self.group = ProcessGroup([self.make(part, first) for part in first.parts], self.board, metrics)
+        self.reload = Reload(first, None, self.group, self.board, metrics, self.make, self.prepare)
+        self.supervisor = Supervisor(self.group, self.board, metrics, self, election, self.reload)  # type: ignore[arg-type]
         self.outcome: object = None
         self.thread = Thread(target=self.run)
 
@@ -217,7 +217,7 @@ def test_a_bridge_that_stands_by_takes_over_with_what_it_was_given_last(tmp_path
 
 def test_a_bridge_that_is_stopped_in_the_middle_ends_in_order(bridge: Bridge) -> None:
     bridge.ask(f"{BASE}source.s.username=me\nsource.s.password=x\n{TWO.format('reloadable')}")
-    until(lambda: bool(bridge.crew.leaving) or "source:t" in bridge.details())
+    until(lambda: bool(bridge.group.leaving) or "source:t" in bridge.details())
     bridge.supervisor.stop()
     bridge.thread.join(SECONDS)
     assert bridge.outcome == 0

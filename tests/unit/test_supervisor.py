@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.errors import HardFailureError
-from engine.supervision import process_group, process_supervisor, supervisor
+from engine.supervision import process_group, supervisor
 from engine.supervision.child import Child
 from engine.supervision.parts import Part, Stage
 from engine.supervision.process_group import ProcessGroup
@@ -146,8 +146,8 @@ def test_the_bridge_error_of_a_part_ends_everything_in_order_with_the_same_words
 def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_supervisor, "_FIRST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(process_supervisor, "_HOPELESS", 2)
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(process_group, "_HOPELESS", 2)
     with bridge(tmp_path, router="crashes-early") as running:
         running.thread.join(SECONDS)
         assert not running.thread.is_alive()
@@ -158,7 +158,7 @@ def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
 def test_a_part_that_cannot_be_started_is_tried_again_after_a_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_supervisor, "_FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.2)
     program, hidden = tmp_path / "program", tmp_path / "hidden"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     program.chmod(0o700)

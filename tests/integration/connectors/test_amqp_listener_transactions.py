@@ -194,6 +194,7 @@ def test_a_commit_is_rolled_back_where_kafka_stands_still_for_too_long(
     assert journaled(config) == ["0", "100"]
 
 
+@pytest.mark.kills
 def test_a_kafka_that_is_killed_during_a_commit_leaves_all_or_nothing(
     own_kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, connect: Connect
 ) -> None:
@@ -251,6 +252,7 @@ def test_a_client_that_dies_before_its_commit_leaves_nothing(
     assert journaled(config) == ["other1", "other2"]
 
 
+@pytest.mark.kills
 def test_a_bridge_that_is_killed_during_a_commit_leaves_all_or_nothing(
     configured: Configure, port: int, queue: str, connect: Connect
 ) -> None:

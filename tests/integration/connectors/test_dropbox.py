@@ -130,6 +130,7 @@ def test_a_shell_script_beside_the_bridge_takes_its_share_and_none_goes_twice(
     assert by_bridge
 
 
+@pytest.mark.kills
 def test_three_processes_that_are_killed_again_and_again_lose_nothing(
     dropbox: DropboxHarness, configured: Configure, queue: str, kafka: EmbeddedKafka, box: Path, dice: random.Random
 ) -> None:
@@ -156,6 +157,7 @@ def test_three_processes_that_are_killed_again_and_again_lose_nothing(
     assert files(box / "target") == files(box / "processing") == []
 
 
+@pytest.mark.kills
 def test_a_sink_that_is_killed_at_any_moment_loses_and_doubles_nothing(
     dropbox_sink: DropboxSinkHarness, kafka: EmbeddedKafka, tmp_path: Path, queue: str, dice: random.Random
 ) -> None:
@@ -181,6 +183,7 @@ def test_a_sink_that_is_killed_at_any_moment_loses_and_doubles_nothing(
     assert in_order(found)
 
 
+@pytest.mark.kills
 def test_a_sink_to_a_topic_that_is_killed_gives_each_subscription_everything_once(
     dropbox_sink: DropboxSinkHarness, kafka: EmbeddedKafka, tmp_path: Path, queue: str, dice: random.Random
 ) -> None:

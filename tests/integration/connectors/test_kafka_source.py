@@ -138,6 +138,7 @@ def test_hundreds_of_topics(kafka: EmbeddedKafka, configured: Configure, start: 
     assert sorted(found) == sorted(f"{name} {number}" for name in names for number in range(10))
 
 
+@pytest.mark.kills
 def test_kills_at_any_moment_lose_and_double_nothing(
     kafka: EmbeddedKafka, topic: TopicFactory, configured: Configure, start: Start
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_source_that_is_killed_before_it_acknowledges(
     assert source.count("acknowledged") == 400 - acknowledged
 
 
+@pytest.mark.kills
 def test_a_source_that_is_killed_again_and_again(
     harness: Harness, configured: Configure, start: Start, queue: str, dying: Dying
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_broker_that_is_killed_before_it_hears_of_acknowledgements(
 
 
 @pytest.mark.parametrize("added", [0, 2])
+@pytest.mark.kills
 def test_what_one_of_two_workers_had_when_it_was_killed(
     harness: Harness, configured: Configure, start: Start, queue: str, dying: Dying, added: int
 ) -> None:
@@ -260,6 +262,7 @@ def test_equal_messages_without_ids_of_their_sender_are_all_there(
 @pytest.mark.parametrize(
     "given", [{"id": "same"}, {"id": "same", "creation_time": 1_700_000_000}, {}], ids=["id", "id and time", "neither"]
 )
+@pytest.mark.kills
 def test_messages_that_an_amqp_sender_calls_the_same_are_lost_by_no_kill(
     amqp: AmqpHarness,
     stomp: StompHarness,

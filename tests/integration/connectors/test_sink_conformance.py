@@ -316,6 +316,7 @@ def test_what_has_expired_is_dropped_and_counted(
     assert sorted(numbers(sink_harness.arrived(queue, 2))) == [1, 2]
 
 
+@pytest.mark.kills
 def test_dead_letters_are_written_once_through_kills_and_replayed_once(
     sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
 ) -> None:
@@ -369,6 +370,7 @@ def test_a_broker_that_is_not_there_at_start_is_waited_for(
     assert sorted(numbers(sink_harness.arrived(queue, 10))) == list(range(10))
 
 
+@pytest.mark.kills
 def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(
     sink_harness: SinkHarness, slowed: Config, start_sink: StartSink, queue: str
 ) -> None:

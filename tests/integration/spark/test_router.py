@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from engine.errors import HardFailureError
 from engine.message import ORIGIN, POSITION, BodyType, Message
-from engine.spark.start_checks import check_place
+from engine.spark.last_progress import check_place
 from routes.config import load
 from routes.properties import Property
 from tests.integration.spark.bench import wait_for
@@ -36,6 +36,7 @@ routes.blue.conv.key=region
 """
 
 
+@pytest.mark.kills
 def test_routes_each_record_once_across_stops_kills_and_changes_of_mode(bench: Bench) -> None:
     bench.send(500)
     router = bench.start("realtime").wait_ready()
@@ -58,6 +59,7 @@ def test_routes_each_record_once_across_stops_kills_and_changes_of_mode(bench: B
     assert router.stop() == 0
 
 
+@pytest.mark.kills
 def test_after_a_crash_what_was_left_out_is_routed_as_the_routes_were_then(bench: Bench) -> None:
     bench.send(10)
     router = bench.start().wait_ready()
@@ -104,6 +106,7 @@ def test_a_topic_that_vanishes_while_the_router_runs_ends_it_with_a_clear_error(
     assert bench.blue in router.error
 
 
+@pytest.mark.kills
 def test_records_that_retention_removed_are_told_and_nobody_else_may_route_meanwhile(bench: Bench) -> None:
     bench.send(10)
     router = bench.start().wait_ready()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AclOperation, AdminClient
 
-from engine.doctor.findings import Severity
+from engine.doctor.checks import Severity
 from engine.doctor.kafka import check_kafka
 from engine.kafka.cluster import Cluster
 from engine.kafka.topics import survey

@@ -13,7 +13,7 @@ from engine.connectors.kafka import message as kafka_message
 from engine.connectors.kafka.message import HOPS, RecordConverter, SourceRecord, as_text
 from engine.connectors.kafka.settings import KafkaSourceConfig
 from engine.connectors.kafka.system import SYSTEM
-from engine.explain.header_styles import published_headers
+from engine.explain.explanation import published_headers
 from engine.message import BodyType, Message, Record
 from engine.trace_context import of_properties
 from routes.model import HeaderStyle, MessageType

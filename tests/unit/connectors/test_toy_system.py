@@ -16,7 +16,7 @@ from engine.connectors.system import connector
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.delivery.replies import listener
 from engine.doctor.brokers import broker_check
-from engine.doctor.findings import Severity, ok
+from engine.doctor.checks import Severity, ok
 from engine.message import Message
 from engine.supervision.parts import parts
 from engine.telemetry.meters import SourceMetrics

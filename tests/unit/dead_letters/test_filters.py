@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.cli.dlt import read_filters, read_moment
-from engine.dead_letters.filters import Filters
+from engine.dead_letters.letter import Filters
 from engine.errors import UsageError
 from tests.unit.dead_letters.letters import letter
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from engine.cli.dlt_output import histogram_json
-from engine.dead_letters.histogram import Histogram
-from engine.dead_letters.replay import Replayed, ReplayOutcome
+from engine.dead_letters.replay import Histogram, Replayed, ReplayOutcome
 from tests.unit.dead_letters.letters import letter
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.dead_letters.pace import Pace
+from engine.dead_letters.replay import Pace
 
 
 class Clock:

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.doctor.bridge import Answer, ask_bridge, check_http
-from engine.doctor.findings import Severity
+from engine.doctor.checks import Severity
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.status import StatusBoard
 from routes.config import loads

@@ -12,7 +12,7 @@ import pytest
 from engine.connectors.base import NotConnectedError
 from engine.connectors.jms import JmsConfig
 from engine.doctor.brokers import broker_check, not_connected
-from engine.doctor.findings import Finding, Severity, ok
+from engine.doctor.checks import Finding, Severity, ok
 from engine.doctor.kafka import told
 from engine.embedded.ports import free_ports
 from engine.kafka.cluster import Problem

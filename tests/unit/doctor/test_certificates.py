@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.doctor.certificates import check_certificate, check_certificates
-from engine.doctor.findings import Severity
+from engine.doctor.checks import Severity
 from routes.config import load
 from tests.certificates import certify, openssl
 

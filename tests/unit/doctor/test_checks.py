@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from threading import Barrier, Event
 
-from engine.doctor.checks import Check, run
-from engine.doctor.findings import Finding, Severity, ok
+from engine.doctor.checks import Check, Finding, Severity, ok, run
 from engine.errors import HardFailureError, UnreachableError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.doctor.findings import Finding, Severity, exit_code, failed, of_error, ok, warning
+from engine.doctor.checks import Finding, Severity, exit_code, failed, of_error, ok, warning
 from engine.errors import HardFailureError, SetupError, UnreachableError
 
 

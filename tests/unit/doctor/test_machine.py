@@ -12,9 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from engine.connectors.amqp.settings import AmqpSourceConfig
-from engine.doctor.clock import is_synchronised
-from engine.doctor.disk import Room, check_disks, judge, room
-from engine.doctor.findings import Severity, ok
+from engine.doctor.checks import Severity, ok
 from engine.doctor.folders import (
     check_file,
     check_files,
@@ -24,7 +22,16 @@ from engine.doctor.folders import (
     check_secrets,
     existing,
 )
-from engine.doctor.ports import check_embedded_ports, check_port, listening
+from engine.doctor.machine import (
+    Room,
+    check_disks,
+    check_embedded_ports,
+    check_port,
+    is_synchronised,
+    judge,
+    listening,
+    room,
+)
 from engine.doctor.versions import check_jars, check_nats_server, check_packages, jars_of
 from engine.embedded import nats
 from engine.embedded.nats import nats_configuration

@@ -11,8 +11,7 @@ from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
 from engine.page.app import pages
-from engine.page.samples import INTERVAL_SECONDS, Samples
-from engine.page.view import View
+from engine.page.view import INTERVAL_SECONDS, Samples, View
 from engine.telemetry.http import application
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.meters import Figures

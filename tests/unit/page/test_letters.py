@@ -15,7 +15,7 @@ from engine.dead_letters.replay import Options, Replayed, ReplayOutcome
 from engine.dead_letters.search import Found, Summary
 from engine.errors import UnreachableError
 from engine.kafka.reader import Position
-from engine.page import letters, settlement
+from engine.page import letters
 from routes.model import Config
 from tests.unit.dead_letters.letters import letter
 from tests.unit.page.bridge import LOGIN, Page
@@ -77,7 +77,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     monkeypatch.setattr(letters, "exists", lambda *_: made.has_quarantine)
     monkeypatch.setattr(letters, "identity", lambda *_: "id")
     monkeypatch.setattr(letters, "settled", lambda *_: {Position("dead", 0, 7): made.entry} if made.entry else {})
-    monkeypatch.setattr(settlement, "_ACTIONS", {name: made.settle(name) for name in ("replay", "discard")})
+    monkeypatch.setattr(letters, "_ACTIONS", {name: made.settle(name) for name in ("replay", "discard")})
     return made
 
 

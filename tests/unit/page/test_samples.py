@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from engine.page.samples import Samples
+from engine.page.view import Samples
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
 
