@@ -1,4 +1,4 @@
-"""Destinations of sinks: the addresses that each system takes, and templates such as `orders.${msg.header.region}`.
+"""Destinations of routes: templates such as `orders.${msg.header.region}`, and the names of the bridge's own topics.
 
 A template is a value: `routes.config` reads it, the router makes a Column of it, `explain` fills it in for one message.
 """
@@ -6,9 +6,7 @@ A template is a value: `routes.config` reads it, the router makes a Column of it
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from routes.predicate.nodes import ADDRESS
@@ -17,22 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "ADDRESSES",
-    "JMS",
     "KAFKAS_OWN",
     "KAFKA_TOPIC",
-    "NETWORKED",
     "REPLY_FORMAT",
     "REPLY_SINK",
     "REPLY_TO",
     "REQUEST_FORMAT",
     "TOPIC",
-    "Addresses",
     "Reference",
-    "System",
     "Template",
     "audit_topic",
-    "may_be_sent_to",
     "quarantine_topic",
     "reply_route",
     "set_aside_topic",
@@ -49,81 +41,6 @@ REPLY_FORMAT = "JMS_JmsBridge_ReplyFormat"
 """Property beside it, if the request came over NATS: the `WireFormat` in which that sink sends the reply."""
 REQUEST_FORMAT = "JMS_JmsBridge_RequestFormat"
 """Property of a request from NATS: the `WireFormat` in which it came, and in which its reply goes back."""
-
-
-class System(StrEnum):
-    """The kinds of systems that sources and sinks connect to."""
-
-    STOMP = "stomp"
-    AMQP = "amqp"
-    NATS = "nats"
-    DROPBOX = "dropbox"
-    KAFKA = "kafka"
-    """For sources only: a message that goes to a Kafka topic needs no sink."""
-
-
-JMS = (System.STOMP, System.AMQP)
-"""Systems that are JMS brokers."""
-NETWORKED = (*JMS, System.NATS)
-"""Systems that are reached by a connection to a URL of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """The addresses that one system takes."""
-
-    pattern: str
-    """Regular expression that a whole address has to match; Java and Python read it alike."""
-    expected: str
-    """Description of the addresses, for messages to users."""
-    internal: str = "(?!)"
-    """Regular expression of the beginnings of addresses that the system's servers use themselves, such as for
-    management."""
-
-    @property
-    def allowed(self) -> str:
-        """Regular expression of whole addresses that a message or its sender may choose.
-
-        Java and Python read it alike.
-        """
-        return f"(?!{self.internal})(?:{self.pattern})"
-
-
-def may_be_sent_to(system: System, address: str) -> bool:
-    """Returns True if an address is one of that system, and is not used by its servers themselves."""
-    return re.fullmatch(ADDRESSES[system].allowed, address) is not None
-
-
-_JMS_PATTERN = r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}"
-_JMS_INTERNAL = (
-    # A name may have another one behind a comma (lists of ActiveMQ Classic), a colon or a slash (prefixes of kinds).
-    r"/?(?:queue|topic)[/:](?:.*[,/: ])?(?:jms\.(?:queue|topic)\.)?"
-    # Artemis, with `$sys.` and `$.artemis.internal`; `$management` of AMQP brokers; ActiveMQ Classic; RabbitMQ.
-    r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|amq\.)"
-)
-# Excepted are the buckets of values and objects, `$KV` and `$O`, which belong to applications.
-_NATS_INTERNAL = r"(?:(?:queue|topic)[/:])?\$(?!(?:KV|O)\.)"
-
-ADDRESSES: Mapping[System, Addresses] = {
-    **{
-        each: Addresses(_JMS_PATTERN, f"queue/NAME or topic/NAME, as in {each}:queue/orders", _JMS_INTERNAL)
-        for each in JMS
-    },
-    System.NATS: Addresses(
-        r"(?:(?:queue|topic)[/:])?[^\x00-\x20\x7f.*>]{1,500}(?:\.[^\x00-\x20\x7f.*>]{1,500}){0,100}",
-        "a subject without wildcards, as in nats:orders.eu",
-        _NATS_INTERNAL,
-    ),
-    System.DROPBOX: Addresses(
-        r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq|global-read-lock)$)"
-        r"[^\x00-\x1f\x7f./][^\x00-\x1f\x7f/]{0,254}"
-        r"|/?topic[/:][^\x00-\x1f\x7f./]{1,255}(?:\.[^\x00-\x1f\x7f./]{1,255}){0,30}",
-        "queue/NAME, topic/NAME or the NAME of a queue, as in dropbox:queue/orders",
-    ),
-}
-"""Addresses by the type of the sink. NATS subjects may be written like the topics that messages from there come from.
-Names of dropboxes become names of folders: none begins with a dot, leads out of its folder or means something to
-DropboxMQ."""
 
 
 KAFKA_TOPIC = "kafka.topic"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from engine.connectors.amqp.links import Sender
 from engine.connectors.amqp.performatives import DeliveryState, Terminus, field, outcome_of
 from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.settings import AmqpSinkConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.amqp.transformers import outbound_of
-from routes.model import SinkConfig
-from routes.targets import System
 from routes.transformers import Transformers
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _WAIT_SECONDS = 1.0
 
 def fill(url: str, queue: str, messages: Iterable[Message]) -> None:
     """Returns when the broker has them all."""
-    session = AmqpSession(SinkConfig(name="fill", type=System.AMQP, topic=""), "bench", url, f"fill-{uuid.uuid4().hex}")
+    session = AmqpSession(AmqpSinkConfig(name="fill", type=SYSTEM, topic=""), "bench", url, f"fill-{uuid.uuid4().hex}")
     under_way: dict[int, int] = {}
 
     def settled(fields: Sequence[Any]) -> None:

@@ -13,36 +13,26 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine.connectors.system import Connector, connector
 from engine.errors import UsageError
-from routes.model import BrokerConfig, SinkConfig, SourceConfig, WireFormat
-from routes.targets import ADDRESSES, JMS, System
+from routes.model import BrokerConfig, SinkConfig, SourceConfig
+from routes.systems import SYSTEMS, all_systems, system_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from routes.model import Config
+    from routes.systems import System
 
 __all__ = ["Broker", "BrokerDestination", "Username", "kafka_topic", "place_of"]
 
 _KAFKA = "kafka"
 _JMS = ("queue", "topic")
+_OF_MESSAGES = ("format", "stream")
+"""Settings of a sink that say how it sends a message."""
 _PASSWORD = "JMS_BRIDGE_PASSWORD"  # noqa: S105 - the name of a variable
-_URLS: Mapping[System, tuple[str, str]] = {
-    System.STOMP: (r"stomp(\+ssl)?", "stomp://HOST:PORT or stomp+ssl://HOST:PORT"),
-    System.AMQP: ("amqps?", "amqp://HOST:PORT or amqps://HOST:PORT"),
-    System.NATS: ("nats|tls", "nats://HOST:PORT or tls://HOST:PORT"),
-}
-_DROPBOX_URL = re.compile(r"dropbox://(/[^\x00-\x1f\x7f]*)")
-_AMQP_SCHEME = "amqp"
-_JMS_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)")
-_NATS_KIND = re.compile(r"^(?:queue|topic)[/:]")
-_WILDCARD = re.compile(r"(?<![^.])(?:\*(?![^.])|>$)")
-
 Broker = Annotated[
     str | None,
     typer.Option(
@@ -71,29 +61,41 @@ class BrokerDestination:
     """Whether a source, a sink or the command line names the broker; else it is where an embedded one would be."""
 
     @property
-    def system(self) -> System:
+    def system(self) -> Connector[Any, Any, Any]:
         """System of the broker."""
-        return self.broker.type
+        return connector(self.broker.type)
+
+    def has(self, setting: str) -> bool:
+        """Returns True if sinks of the system have a setting."""
+        return self.system.sink is not None and any(each.name == setting for each in fields(self.system.sink))
 
     def reply_address(self, text: str) -> str:
         """Reply address in the spelling of `address`; raises UsageError if the text is none."""
         scheme, _, rest = text.partition(":")
-        return _address(self.system, rest if scheme in (self.system, self.broker.name) else text, text, wildcards=False)
+        own = (self.system.name, self.broker.name)
+        return _address(self.system, rest if scheme in own else text, text, wildcards=False)
 
-    def sink(self, who: str, form: WireFormat | None = None, stream: bool | None = None) -> SinkConfig:
-        """A sink of its own for the process; what is not said is as at the configured sink."""
-        own = self.broker if isinstance(self.broker, SinkConfig) else None
-        form = form or (own.format if own else WireFormat.HEADERS)
-        kept = (own.stream if own else False) if stream is None else stream
-        return SinkConfig(**_connection(self.broker, who), topic="", format=form, stream=kept)
+    def sink(self, who: str, **settings: Any) -> SinkConfig:
+        """A sink of its own for the process; a setting of None is as at the configured sink."""
+        assert self.system.sink is not None
+        given = {name: value for name, value in settings.items() if value is not None}
+        if isinstance(self.broker, SinkConfig):
+            given = {name: getattr(self.broker, name) for name in _OF_MESSAGES if self.has(name)} | given
+        made: SinkConfig = self.system.sink(**_connection(self.broker, who), topic="", **given)
+        return made
 
-    def source(self, who: str, address: str | None = None, stream: str | None = None) -> SourceConfig:
+    def source(self, who: str, address: str | None = None, **settings: Any) -> SourceConfig:
         """A source of its own for the process, which shares no subscription with any other."""
-        form = self.broker.format if isinstance(self.broker, SourceConfig) else WireFormat.AUTO
-        connection = _connection(self.broker, who)
-        return SourceConfig(
-            **connection, destinations=(address or self.address,), format=form, stream=stream, consumer=who
-        )
+        source = self.system.source
+        assert source is not None
+        names = {each.name for each in fields(source)}
+        given = {name: value for name, value in settings.items() if value is not None}
+        if "consumer" in names:
+            given["consumer"] = who
+        if "format" in names and isinstance(self.broker, SourceConfig):
+            given = {"format": getattr(self.broker, "format", None)} | given
+        made: SourceConfig = source(**_connection(self.broker, who), destinations=(address or self.address,), **given)
+        return made
 
 
 def kafka_topic(destination: str) -> str | None:
@@ -119,30 +121,33 @@ def place_of(
     scheme, _, rest = destination.partition(":")
     system = _system(config, scheme, destination, url, to_send)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
-    if username and system is System.DROPBOX:
+    if username and not system.schemes:
         msg = f"--username is for brokers; {destination} is a folder, which needs no login"
         raise UsageError(msg)
     login: dict[str, Any] = {"username": username, "password": os.environ.get(_PASSWORD)} if username else {}
     if url is not None:
-        found: BrokerConfig | None = BrokerConfig(name="command line", type=system, **_checked(system, url))
+        found: BrokerConfig | None = system.connection(name="command line", type=system, **_checked(system, url))
     else:
         found = _named(config, scheme, to_send) or _first(config, scheme, system, address)
-    broker = found or BrokerConfig(name=system.value, type=system)
+    broker = found or system.connection(name=system.name, type=system)
     if login:
-        broker = replace(broker, **login, token=None, credentials=None)
+        other_ways: dict[str, Any] = {
+            each.name: None for each in fields(broker) if each.name in ("token", "credentials")
+        }
+        broker = replace(broker, **login, **other_ways)
     return BrokerDestination(destination, address, broker, config.url(broker), found is not None)
 
 
-def _system(config: Config, scheme: str, destination: str, url: str | None, to_send: bool) -> System:
+def _system(config: Config, scheme: str, destination: str, url: str | None, to_send: bool) -> Connector[Any, Any, Any]:
     if scheme in _JMS:
-        return _jms_system(config, destination, url)
+        return connector(_jms_system(config, destination, url))
     if (named := _named(config, scheme, to_send)) is not None:
-        if named.type is System.KAFKA:
+        if named.type.own_cluster:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
             raise UsageError(msg)
-        return named.type
-    if scheme in list(System):
-        return System(scheme)
+        return connector(named.type)
+    if scheme in SYSTEMS:
+        return connector(system_named(scheme))
     names = ", ".join(dict.fromkeys(broker.name for broker in config.brokers)) or "none is configured"
     msg = f"{destination!r} is no destination: expected {_expected()} (NAME is a source or sink: {names})"
     raise UsageError(msg)
@@ -150,12 +155,13 @@ def _system(config: Config, scheme: str, destination: str, url: str | None, to_s
 
 def _jms_system(config: Config, destination: str, url: str | None) -> System:
     """System of a queue or topic: that of the URL, else of the source that reads from it, else of the first broker."""
+    known = [system for system in all_systems() if system.is_jms]
     if url is not None:
-        return System.AMQP if url.startswith(_AMQP_SCHEME) else System.STOMP
-    brokers = [broker for broker in config.brokers if broker.type in JMS]
+        return next((system for system in known if url.startswith(system.name)), known[0])
+    brokers = [broker for broker in config.brokers if broker.type.is_jms]
     reading = (each for each in brokers if isinstance(each, SourceConfig) and destination in each.destinations)
     found = next(reading, None) or next(iter(brokers), None)
-    return found.type if found else System.STOMP
+    return found.type if found else known[0]
 
 
 def _named(config: Config, name: str, to_send: bool) -> BrokerConfig | None:
@@ -174,49 +180,26 @@ def _first(config: Config, scheme: str, system: System, address: str) -> BrokerC
 
 
 def _reads(source: SourceConfig, address: str) -> bool:
-    if source.type is not System.NATS:
-        return address in source.destinations
-    return any(_covers(subject.split("."), address.split(".")) for subject in source.destinations)
+    return any(connector(source.type).covers(destination, address) for destination in source.destinations)
 
 
-def _covers(subject: list[str], words: list[str]) -> bool:
-    """Returns True if a subject with wildcards covers another one."""
-    for number, word in enumerate(subject):
-        if word == ">":
-            return len(words) > number
-        if number >= len(words) or word not in ("*", words[number]):
-            return False
-    return len(subject) == len(words)
-
-
-def _address(system: System, address: str, destination: str, *, wildcards: bool) -> str:
-    bare = _NATS_KIND.sub("", address) if system is System.NATS else address
-    plain = _WILDCARD.sub("x", bare) if wildcards and system is System.NATS else bare
-    if not re.fullmatch(ADDRESSES[system].pattern, plain):
-        expected = ADDRESSES[system].expected.replace(" without wildcards", "" if wildcards else " without wildcards")
+def _address(system: Connector[Any, Any, Any], address: str, destination: str, *, wildcards: bool) -> str:
+    found = system.spelt(address, wildcards=wildcards)
+    if found is None:
+        expected = system.addresses.expected.replace(" without wildcards", "" if wildcards else " without wildcards")
         msg = f"{destination!r} is no destination: expected {expected}"
         raise UsageError(msg)
-    if system is System.NATS:
-        return bare
-    found = _JMS_ADDRESS.fullmatch(bare)
-    # The name alone is that of a queue.
-    return f"{found[1]}:{found[2]}" if found else f"queue:{bare.removeprefix('/')}"
+    return found
 
 
-def _checked(system: System, url: str) -> dict[str, Any]:
+def _checked(system: Connector[Any, Any, Any], url: str) -> dict[str, Any]:
     """The keys of a connection that an address on the command line stands for."""
-    if system is System.DROPBOX:
-        found = _DROPBOX_URL.fullmatch(url)
-        if found is None:
-            msg = f"--url{_quoted(url)}: expected dropbox:///PATH, the folder of the dropboxes"
-            raise UsageError(msg)
-        return {"root": Path(found[1])}
-    pattern, expected = _URLS[system]
-    if not re.fullmatch(rf"(?:{pattern})://[^\s/@]+:[0-9]{{1,5}}/?", url):
+    found = system.at(url)
+    if found is None:
         login = f" without a login; give the user by --username, the password by the variable {_PASSWORD}"
-        msg = f"--url{_quoted(url)}: expected {expected}{login if '@' in url else ''}"
+        msg = f"--url{_quoted(url)}: expected {system.url_form}{login if '@' in url and system.schemes else ''}"
         raise UsageError(msg)
-    return {"url": url}
+    return found
 
 
 def _quoted(url: str) -> str:
@@ -226,8 +209,9 @@ def _quoted(url: str) -> str:
 
 def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:
     """Connection settings of a source or sink, with a client id of the command's own."""
-    settings = {field.name: getattr(broker, field.name) for field in fields(BrokerConfig)}
-    return {**settings, "url": broker.url or broker.listen, "listen": None, "workers": 1, "client_id": who}
+    own = {"url": broker.url or broker.listen, "listen": None, "workers": 1, "client_id": who}
+    shared = broker.shared()
+    return shared | {name: value for name, value in own.items() if name in shared}
 
 
 def _expected() -> str:

@@ -29,8 +29,8 @@ from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, example
 from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
 from engine.errors import UsageError
 from engine.printable import json_text, printable
-from routes.config.values import BadValueError, duration
 from routes.errors import PredicateError
+from routes.keys.values import BadValueError, duration
 from routes.predicate import parse
 
 if TYPE_CHECKING:

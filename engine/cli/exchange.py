@@ -13,10 +13,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from engine.cli.output import Item, note, quiet_log
-from engine.connectors import SINKS, SOURCES
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.errors import HardFailureError, UnreachableError
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +40,6 @@ _SAID = (
     "the server refuses ",
     "the server does not allow ",
 )
-_PORTS = {System.STOMP: "STOMP port", System.AMQP: "AMQP port", System.NATS: "client port"}
 
 
 def who(command: str) -> str:
@@ -60,7 +57,7 @@ def give(
         HardFailureError: it refuses.
     """
     with _told(place):
-        sink = SINKS[own.type](config, own, 1)
+        sink = place.system.make_sink(config, own, 1)
         try:
             sink.connect()
             _Giver(sink, place, message, number, reply_to or None).run()
@@ -93,7 +90,7 @@ def take(
 def listening(config: Config, place: BrokerDestination, own: SourceConfig) -> Iterator[Source]:
     """A source that is connected and has subscribed, until the block ends; raises as `give` does."""
     with _told(place):
-        source = SOURCES[own.type](config, own, 1)
+        source = place.system.make_source(config, own, 1)
         try:
             source.connect()
             yield source
@@ -197,6 +194,6 @@ def _hint(place: BrokerDestination, error: NotConnectedError) -> str:
     if not place.configured:
         missing = f"no source or sink of type {place.system} is configured"
         return f"; {missing}: name a broker with --url, or start a bridge that has one"
-    if place.system is System.DROPBOX or str(error).endswith("?"):
+    if not place.system.port_name or str(error).endswith("?"):
         return ""
-    return f"; is the broker running, and is this its {_PORTS[place.system]}?"
+    return f"; is the broker running, and is this its {place.system.port_name}?"

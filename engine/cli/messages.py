@@ -40,10 +40,9 @@ from engine.errors import UnreachableError, UsageError
 from engine.printable import json_text, printable
 from routes.errors import BridgeError
 from routes.model import WireFormat
-from routes.targets import JMS, System
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
@@ -62,22 +61,6 @@ _Format = Annotated[
         "configured sink has it, else headers.",
     ),
 ]
-_NOT_SENT: Mapping[System, frozenset[str]] = {
-    System.STOMP: frozenset(
-        {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
-    ),
-    System.AMQP: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
-    System.NATS: frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"}),
-    System.DROPBOX: frozenset(
-        {"JMSMessageID", "JMSDestination", "JMSTimestamp", "JMSRedelivered", "JMSXDeliveryCount", "JMSXUserID"}
-    ),
-}
-"""Fields that say how a message came, whatever its sender would like."""
-_REPLIES: Mapping[System, str] = {
-    **dict.fromkeys((*JMS, System.DROPBOX), "queue:jms-bridge.reply.{}"),
-    System.NATS: "_INBOX.{}",
-}
-"""Where the reply to one request is awaited."""
 
 
 class NoReplyError(BridgeError):
@@ -167,22 +150,23 @@ def send(
 
 def _sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
     """The sink that sends it; UsageError where an option is for another system."""
-    if place.system is not System.NATS:
+    if not place.has("format"):
         _no_format(place.text, form, bool(stream))
+        return place.sink(who)
     if form is WireFormat.AUTO:
         msg = "--format auto: expected headers, json, typed, typed-1.0 or raw"
         raise UsageError(msg)
-    return place.sink(who, form, stream)
+    return place.sink(who, format=form, stream=stream)
 
 
 def _outgoing(place: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
     """The message as it goes out, and where replies to it go; UsageError where it cannot go there so."""
     fields = dict(message.headers)
     reply_to = fields.pop("JMSReplyTo", "")
-    if refused := sorted(_NOT_SENT[place.system] & fields.keys()):
+    if refused := sorted(place.system.not_sent & fields.keys()):
         msg = f"{refused[0]} is set by the broker or by who receives the message; it cannot be sent to {place.text}"
         raise UsageError(msg)
-    if own.format is WireFormat.RAW and (fields or message.properties):
+    if getattr(own, "format", None) is WireFormat.RAW and (fields or message.properties):
         given = ", ".join([*fields, *message.properties])
         msg = f"a message of format raw is its body alone: leave out {given}, or take another --format"
         raise UsageError(msg)
@@ -296,14 +280,16 @@ def _from_broker(
 ) -> Iterator[Item]:
     from engine.cli.exchange import take, who
 
+    if not place.has("stream"):
+        _no_stream(place.text, stream)
     own = place.source(who("receive"), stream=stream)
     if stream is None:
         yield from take(config, place, own, count, seconds)
         return
-    if place.system is not System.NATS:
-        _no_stream(place.text, stream)
     from engine.connectors.nats.passing_consumer import passing_consumer
+    from engine.connectors.nats.settings import NatsSourceConfig
 
+    assert isinstance(own, NatsSourceConfig)
     with passing_consumer(config, own):
         yield from take(config, place, own, count, seconds)
 
@@ -416,16 +402,15 @@ def _asked(config: Config, place: BrokerDestination, message: Message, form: Wir
     own = _sink_of(place, name, form, stream=False)
     message, _ = _outgoing(place, own, message)
     correlation_id = message.headers.get("JMSCorrelationID") or uuid.uuid4().hex
-    if place.system is not System.NATS:
+    if not place.system.token_in_address:
         message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
-    address = _REPLIES[place.system].format(uuid.uuid4().hex)
-    replies = place.source(name, address)
-    if own.format is WireFormat.TYPED_1_0:
-        # A reply has the format of its request, and a typed frame does not say its release.
-        replies = replace(replies, format=own.format)
+    address = place.system.passing_reply_address.format(uuid.uuid4().hex)
+    # A reply has the format of its request, and a typed frame does not say its release.
+    release = getattr(own, "format", None)
+    replies = place.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
     with listening(config, place, replies) as source:
         give(config, place, own, message, address)
-        delivery = _reply(source, None if place.system is System.NATS else correlation_id, seconds)
+        delivery = _reply(source, None if place.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (
                 f"no reply from {place.text} at {place.url} in {seconds:g} s; is somebody there to answer it, and is "

@@ -60,7 +60,7 @@ class Outgoing:
     again."""
     message: Message
     address: str
-    """Address to send to, in a form that `routes.targets.ADDRESSES` allows."""
+    """Address to send to, in a form that the addresses of the system allow."""
     id: str
     """Unique id of this message at this destination, unchanged when it is sent again: for systems that drop
     duplicates."""

@@ -13,10 +13,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from engine.connectors.addresses import parsed
+from engine.connectors.jms import JmsSourceConfig
 from engine.errors import HardFailureError
 from routes.immutable import immutable
 from routes.model import SourceConfig
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ARTEMIS", "COMMANDS", "Feature", "Product", "asked", "is_topic", "product_of", "refusal", "require"]
 
+_STOMP = "stomp"
+_AMQP = "amqp"
 _SHARED = "SHARED-SUBS"
 """Capability of AMQP brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
 _SAYS_TOPIC = "topic://"
@@ -52,13 +54,13 @@ class Product:
     title: str
     mark: str
     """Lower-case part of the name that the broker reports."""
-    lacks: Mapping[System, Mapping[Feature, str]]
+    lacks: Mapping[str, Mapping[Feature, str]]
     """Features that the broker does not honour, by protocol, each with what it does instead."""
     stomp_commands: re.Pattern[str] = re.compile("(?!)")
     """Pattern of the properties, besides `COMMANDS`, that command this broker over STOMP how to treat a message or a
     queue."""
 
-    def lack(self, system: System, feature: Feature) -> str | None:
+    def lack(self, system: str, feature: Feature) -> str | None:
         """Returns what the broker does instead of `feature`; None if it honours the feature."""
         return self.lacks.get(system, {}).get(feature)
 
@@ -73,7 +75,7 @@ _KNOWN = (
         "ActiveMQ Classic",
         "activemq",
         {
-            System.AMQP: {
+            _AMQP: {
                 Feature.READ_TOPIC: "it reads a queue of that name",
                 Feature.WRITE_TOPIC: "it puts them into a queue of that name",
             }
@@ -84,11 +86,11 @@ _KNOWN = (
         "RabbitMQ",
         "rabbitmq",
         {
-            System.STOMP: {
+            _STOMP: {
                 Feature.SUBSCRIPTION: "it drops what is sent while the bridge is not connected",
                 Feature.SELECTOR: "it sends every message, also those that the selector leaves out",
             },
-            System.AMQP: {
+            _AMQP: {
                 Feature.READ_TOPIC: "it reads a queue of that name",
                 Feature.WRITE_TOPIC: "it puts them into a queue of that name",
                 Feature.SELECTOR: "it sends every message, also those that the selector leaves out",
@@ -100,7 +102,7 @@ _KNOWN = (
     Product(
         "Qpid Broker-J",
         "qpid broker-j",
-        {System.AMQP: {Feature.WRITE_TOPIC: "it puts them into the queue of that name, if there is one"}},
+        {_AMQP: {Feature.WRITE_TOPIC: "it puts them into the queue of that name, if there is one"}},
     ),
     Product("JMS bridge", "jms-bridge", {}),
 )
@@ -114,7 +116,7 @@ _REMEDIES = {
 }
 
 
-def product_of(system: System, name: str, offered: Iterable[str] = ()) -> Product:
+def product_of(system: str, name: str, offered: Iterable[str] = ()) -> Product:
     """Finds the product that reports `name`; `offered` are the broker's capabilities over AMQP.
 
     Of an unknown product the bridge assumes only what the protocol specifies.
@@ -124,7 +126,7 @@ def product_of(system: System, name: str, offered: Iterable[str] = ()) -> Produc
         if product.mark in lowered:
             return product
     title = name or "a broker that does not say its name"
-    if system is System.AMQP:
+    if system is _AMQP:
         return Product(title, "", {} if _SHARED in offered else {system: _TOPICS_UNKNOWN})
     return Product(title, "", {system: {Feature.SUBSCRIPTION: _NOT_KNOWN, Feature.SELECTOR: _NOT_KNOWN}})
 
@@ -137,7 +139,7 @@ def is_topic(address: str) -> bool:
 
 def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]:
     """Yields each feature that a source or sink asks for by its configuration, with the value that asks for it."""
-    if not isinstance(broker, SourceConfig):
+    if not isinstance(broker, JmsSourceConfig):
         for route in config.routes:
             if route.target.sink == broker.name and is_topic(address := str(route.target.address)):
                 yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
@@ -158,12 +160,14 @@ def require(config: Config, broker: BrokerConfig, product: Product, name: str) -
             remedy.
     """
     for feature, value in asked(config, broker):
-        if (instead := product.lack(broker.type, feature)) is not None:
+        if (instead := product.lack(broker.type.name, feature)) is not None:
             raise refusal(broker, feature, value, name or product.title, instead)
 
 
 def refusal(broker: BrokerConfig, feature: Feature, value: str, name: str, instead: str) -> HardFailureError:
     """Error for a source or sink that asks for a feature that its broker does not honour."""
     key = f"{'source' if isinstance(broker, SourceConfig) else 'sink'}.{broker.name}"
-    what = f"{key} asks for {feature} ({value}), which {name} does not honour over {broker.type.upper()}: {instead}"
+    what = (
+        f"{key} asks for {feature} ({value}), which {name} does not honour over {broker.type.name.upper()}: {instead}"
+    )
     return HardFailureError(f"{what}. {_REMEDIES[feature].format(key=key)}")

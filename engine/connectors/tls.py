@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.tls import context
 
 if TYPE_CHECKING:
-    from routes.model import BrokerConfig
+    from routes.systems import NetworkConfig
 
 __all__ = ["loaded", "tls_context", "why"]
 
@@ -27,7 +27,7 @@ _ADVICE = {
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
-def tls_context(broker: BrokerConfig) -> ssl.SSLContext:
+def tls_context(broker: NetworkConfig) -> ssl.SSLContext:
     """Makes the client context for a broker: how to verify the broker, and the bridge's own certificate.
 
     Raises:
@@ -40,7 +40,7 @@ def tls_context(broker: BrokerConfig) -> ssl.SSLContext:
     return made
 
 
-def loaded(broker: BrokerConfig, purpose: ssl.Purpose) -> ssl.SSLContext:
+def loaded(broker: NetworkConfig, purpose: ssl.Purpose) -> ssl.SSLContext:
     """Makes a context with the files of `tls.*`, for the client's or the server's side.
 
     Raises:

@@ -13,15 +13,14 @@ import binascii
 import json
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import structlog
 
-from routes.model import BrokerConfig, SourceConfig
 from routes.properties import JmsType, Property
-from routes.targets import REPLY_FORMAT, REPLY_SINK, REPLY_TO, REQUEST_FORMAT, System, may_be_sent_to
+from routes.targets import REPLY_FORMAT, REPLY_SINK, REPLY_TO, REQUEST_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from engine.connectors.base import Delivery, Redelivery, Source
     from engine.message import Message
     from engine.telemetry.meters import SinkMetrics
-    from routes.model import Config, SinkConfig
+    from routes.model import Config, SinkConfig, SourceConfig
 
 __all__ = ["ReplySource", "Requests", "ReturnAddress", "listener"]
 
@@ -104,7 +103,7 @@ class Requests:
         if not asked_from:
             return message, None
         beside = self._config.sink_beside(message.source)
-        if not may_be_sent_to(self._sink.type if beside is None else beside.type, asked_from):
+        if not (beside or self._sink).type.may_be_sent_to(asked_from):
             return self._without_reply(message, asked_from), None
         if beside is not None and self._same_broker(beside):
             return message, asked_from
@@ -115,7 +114,7 @@ class Requests:
         form = message.properties.get(REQUEST_FORMAT)
         token = ReturnAddress(beside.name, asked_from, known_by, deadline, form.text if form else None).encode()
         self._watch(token, deadline)
-        if self._sink.type is System.NATS:
+        if self._sink.type.token_in_address:
             return message, f"{self.reply_to}.{token}"
         return replace(message, headers={**message.headers, "JMSCorrelationID": token}), self.reply_to
 
@@ -153,7 +152,7 @@ class Requests:
         A client that answers can make up a token with an address of its own choice.
         """
         types = {sink.name: sink.type for sink in self._config.sinks}
-        return to.sink not in types or may_be_sent_to(types[to.sink], to.address)
+        return to.sink not in types or types[to.sink].may_be_sent_to(to.address)
 
     def _without_reply(self, message: Message, asked_from: str) -> Message:
         """Returns the message without its reply address, because a reply there would manage a server."""
@@ -171,8 +170,8 @@ class Requests:
         Within one kind of system the address stays as it is, because a broker beside it may know the address. Kafka has
         no such addresses of its own: one in a record comes from elsewhere, and may belong to this system.
         """
-        types = {each.name: each.type for each in self._config.sources}
-        if types.get(source) in (self._sink.type, System.KAFKA):
+        came_from = next((each.type for each in self._config.sources if each.name == source), None)
+        if came_from is not None and (came_from is self._sink.type or came_from.own_cluster):
             return asked_from
         if source not in self._warned:
             self._warned.add(source)
@@ -250,18 +249,16 @@ class ReplySource:
         return replace(message, headers=headers, properties=properties, origins=())
 
     def _token(self, message: Message) -> str | None:
-        if self._sink.type is System.NATS:
+        if self._sink.type.token_in_address:
             return message.headers.get("JMSDestination", "").rpartition(".")[2]
         return message.headers.get("JMSCorrelationID")
 
 
 def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
     """Configuration of the source that receives replies for one worker of a sink, on a connection like the sink's."""
-    # A single word behind the address: the address of another worker, which begins alike, is followed by two.
-    address = f"{reply_to}.*" if sink.type is System.NATS else reply_to
-    connection = {each.name: getattr(sink, each.name) for each in fields(BrokerConfig)}
-    connection |= {"name": f"{sink.name}.replies", "workers": 1}
-    return SourceConfig(**connection, destinations=(address,))
+    assert sink.type.source is not None
+    connection = sink.shared() | {"name": f"{sink.name}.replies", "workers": 1}
+    return sink.type.source(**connection, destinations=(reply_to + sink.type.reply_wildcard,))
 
 
 def _spelt(address: str | None) -> str | None:

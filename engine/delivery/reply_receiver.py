@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from engine.connectors import REPLIES
+from engine.connectors.system import connector
 from engine.delivery.replies import ReplySource, listener
 from engine.delivery.source_loop import SourceLoop, SourceWorker
 from engine.delivery.spans import SourceSpans
@@ -47,7 +47,7 @@ class ReplyReceiver:
             status.state(State.READY, "")
             return
         own = listener(sink, requests.reply_to)
-        source = ReplySource(REPLIES[sink.type](config, own, 1), sink, requests)
+        source = ReplySource(connector(sink.type).make_replies(config, own, 1), sink, requests)
         metrics = SourceMetrics(registry, own.name, component_name(own.name))
         worker = SourceWorker(own.name, requests.worker, sink.workers)
         spans = None if tracing is None else SourceSpans(tracing, own)

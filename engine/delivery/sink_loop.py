@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors import SINKS
 from engine.connectors.base import Holding, NotConnectedError, Outcome, Outgoing
 from engine.connectors.expiry import has_expired
+from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff
 from engine.delivery.replies import Requests
 from engine.delivery.reply_receiver import ReplyReceiver
@@ -76,7 +76,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
         loop = SinkLoop(
             config,
             sink,
-            SINKS[sink.type](config, sink, worker),
+            connector(sink.type).make_sink(config, sink, worker),
             requests,
             metrics,
             sending,

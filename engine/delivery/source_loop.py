@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors import SOURCES
 from engine.connectors.base import Committing, NotConnectedError, Placed, Transactional
+from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff
 from engine.delivery.deduplication.deduplicator import Deduplicator
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
@@ -54,7 +54,7 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
         loop = SourceLoop(
             config,
             identity,
-            SOURCES[source.type](config, source, worker),
+            connector(source.type).make_source(config, source, worker),
             metrics,
             status,
             None if traces is None else SourceSpans(traces, source),

@@ -14,7 +14,6 @@ from engine.connectors.addresses import parsed
 from engine.message import ROUTE
 from engine.telemetry.tracing import Operation
 from engine.trace_context import of_headers, of_properties, with_context
-from routes.targets import JMS, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SinkSpans", "SourceSpans"]
 
-_SYSTEMS = dict.fromkeys(JMS, "jms")
-"""Values of `messaging.system` by system type; other systems have the bridge's own name."""
 _KAFKA_TOPIC = "JMS_Kafka_Topic"
 _EXPIRED = "expired"
 _REFUSED = "refused"
@@ -40,7 +37,7 @@ class SourceSpans:
     def __init__(self, tracing: Tracing, source: BrokerConfig) -> None:
         self._tracing = tracing
         self._source = source
-        self._system = _SYSTEMS.get(source.type, source.type.value)
+        self._system = _system(source)
 
     def append(self, journal: Journal, message: Message, done: Done) -> bool:
         """Appends a message to the journal within a span; returns and raises as `Journal.append` does."""
@@ -60,7 +57,7 @@ class SourceSpans:
             raise
 
     def _destination(self, message: Message) -> str:
-        if self._source.type is System.KAFKA and (topic := message.properties.get(_KAFKA_TOPIC)):
+        if self._source.type.own_cluster and (topic := message.properties.get(_KAFKA_TOPIC)):
             return topic.text
         return _name(message.headers.get("JMSDestination", ""))
 
@@ -71,7 +68,7 @@ class SinkSpans:
     def __init__(self, tracing: Tracing, config: Config, sink: SinkConfig) -> None:
         self._tracing = tracing
         self._sink = sink
-        self._system = _SYSTEMS.get(sink.type, sink.type.value)
+        self._system = _system(sink)
         templates = {route.name: route.target.address for route in config.routes}
         self._templates = {name: str(address) for name, address in templates.items() if address.references}
         self._open: dict[int, Span] = {}
@@ -103,6 +100,11 @@ class SinkSpans:
         """Forgets the spans of messages that another worker sends again."""
         for number in numbers:
             self._open.pop(number, None)
+
+
+def _system(broker: BrokerConfig) -> str:
+    """Returns the value of `messaging.system`; a system that is no JMS broker has the bridge's own name."""
+    return "jms" if broker.type.is_jms else broker.type.name
 
 
 def _common(system: str, destination: str, message: Message) -> dict[str, str]:

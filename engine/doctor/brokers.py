@@ -9,7 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.connection_check import VISITS
+from engine.connectors.system import connector
 from engine.doctor.checks import Check, Finding, failed, ok
 from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
 from engine.doctor.kafka import check_kafka_source
@@ -17,7 +17,7 @@ from engine.doctor.machine import check_port, listening
 from engine.errors import HardFailureError, UnreachableError
 from engine.telemetry.status import component_name, sink_component
 from routes.model import SourceConfig
-from routes.targets import System
+from routes.systems import schemes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from routes.model import BrokerConfig, Config
 
 __all__ = ["broker_check", "not_connected"]
-
-_TITLES = {System.STOMP: "Artemis", System.AMQP: "Artemis", System.NATS: "NATS server"}
 
 
 def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *, running: bool) -> Check:
@@ -38,9 +36,9 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
         if broker.listen:
             yield from _listener(broker, name, key, running=running)
         elif _is_to_come(config, broker) and not running:
-            what = "Kafka" if broker.type is System.KAFKA else _TITLES[broker.type]
+            what = broker.type.server.title if broker.type.server else "Kafka"
             yield ok(name, f"the embedded {what} will be started by the bridge")
-        elif isinstance(broker, SourceConfig) and broker.type is System.KAFKA:
+        elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
             yield from check_kafka_source(config, broker, name, timeout_seconds)
         else:
             yield _visited(config, broker, name, key)
@@ -59,17 +57,14 @@ def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: 
 def _visited(config: Config, broker: BrokerConfig, name: str, key: str) -> Finding:
     try:
         # A client id of its own for each connection: brokers let no two clients of one id in.
-        found = VISITS[broker.type](config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}")
+        found = connector(broker.type).check_connection(config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}")
     except NotConnectedError as error:
         return not_connected(name, key, config.url(broker), broker, error)
     return ok(name, found)
 
 
 def _listener(broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
-    if (broker.listen or "").startswith("amqps:"):
-        from engine.connectors.amqp_listener.access import server_tls
-
-        server_tls(broker)
+    connector(broker.type).check_listener(broker)
     host, port = listening(broker)
     found = check_port(f"{key}.listen", host, port, running=running)
     yield Finding(name, found.state, f"{broker.listen}: {found.found}", found.remedy, found.exit_code)
@@ -77,21 +72,17 @@ def _listener(broker: BrokerConfig, name: str, key: str, *, running: bool) -> It
 
 def _is_to_come(config: Config, broker: BrokerConfig) -> bool:
     """True if the system behind the source or sink is a server that the bridge starts."""
-    if broker.type is System.KAFKA:
+    if broker.type.own_cluster:
         return config.embedded_kafka
-    return broker.type in _TITLES and broker.url is None
+    return broker.type.server is not None and broker.url is None
 
 
 def _remedy(broker: BrokerConfig, key: str) -> str:
     if broker.listen:
         return f"correct {key}.listen and {key}.tls.*"
-    if broker.type is System.KAFKA:
+    if broker.type.own_cluster:
         return KAFKA_REMEDY
-    if broker.type is System.DROPBOX:
-        return f"mount its disk and give the bridge's user the rights, or correct {key}.root"
-    return f"start the broker, or correct {key}.url" + (f" and {key}.tls.*" if "tls" in _scheme(broker) else "")
-
-
-def _scheme(broker: BrokerConfig) -> str:
-    scheme = (broker.url or "").partition(":")[0]
-    return "tls" if scheme in ("tls", "amqps", "stomp+ssl") else scheme
+    if remedy := connector(broker.type).remedy:
+        return remedy.format(key=key)
+    scheme = schemes_of([broker.type]).get((broker.url or "").partition(":")[0])
+    return f"start the broker, or correct {key}.url" + (f" and {key}.tls.*" if scheme and scheme.is_tls else "")

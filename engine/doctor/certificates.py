@@ -31,9 +31,9 @@ def check_certificates(config: Config) -> Iterator[Finding]:
     base = config.path.absolute().parent
     tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
     kafka = [base / table[key] for table in tables for key in _OWN if key in table]
-    own = [config.http.certificate, *(broker.tls_certificate for broker in config.brokers), *kafka]
+    own = [config.http.certificate, *(path for broker in config.brokers for path in broker.certificates), *kafka]
     trusted = [base / table[key] for table in tables for key in _TRUSTED if key in table]
-    trusted += [broker.tls_ca for broker in config.brokers if broker.tls_ca is not None]
+    trusted += [path for broker in config.brokers for path in broker.authorities]
     now = datetime.now(UTC)
     for path in dict.fromkeys(filter(None, own)):
         yield from check_certificate(path, now, is_own=True)

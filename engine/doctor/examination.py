@@ -20,7 +20,6 @@ from engine.jars import jars
 from engine.telemetry.logging import Redactor, secrets_of
 from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError, Level
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,11 +100,11 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("ports", partial(check_embedded_ports, config, running=running))
     yield Check("folders", partial(check_folders, config))
     yield Check("files", partial(check_files, config, snapshot))
-    if any(broker.type is System.DROPBOX for broker in config.brokers):
+    if any(broker.type.in_folders for broker in config.brokers):
         yield Check("hard links", lambda: [check_hard_links()])
     yield Check("secrets", partial(check_secrets, snapshot))
     yield Check("certificates", partial(check_certificates, config))
-    roots = {f"dropboxes of {broker.name}": broker.root for broker in config.brokers if broker.root is not None}
+    roots = {f"dropboxes of {each.name}": each.folder for each in config.brokers if each.folder is not None}
     logs = {"logs": config.embedded.data / "log"}
     yield Check("disk", partial(check_disks, {**folders_of(config), **logs, **roots}))
     yield Check("clock", check_clock)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.doctor.checks import Finding, failed, ok, warning
-from routes.config.secrets import LONG_SECRET, Secret, has_reference, is_secret_key
+from routes.keys.secrets import LONG_SECRET, Secret, has_reference, is_secret_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,10 +129,9 @@ def _files(config: Config, snapshot: Snapshot) -> dict[Path, bool]:
     base = config.path.absolute().parent
     others = [
         config.http.certificate,
-        *(b.tls_ca for b in config.brokers),
-        *(b.tls_certificate for b in config.brokers),
+        *(path for broker in config.brokers for path in (*broker.authorities, *broker.certificates)),
     ]
-    secret = [config.http.key, *(b.tls_key for b in config.brokers), *(b.credentials for b in config.brokers)]
+    secret = [config.http.key, *(path for broker in config.brokers for path in broker.secret_files)]
     for table in (config.kafka.common, config.kafka.producer, config.kafka.consumer):
         others += [base / table[name] for name in _OTHER_FILES if name in table]
         secret += [base / table[name] for name in _SECRET_FILES if name in table]

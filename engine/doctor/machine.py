@@ -12,6 +12,7 @@ from engine.doctor.checks import Finding, failed, ok, warning
 from engine.doctor.folders import existing
 from engine.embedded.ports import LOOPBACK, obstacle
 from engine.limits import LEAST_FILES, REMEDY, files_allowed
+from routes.systems import schemes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +40,6 @@ _GIB = 1 << 30
 _LOW_BYTES, _TOO_LOW_BYTES = _GIB, 100 * _MIB
 _LOW_INODES, _TOO_LOW_INODES = 10_000, 1_000
 """Free inodes, that is, new files: a checkpoint has some hundred, a dropbox one for each message."""
-_AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 
 
 def check_limits() -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def check_port(setting: str, host: str, port: int, *, running: bool) -> Finding:
 def listening(broker: BrokerConfig) -> tuple[str, int]:
     """Returns host and port of a source or sink that listens."""
     parts = urlsplit(broker.listen or "")
-    return parts.hostname or LOOPBACK, parts.port or _AMQP_PORTS[parts.scheme]
+    return parts.hostname or LOOPBACK, parts.port or schemes_of([broker.type])[parts.scheme].port
 
 
 def _embedded(config: Config) -> Iterator[tuple[str, int]]:

@@ -21,7 +21,7 @@ from routes.predicate import trace
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
-from routes.targets import KAFKAS_OWN, TOPIC, may_be_sent_to
+from routes.targets import KAFKAS_OWN, TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -216,7 +216,7 @@ def _destination(message: Message, route: Route, config: Config) -> str | None:
         is_another = filled not in config.own_topics and not filled.startswith(KAFKAS_OWN)
         return filled if is_another and TOPIC.fullmatch(filled) else None
     types = {sink.name: sink.type for sink in config.sinks}
-    return filled if may_be_sent_to(types[target.sink], filled) else None
+    return filled if types[target.sink].may_be_sent_to(filled) else None
 
 
 def _convertible(kind: str, body: bytes, conversion: BodyConversion) -> bool:

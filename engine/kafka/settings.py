@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_checks import store_type
 from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
-from routes.config.secrets import Secret
+from routes.keys.secrets import Secret
 
 if TYPE_CHECKING:
     from routes.model import Config

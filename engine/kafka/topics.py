@@ -25,7 +25,7 @@ from engine.kafka.cluster import (
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
-from routes.targets import KAFKAS_OWN, TOPIC, System, audit_topic, quarantine_topic
+from routes.targets import KAFKAS_OWN, TOPIC, audit_topic, quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -271,7 +271,7 @@ def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
 
 def _read(config: Config) -> dict[str, str]:
     """Every topic that a Kafka source names in full, with that source."""
-    sources = (source for source in config.sources if source.type is System.KAFKA)
+    sources = (source for source in config.sources if source.type.own_cluster)
     return {t: f"source '{source.name}'" for source in sources for t in source.destinations if TOPIC.fullmatch(t)}
 
 

@@ -26,8 +26,8 @@ from engine.page import forms
 from engine.page.render import rendered
 from engine.telemetry.http_login import LOGIN
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
-from routes.config.values import BadValueError, duration
 from routes.errors import BridgeError, PredicateError
+from routes.keys.values import BadValueError, duration
 from routes.predicate import parse
 
 if TYPE_CHECKING:

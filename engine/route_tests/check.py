@@ -101,7 +101,7 @@ def _wanted(expected: Expected, config: Config) -> str | bytes | None:
         return f"{_KAFKA}:{scheme}"
     if any(sink.name == scheme for sink in config.sinks):
         return expected.value
-    of_type = [sink.name for sink in config.sinks if sink.type == scheme]
+    of_type = [sink.name for sink in config.sinks if sink.type.name == scheme]
     return f"{of_type[0]}:{address}" if len(of_type) == 1 else expected.value
 
 

@@ -15,7 +15,7 @@ from engine.router.language import field_text
 from engine.streams.nodes import RowFunction, TopicChoice
 from engine.streams.row import Row
 from routes.model import BodyConversion, Config, HeaderStyle, Route
-from routes.targets import ADDRESSES, Reference, Template
+from routes.targets import Reference, Template
 
 __all__ = ["JOURNAL_KEY", "ROUTES", "AddressTemplate", "ByBranch", "RouteSettings"]
 
@@ -158,7 +158,7 @@ class RouteSettings:
                     route.target.address,
                     route.target.sink is not None,
                     route.target.topics,
-                    ADDRESSES[systems[route.target.sink]].allowed if route.target.sink else "",
+                    systems[route.target.sink].addresses.allowed if route.target.sink else "",
                 )
                 for index, route in enumerate(config.routes)
                 if route.target.address.references

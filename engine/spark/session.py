@@ -62,7 +62,7 @@ _JAVA_OPTIONS = (
 _SETTINGS = "spark-defaults.conf"
 _LOG_SETTINGS = "log4j2.properties"
 _SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
-"""Matches names of secret settings as `routes.config.secrets` does; Spark's default leaves out half of them."""
+"""Matches names of secret settings as `routes.keys.secrets` does; Spark's default leaves out half of them."""
 
 _DEFAULTS = {
     "spark.app.name": "jms-bridge",

@@ -5,18 +5,18 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from engine.connectors.system import connector
 from engine.message import Message
-from routes.config.addresses import KAFKA
+from routes.keys.addresses import KAFKA
 from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
-from routes.targets import JMS, KAFKA_TOPIC, TOPIC, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from routes.model import Config, Route, SourceConfig
+    from routes.model import Config, Route
     from routes.predicate.nodes import PredicateNode
 
 __all__ = ["try_out"]
@@ -28,37 +28,15 @@ def try_out(config: Config) -> list[str]:
     The `receive` comes first where the destination does not keep a message for a consumer that comes later.
     """
     flag = "" if config.path.name == "jms-bridge.properties" else f" -c {shlex.quote(str(config.path))}"
+    destinations = [each for source in config.sources for each in connector(source.type).examples(source)]
     for route in config.own_routes:
         values = {**_wanted(route), **dict(_equalities(route.include.root))}
-        for spelling, destination in _destinations(config):
+        for spelling, destination in destinations:
             message = _message(destination, values)
             if _winner(config.routes, message) is route and (place := _place(route, message)) is not None:
                 commands = [_send(spelling, values, flag), _receive(place, flag)]
                 return commands if _keeps(config, route, place) else commands[::-1]
     return [_receive(place, flag) for route in config.own_routes[:1] if (place := _place(route, None)) is not None]
-
-
-def _destinations(config: Config) -> Iterator[tuple[str, str]]:
-    """Yields the destinations that sources read: as `send` takes them, and as the messages from there carry them."""
-    for source in config.sources:
-        for destination in source.destinations:
-            if source.type is System.KAFKA:
-                # A regular expression names a topic to send to only if it is a plain name.
-                address = _from_topic(source, destination) if TOPIC.fullmatch(destination) else None
-                if address is not None:
-                    yield f"{KAFKA}:{destination}", address
-            elif source.type is System.NATS:
-                subject = ".".join("any" if word in ("*", ">") else word for word in destination.split("."))
-                yield f"{source.name}:{subject}", f"topic:{subject}"
-            elif source.type is System.DROPBOX:
-                yield f"{source.name}:{destination}", destination
-            else:
-                yield destination, destination
-
-
-def _from_topic(source: SourceConfig, topic: str) -> str | None:
-    """Returns the address that messages of a topic get; None if the address depends on a header."""
-    return source.address.fill(lambda name: topic if name == KAFKA_TOPIC else None) if source.address else None
 
 
 def _wanted(route: Route) -> dict[str, str]:
@@ -84,10 +62,7 @@ def _keeps(config: Config, route: Route, place: str) -> bool:
     if route.target.sink is None:
         return True
     sink = next(sink for sink in config.sinks if sink.name == route.target.sink)
-    address = place.partition(":")[2].lstrip("/")
-    if sink.type is System.DROPBOX:
-        return not address.startswith("topic")
-    return sink.type in JMS and address.startswith("queue")
+    return connector(sink.type).keeps(place.partition(":")[2].lstrip("/"))
 
 
 def _receive(place: str, flag: str) -> str:

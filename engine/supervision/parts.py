@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.telemetry.status import component_name, sink_component
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from routes.model import BrokerConfig, Config
 
-__all__ = ["ARTEMIS", "KAFKA", "NATS", "ROUTER", "SERVERS", "Part", "Stage", "parts", "stands_for_election"]
+__all__ = ["ARTEMIS", "KAFKA", "NATS", "ROUTER", "Part", "Stage", "parts", "stands_for_election"]
 
 KAFKA = "kafka"
 ARTEMIS = "artemis"
 NATS = "nats"
-SERVERS: Mapping[System, str] = {System.STOMP: ARTEMIS, System.AMQP: ARTEMIS, System.NATS: NATS}
-"""The embedded broker of each type of source and sink that has one."""
 ROUTER = "router"
 
 
@@ -102,8 +98,8 @@ def _all(config: Config) -> list[Part]:
 
 
 def _workers(broker: BrokerConfig, stage: Stage, named: Callable[[str, int], str]) -> list[Part]:
-    embedded = SERVERS.get(broker.type)
-    needs = (KAFKA,) if broker.url or broker.listen or embedded is None else (KAFKA, embedded)
+    server = broker.type.server
+    needs = (KAFKA,) if broker.url or broker.listen or server is None else (KAFKA, server.name)
     return [
         Part(named(broker.name, number), named(broker.name, 1), stage, number, needs)
         for number in range(1, broker.workers + 1)

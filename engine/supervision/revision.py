@@ -15,7 +15,6 @@ from typing import IO, TYPE_CHECKING
 from engine.supervision.parts import ROUTER, Stage
 from routes.config.compare import compare
 from routes.errors import BridgeError
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,7 +124,7 @@ def _view(part: Part, config: Config) -> object:
     if part.stage is Stage.SOURCE:
         own = _own(part, config.sources)
         # A Kafka source does not read the topics that the bridge itself writes, so it depends on them.
-        topics = tuple(sink.topic for sink in config.sinks) if own and own.type is System.KAFKA else ()
+        topics = tuple(sink.topic for sink in config.sinks) if own and own.type.own_cluster else ()
         return own, failures, topics
     policies = [
         (r.name, r.on_soft_failure) for r in config.routes if r.target.sink and part.only == f"sink:{r.target.sink}"

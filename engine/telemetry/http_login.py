@@ -18,7 +18,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from routes.config.http_checks import is_loopback
+from routes.keys.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

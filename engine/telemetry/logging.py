@@ -19,7 +19,7 @@ from engine.errors import UsageError
 from engine.printable import json_text, printable
 from engine.telemetry.log_limit import Limiter
 from routes.config.jaas import read_jaas
-from routes.config.secrets import MASK, Secret, is_secret_key, java_secrets, mask
+from routes.keys.secrets import MASK, Secret, is_secret_key, java_secrets, mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -122,7 +122,7 @@ def _secrets(config: Config) -> Iterator[str]:
             if key == "sasl.jaas.config":
                 yield read_jaas(value).password
     for broker in config.brokers:
-        yield from (secret for secret in (broker.password, broker.token) if secret)
+        yield from broker.secrets
     yield from (secret for secret in (config.http.password, config.http.token) if secret)
 
 

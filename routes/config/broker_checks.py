@@ -7,38 +7,22 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routes.config.addresses import KAFKA
 from routes.config.fields import FIELDS
-from routes.config.listener_checks import ANY, listeners
-from routes.config.selectors import doubtful_selectors
-from routes.config.values import one_of
-from routes.model import WireFormat
-from routes.targets import (
-    ADDRESSES,
-    JMS,
-    KAFKAS_OWN,
-    TOPIC,
-    System,
-    audit_topic,
-    may_be_sent_to,
-    quarantine_topic,
-    set_aside_topic,
-    sink_topic,
-    state_topic,
-)
+from routes.keys.addresses import KAFKA
+from routes.keys.values import one_of
+from routes.systems import SYSTEMS, all_systems, schemes_of, system_named
+from routes.targets import KAFKAS_OWN, TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routes.config.addresses import Destination
-    from routes.config.binding import Settings
+    from routes.keys.addresses import Destination
+    from routes.keys.settings import Settings
+    from routes.systems import System
 
 __all__ = ["BROKER_CHECKS"]
 
 _SECTIONS = ("source", "sink")
-_SCHEMES = {System.STOMP: ("stomp", "stomp+ssl"), System.AMQP: ("amqp", "amqps"), System.NATS: ("nats", "tls")}
-_TLS = ("stomp+ssl", "amqps", "tls")
-_SUBJECT = re.compile(r"(?:[^\x00-\x20\x7f.*>]+|\*)(?:\.(?:[^\x00-\x20\x7f.*>]+|\*))*(?:\.>)?|>")
 
 
 def keys_of_their_type(settings: Settings) -> None:
@@ -46,8 +30,8 @@ def keys_of_their_type(settings: Settings) -> None:
     for section, name, system in _brokers(settings):
         for row in FIELDS.in_section(section):
             entry = settings.entry(row.key, name)
-            if entry is not None and row.systems and system not in row.systems:
-                message = f"'{entry.key}' is for type {one_of([s.value for s in row.systems])}, not {system}"
+            if entry is not None and row.systems and system.name not in row.systems:
+                message = f"'{entry.key}' is for type {one_of(list(row.systems))}, not {system}"
                 settings.faults.append(entry.key_fault(message, "remove the line"))
 
 
@@ -55,9 +39,20 @@ def urls_of_their_type(settings: Settings) -> None:
     """Checks that the scheme of a URL fits the type."""
     for section, name, system in _brokers(settings):
         url = settings.get(f"{section}.NAME.url", name)
-        if url is not None and system in _SCHEMES and url.partition(":")[0] not in _SCHEMES[system]:
-            wanted = one_of([f"{scheme}://host:port" for scheme in _SCHEMES[system]])
+        own = [scheme.name for scheme in system.schemes]
+        if url is not None and own and url.partition(":")[0] not in own:
+            wanted = one_of([f"{scheme}://host:port" for scheme in own])
             settings.fault(f"{section}.NAME.url", name, f"'{url}' is no URL for type {system}", f"write {wanted}")
+
+
+def urls_without_server(settings: Settings) -> None:
+    """Checks that a source or sink has a URL if the bridge starts no server of its type."""
+    for section, name, system in _brokers(settings):
+        given = any(settings.is_set(f"{section}.NAME.{key}", name) for key in ("url", "listen"))
+        if system.schemes and system.server is None and not given:
+            entry, key = settings.first_entry(section, name), f"{section}.{name}.url"
+            hint = f"as in {key}={system.schemes[0].name}://host:port"
+            settings.faults.append(entry.key_fault(f"{section} '{name}' has no '{key}'", hint))
 
 
 def login(settings: Settings) -> None:
@@ -75,7 +70,7 @@ def login(settings: Settings) -> None:
 def tls(settings: Settings) -> None:
     """Checks that TLS settings are for TLS URLs and name existing files, and that a private key has its certificate."""
     for section, name, system in _brokers(settings):
-        if system not in _SCHEMES:
+        if not system.schemes:
             continue
         for part in ("tls.ca", "tls.certificate", "tls.key", "tls.verify", "credentials"):
             key = f"{section}.NAME.{part}"
@@ -84,7 +79,7 @@ def tls(settings: Settings) -> None:
                 continue
             if part != "credentials" and _is_plain(settings, section, name):
                 where = "listen" if settings.is_set(f"{section}.NAME.listen", name) else "url"
-                hint = f"write {section}.{name}.{where}={_tls_scheme(settings, section, name)}://…"
+                hint = f"write {section}.{name}.{where}={_tls_scheme(system)}://…"
                 settings.faults.append(entry.key_fault(f"'{entry.key}' has no effect without TLS", hint))
             if isinstance(value, Path) and not settings.has_file(value):
                 hint = f"looked for {settings.base / value}"
@@ -95,75 +90,27 @@ def tls(settings: Settings) -> None:
             settings.fault(key, name, "a private key without its certificate", hint)
 
 
-def destinations(settings: Settings) -> None:
-    """Checks that the destinations of a source are written as its system writes them."""
-    for name in settings.names("source"):
-        system = settings.get("source.NAME.type", name)
-        entry = settings.entry("source.NAME.destinations", name)
-        for destination in settings.get("source.NAME.destinations", name) or ():
-            is_any = destination == ANY and settings.is_set("source.NAME.listen", name)
-            if system in JMS and not is_any and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
-                meant = destination.rpartition(":")[2].strip() or "orders"
-                message, hint = f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}"
-            elif system is System.NATS and not _SUBJECT.fullmatch(destination):
-                message = f"'{destination}' is not a subject"
-                hint = "words between dots, `*` for any one word, a last `>` for any that follow: orders.*.eu, prices.>"
-            elif system is System.KAFKA and (fault := _no_topics(settings, destination)):
-                message, hint = fault
-            else:
-                continue
-            if entry is not None:
-                settings.faults.append(entry.fault(message, hint, max(entry.value.find(destination), 0)))
-
-
-def _no_topics(settings: Settings, pattern: str) -> tuple[str, str] | None:
-    """Returns message and hint for a faulty regular expression of topics; None if it is right."""
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return (
-            f"'{pattern}' is no regular expression: {error}",
-            "as in orders, or orders\\\\..*: commas separate several",
-        )
-    sinks = [settings.get("sink.NAME.topic", name) or sink_topic(name) for name in settings.names("sink")]
-    journal = settings.get("journal.topic")
-    state = settings.get("journal.state-topic") or state_topic(journal)
-    dead_letters = settings.get("routing.dead-letter-topic") or set_aside_topic(journal)
-    if pattern in (journal, state, dead_letters, audit_topic(dead_letters), quarantine_topic(dead_letters), *sinks):
-        return f"'{pattern}' is a topic of the bridge itself", "take messages from topics that others write"
-    return None
-
-
-def durable_subscriptions(settings: Settings) -> None:
-    """Checks that a durable subscription is one of topics."""
-    for name in settings.names("source"):
-        listed = settings.get("source.NAME.destinations", name)
-        if listed is None or not settings.is_set("source.NAME.subscription", name):
-            continue
-        if not any(destination.startswith("topic:") for destination in listed):
-            hint = f"source.{name}.destinations has queues only, which keep their messages anyway"
-            settings.fault("source.NAME.subscription", name, "a durable subscription of no topic", hint)
+def own_checks(settings: Settings) -> None:
+    """Checks what each system asks of its sources and sinks, and of its own sections."""
+    for section, name, system in _brokers(settings):
+        system.check(settings, section, name)
+    for system in all_systems():
+        system.check_sections(settings)
 
 
 def sinks(settings: Settings) -> None:
-    """Checks names, types, formats and reply destinations of sinks."""
+    """Checks names and reply destinations of sinks."""
     for name in settings.names("sink"):
         if name == KAFKA:
             entry = settings.first_entry("sink", name)
             settings.faults.append(entry.key_fault("a sink cannot be named 'kafka'", "Kafka needs no sink"))
-        if settings.get("sink.NAME.format", name) is WireFormat.AUTO:
-            hint = "write headers, json, typed, typed-1.0 or raw"
-            settings.fault("sink.NAME.format", name, "'auto' is for sources", hint)
         system, reply_to = settings.get("sink.NAME.type", name), settings.get("sink.NAME.reply-to", name)
-        if system is System.KAFKA:
-            hint = f"remove sink '{name}'; a route names a topic, as in routes.NAME.out.topic=orders"
-            settings.fault("sink.NAME.type", name, "Kafka needs no sink", hint)
+        if system is None or system.sink is None or reply_to is None:
             continue
-        if system is not None and reply_to is not None and not re.fullmatch(ADDRESSES[system].pattern, reply_to):
-            hint = "as in bridge.replies" if system is System.NATS else "as in queue:bridge.replies"
-            message = f"'{reply_to}' is no place for replies, {ADDRESSES[system].expected.partition(',')[0]}"
-            settings.fault("sink.NAME.reply-to", name, message, hint)
-        elif system is not None and reply_to is not None and not may_be_sent_to(system, reply_to):
+        if not re.fullmatch(system.addresses.pattern, reply_to):
+            message = f"'{reply_to}' is no place for replies, {system.addresses.expected.partition(',')[0]}"
+            settings.fault("sink.NAME.reply-to", name, message, f"as in {system.reply_example}")
+        elif not system.may_be_sent_to(reply_to):
             settings.fault("sink.NAME.reply-to", name, *_internal(reply_to, system))
 
 
@@ -185,15 +132,19 @@ def targets(settings: Settings) -> None:
                 )
                 settings.fault("routes.NAME.out.topic", route, message, hint)
             continue
-        found = [target.scheme] if target.scheme in types else [n for n, t in types.items() if t == target.scheme]
+        found = (
+            [target.scheme]
+            if target.scheme in types
+            else [n for n, t in types.items() if t and t.name == target.scheme]
+        )
         if len(found) != 1:
             message, hint = _which_sink(target, found, types)
-        elif (system := types[found[0]]) is None or may_be_sent_to(system, _sample(target)):
+        elif (system := types[found[0]]) is None or system.may_be_sent_to(_sample(target)):
             continue
-        elif re.fullmatch(ADDRESSES[system].pattern, _sample(target)):
+        elif re.fullmatch(system.addresses.pattern, _sample(target)):
             message, hint = _internal(str(target.address), system)
         else:
-            message, hint = f"'{target.address}' is no destination of type {system}", ADDRESSES[system].expected
+            message, hint = f"'{target.address}' is no destination of type {system}", system.addresses.expected
         settings.fault("routes.NAME.out.topic", route, message, hint)
 
 
@@ -206,9 +157,9 @@ def _which_sink(target: Destination, found: list[str], types: dict[str, System |
     if found:
         named = one_of([f"{name}:{target.address}" for name in found])
         return f"there are {len(found)} sinks of type {target.scheme}", f"name one of them: {named}"
-    if target.scheme in ADDRESSES:
+    if target.scheme in SYSTEMS and system_named(target.scheme).sink:
         return f"there is no sink of type {target.scheme}", f"add sink.{target.scheme}.type={target.scheme}"
-    near = get_close_matches(target.scheme, [*types, *list(System), KAFKA], n=1)
+    near = get_close_matches(target.scheme, [*types, *SYSTEMS, KAFKA], n=1)
     hint = f"did you mean {near[0]}:{target.address}?" if near else "as in kafka:orders, or SINK:ADDRESS"
     return f"'{target.scheme}' is neither kafka nor a sink", hint
 
@@ -239,22 +190,22 @@ def _is_plain(settings: Settings, section: str, name: str) -> bool:
     """
     key = f"{section}.NAME.{'listen' if settings.is_set(f'{section}.NAME.listen', name) else 'url'}"
     url = settings.get(key, name)
-    return not settings.is_set(key, name) or (url is not None and url.partition(":")[0] not in _TLS)
+    return not settings.is_set(key, name) or (
+        url is not None and not schemes_of(all_systems())[url.partition(":")[0]].is_tls
+    )
 
 
-def _tls_scheme(settings: Settings, section: str, name: str) -> str:
-    return _SCHEMES[settings.get(f"{section}.NAME.type", name)][1]
+def _tls_scheme(system: System) -> str:
+    return next((scheme.name for scheme in system.schemes if scheme.is_tls), "")
 
 
 BROKER_CHECKS = (
     keys_of_their_type,
     urls_of_their_type,
+    urls_without_server,
     login,
     tls,
-    destinations,
-    durable_subscriptions,
-    doubtful_selectors,
-    listeners,
+    own_checks,
     sinks,
     targets,
 )

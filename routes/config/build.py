@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from routes.config.addresses import KAFKA
-from routes.config.inherited import effective
-from routes.config.secrets import is_secret_key, variables
-from routes.config.transformers import transformers
+from routes.keys.addresses import KAFKA
+from routes.keys.secrets import is_secret_key, variables
 from routes.model import (
     BodyConversion,
     Config,
@@ -28,14 +25,14 @@ from routes.model import (
     TracingConfig,
 )
 from routes.predicate import parse
-from routes.targets import REPLY_SINK, REPLY_TO, Reference, System, Template, reply_route
+from routes.targets import REPLY_SINK, REPLY_TO, Reference, Template, reply_route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from routes.config.addresses import Destination
-    from routes.config.binding import Settings
+    from routes.keys.addresses import Destination
+    from routes.keys.settings import Settings
 
 __all__ = ["build"]
 
@@ -52,17 +49,17 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
             producer=_passed_on(settings, "kafka.producer.*"),
             consumer=_passed_on(settings, "kafka.consumer.*"),
         ),
-        journal=_journal(settings),
-        router=_router(settings),
-        routing=_routing(settings),
+        journal=JournalConfig(**settings.made(JournalConfig, "")),
+        router=RouterConfig(**settings.made(RouterConfig, "")),
+        routing=RoutingConfig(**settings.made(RoutingConfig, "")),
         routes=_routes(settings, sinks),
         sources=tuple(_source(settings, name) for name in settings.names("source")),
         sinks=sinks,
         http=_http(settings),
-        embedded=_embedded(settings),
+        embedded=EmbeddedConfig(**settings.made(EmbeddedConfig, "")),
         spark=MappingProxyType({s.entry.key: s.value for s in settings.open("spark.*")}),
-        reload=ReloadConfig(watch=settings.get("reload.watch")),
-        tracing=_tracing(settings),
+        reload=ReloadConfig(**settings.made(ReloadConfig, "")),
+        tracing=TracingConfig(**settings.made(TracingConfig, "")),
         secret_variables=frozenset(_secret_variables(settings)),
         text=text,
     )
@@ -85,12 +82,12 @@ def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
     conversion = settings.get("routes.NAME.conv.body", name)
     target = _target(settings.get("routes.NAME.out.topic", name), sinks)
     return Route(
-        name=effective(settings, "routes.NAME.name", name),
+        name=settings.effective("routes.NAME.name", name),
         include=settings.get("routes.NAME.in.include", name),
         target=target,
         exclude=settings.get("routes.NAME.in.exclude", name),
         key=settings.get("routes.NAME.conv.key", name),
-        on_soft_failure=effective(settings, "routes.NAME.on-soft-failure", name),
+        on_soft_failure=settings.effective("routes.NAME.on-soft-failure", name),
         conversion=next((_conversion(sink, conversion) for sink in sinks if sink.name == target.sink), conversion),
     )
 
@@ -105,7 +102,7 @@ def _reply_route(settings: Settings, sink: SinkConfig) -> Route:
 
 
 def _conversion(sink: SinkConfig, wanted: BodyConversion) -> BodyConversion:
-    return BodyConversion.ANY if sink.type is System.AMQP else wanted
+    return BodyConversion.ANY if sink.type.any_body else wanted
 
 
 def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
@@ -113,21 +110,8 @@ def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
         constant = () if destination.address.references else (str(destination.address),)
         return Target(destination.address, constant)
     by_name = [sink for sink in sinks if sink.name == destination.scheme]
-    sink = (by_name or [sink for sink in sinks if sink.type == destination.scheme])[0]
+    sink = (by_name or [sink for sink in sinks if sink.type.name == destination.scheme])[0]
     return Target(destination.address, (sink.topic,), sink.name)
-
-
-def _routing(settings: Settings) -> RoutingConfig:
-    return RoutingConfig(
-        dead_letter_topic=settings.get("routing.dead-letter-topic"),
-        on_soft_failure=settings.get("routing.on-soft-failure"),
-        on_unmatched=settings.get("routing.on-unmatched"),
-        headers=settings.get("routing.headers"),
-        non_durable=settings.get("routing.non-durable"),
-        key_pattern=settings.get("routing.key-pattern"),
-        create_topics=settings.get("routing.create-topics"),
-        max_replays=settings.get("routing.max-replays"),
-    )
 
 
 def _http(settings: Settings) -> HttpConfig:
@@ -147,112 +131,16 @@ def _http(settings: Settings) -> HttpConfig:
     )
 
 
-def _journal(settings: Settings) -> JournalConfig:
-    return JournalConfig(
-        topic=settings.get("journal.topic"),
-        state_topic=effective(settings, "journal.state-topic"),
-        partitions=settings.get("journal.partitions"),
-        replication=settings.get("journal.replication"),
-        retention_ms=round(settings.get("journal.retention") * 1000),
-        max_message_bytes=settings.get("journal.max-message-bytes"),
-    )
-
-
-def _router(settings: Settings) -> RouterConfig:
-    return RouterConfig(
-        mode=settings.get("router.mode"),
-        interval_seconds=effective(settings, "router.interval"),
-        checkpoint=settings.base / settings.get("router.checkpoint"),
-        outage_timeout_seconds=settings.get("router.outage-timeout"),
-    )
-
-
-def _tracing(settings: Settings) -> TracingConfig:
-    return TracingConfig(
-        propagate=settings.get("tracing.propagate"),
-        endpoint=settings.get("tracing.endpoint"),
-        sample_ratio=settings.get("tracing.sample-ratio"),
-    )
-
-
 def _source(settings: Settings, name: str) -> SourceConfig:
-    get = partial(_get, settings, "source", name)
-    return SourceConfig(
-        **_broker(settings, "source", name),
-        destinations=get("destinations"),
-        selector=get("selector"),
-        subscription=get("subscription") or (name if get("type") is System.DROPBOX else None),
-        watch=get("watch"),
-        scan_interval_seconds=get("scan-interval"),
-        processed=get("processed"),
-        acknowledge=get("acknowledge"),
-        format=get("format"),
-        stream=get("stream"),
-        consumer=get("consumer"),
-        address=get("address"),
-        message_type=get("message.type"),
-        hops=get("hops"),
-        transformers=transformers(settings, "source", name),
-    )
+    source = settings.get("source.NAME.type", name).source
+    made: SourceConfig = source(name=name, **settings.made(source, "source.NAME.", name))
+    return made
 
 
 def _sink(settings: Settings, name: str) -> SinkConfig:
-    get = partial(_get, settings, "sink", name)
-    return SinkConfig(
-        **_broker(settings, "sink", name),
-        topic=effective(settings, "sink.NAME.topic", name),
-        format=get("format"),
-        stream=get("stream"),
-        reply_to=get("reply-to"),
-        reply_timeout_seconds=get("reply-timeout"),
-        transformers=transformers(settings, "sink", name),
-    )
-
-
-def _broker(settings: Settings, section: str, name: str) -> dict[str, Any]:
-    get = partial(_get, settings, section, name)
-
-    def file(key: str) -> Path | None:
-        path = get(key)
-        return None if path is None else settings.base / path
-
-    return {
-        "name": name,
-        "type": get("type"),
-        "url": get("url"),
-        "listen": get("listen"),
-        "workers": get("workers"),
-        "username": get("username"),
-        "password": get("password"),
-        "token": get("token"),
-        "credentials": file("credentials"),
-        "client_id": get("client-id"),
-        "virtual_host": get("virtual-host"),
-        "heartbeat_seconds": get("heartbeat"),
-        "max_clients": get("max-clients"),
-        "transaction_timeout_seconds": get("transaction-timeout"),
-        "tls_ca": file("tls.ca"),
-        "tls_certificate": file("tls.certificate"),
-        "tls_key": file("tls.key"),
-        "tls_verify": get("tls.verify"),
-        "root": file("root"),
-    }
-
-
-def _get(settings: Settings, section: str, name: str, key: str) -> Any:
-    return settings.get(f"{section}.NAME.{key}", name)
-
-
-def _embedded(settings: Settings) -> EmbeddedConfig:
-    return EmbeddedConfig(
-        mode=settings.get("embedded"),
-        kafka_port=settings.get("embedded.kafka.port"),
-        artemis_port=settings.get("embedded.artemis.port"),
-        stomp_port=settings.get("embedded.stomp.port"),
-        amqp_port=settings.get("embedded.amqp.port"),
-        nats_port=settings.get("embedded.nats.port"),
-        data=settings.base / settings.get("embedded.data"),
-    )
+    sink = settings.get("sink.NAME.type", name).sink
+    made: SinkConfig = sink(name=name, **settings.made(sink, "sink.NAME.", name))
+    return made
 
 
 def _passed_on(settings: Settings, row: str) -> Mapping[str, str]:

@@ -6,35 +6,29 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from routes.config.addresses import KAFKA
 from routes.config.broker_checks import BROKER_CHECKS
-from routes.config.dropbox_checks import DROPBOX_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.http_checks import HTTP_CHECKS
 from routes.config.kafka_checks import KAFKA_CHECKS
 from routes.config.route_checks import ROUTE_CHECKS
 from routes.config.spark_checks import SPARK_CHECKS
-from routes.config.transformers import TRANSFORMER_CHECKS
 from routes.errors import Fault, Level
+from routes.keys.addresses import KAFKA
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.nodes import Literal
-from routes.targets import System, audit_topic, quarantine_topic, set_aside_topic, sink_topic, state_topic
+from routes.systems import all_systems
+from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routes.config.binding import Settings
+    from routes.keys.settings import Settings
 
 __all__ = ["check"]
 
 _EVERYTHING = Literal(True)
 """The root of a predicate that takes all messages."""
 _SHORTEST_REALTIME_INTERVAL = 5.0
-_PLACES = {System.DROPBOX: ("folder", "root"), System.KAFKA: ("", "")}
-"""Systems whose brokers have no URL: the word for the place of their messages, and the key that sets it."""
-_ARTEMIS_PORTS = ("embedded.artemis.port", "embedded.stomp.port", "embedded.amqp.port")
-_EMBEDDED = {System.STOMP: _ARTEMIS_PORTS, System.AMQP: _ARTEMIS_PORTS, System.NATS: ("embedded.nats.port",)}
-"""Ports of the embedded broker that a source or sink without a URL uses, by type."""
 _LOOPBACK = "127.0.0.1"
 
 
@@ -72,7 +66,8 @@ def required_keys(settings: Settings) -> None:
                 )
             continue
         for name in settings.names(row.section):
-            if not settings.is_set(row.key, name):
+            system = settings.get(f"{row.section}.NAME.type", name) if row.systems else None
+            if not settings.is_set(row.key, name) and (not row.systems or (system and system.name in row.systems)):
                 key = row.key.replace("NAME", name)
                 entry = settings.first_entry(row.section, name)
                 hint = f"as in {key}={row.example}"
@@ -146,7 +141,7 @@ def separate_topics(settings: Settings) -> None:
         settings.fault(key, "", f"'{state}' is {taken[state]}", "name another topic")
     taken.setdefault(state, "the topic of the bridge's own state")
     for name in settings.names("sink"):
-        topic = settings.get("sink.NAME.topic", name) or sink_topic(name)
+        topic = settings.effective("sink.NAME.topic", name)
         if topic in taken:
             settings.fault("sink.NAME.topic", name, f"'{topic}' is {taken[topic]}", "name another topic")
         taken.setdefault(topic, f"the topic of sink '{name}'")
@@ -191,7 +186,8 @@ def brokers_named_or_embedded(settings: Settings) -> None:
         settings.fault("embedded", "", "'off' leaves no Kafka", "set kafka.bootstrap.servers")
     for section in ("source", "sink"):
         for name in settings.names(section):
-            place, key = _PLACES.get(settings.get(f"{section}.NAME.type", name), ("broker", "url"))
+            system = settings.get(f"{section}.NAME.type", name)
+            place, key = system.place if system else ("broker", "url")
             listens = settings.is_set(f"{section}.NAME.listen", name)
             if key and not listens and not settings.is_set(f"{section}.NAME.{key}", name):
                 message = f"'off' leaves no {place} for {section} '{name}'"
@@ -249,10 +245,12 @@ def _ports(settings: Settings) -> Iterator[_Port]:
                 url = urlsplit(listen)
                 yield _Port(f"{section}.NAME.listen", name, url.hostname or "", url.port or 0)
             elif not settings.is_set(f"{section}.NAME.url", name):
-                embedded.update(_EMBEDDED.get(settings.get(f"{section}.NAME.type", name), ()))
+                system = settings.get(f"{section}.NAME.type", name)
+                embedded.update(system.server.port_keys if system and system.server else ())
     if settings.get("embedded") is Embedded.OFF:
         return
-    for key in ("embedded.kafka.port", *_EMBEDDED[System.STOMP], *_EMBEDDED[System.NATS]):
+    servers = (system.server for system in all_systems() if system.server)
+    for key in dict.fromkeys(("embedded.kafka.port", *(key for server in servers for key in server.port_keys))):
         if (key in embedded or settings.is_set(key)) and (number := settings.get(key)) is not None:
             yield _Port(key, "", _LOOPBACK, number)
 
@@ -291,8 +289,6 @@ _CHECKS = (
 _OF_SECTIONS = (
     *ROUTE_CHECKS,
     *BROKER_CHECKS,
-    *DROPBOX_CHECKS,
-    *TRANSFORMER_CHECKS,
     *KAFKA_CHECKS,
     *SPARK_CHECKS,
     *HTTP_CHECKS,

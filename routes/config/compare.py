@@ -8,20 +8,19 @@ matches wins.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from routes.config.fields import FIELDS
-from routes.config.inherited import effective
 from routes.config.show import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from routes.config.binding import Settings
-    from routes.config.table import Field
+    from routes.keys.settings import Settings
+    from routes.keys.table import Field
 
 __all__ = ["Change", "ChangeKind", "compare"]
 
@@ -85,8 +84,8 @@ def _of_names(section: str, old: Settings, new: Settings) -> Iterator[Change]:
 
 def _all_of(section: str, name: str, settings: Settings, kind: ChangeKind) -> Iterator[Change]:
     """Yields all keys of a route, source, sink or transformer that the other file does not have."""
-    for row in FIELDS.in_section(section):
-        if _is_named(row) and settings.is_set(row.key, name):
+    for row, _ in _rows(section, name, settings):
+        if settings.is_set(row.key, name):
             text = _text(settings, row, name)
             old, new = (text, "") if kind is ChangeKind.REMOVED else ("", text)
             yield Change(kind, section, name, _key(row, name), old, new)
@@ -113,7 +112,10 @@ def _is_named(row: Field) -> bool:
 def _rows(section: str, name: str, *both: Settings) -> Iterator[tuple[Field, str]]:
     """Yields the rows for a name, or for none, each with the text that stands for NAME or `*` in its key."""
     for row in FIELDS.in_section(section):
-        if row.open and not name:
+        if row.open and _is_named(row) and name:
+            rests = _unique(setting.rest for each in both for setting in each.open(row.key, name))
+            yield from ((replace(row, key=row.key.replace("*", rest)), name) for rest in rests)
+        elif row.open and not name and not _is_named(row):
             yield from ((row, rest) for rest in _unique(s.name for each in both for s in each.open(row.key)))
         elif _is_named(row) is bool(name) and not row.open:
             yield row, name
@@ -126,7 +128,7 @@ def _unique(names: Iterable[str]) -> list[str]:
 def _value(settings: Settings, row: Field, name: str) -> Any:
     setting = settings.by_key.get((row.key, name))
     if setting is None:
-        return None if row.open else effective(settings, row.key, name)
+        return None if row.open else settings.effective(row.key, name)
     # A value with a fault, such as a reference that leads nowhere here, is compared by its text.
     return f"{row.key}={setting.entry.value}" if setting.value is None else setting.value
 
@@ -134,7 +136,7 @@ def _value(settings: Settings, row: Field, name: str) -> Any:
 def _text(settings: Settings, row: Field, name: str) -> str:
     if setting := settings.by_key.get((row.key, name)):
         return shown(setting)
-    value = None if row.open else (row.default or effective(settings, row.key, name))
+    value = None if row.open else (row.default or settings.effective(row.key, name))
     return _NOT_SET if value is None else f"({value})"
 
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from routes.config.binding import Settings
+from routes.keys.addresses import is_loopback
 
-__all__ = ["HTTP_CHECKS", "is_loopback"]
+if TYPE_CHECKING:
+    from routes.keys.settings import Settings
+
+__all__ = ["HTTP_CHECKS"]
 
 _CLOSED = "or http.insecure=true where the network is closed to others"
 _LOGIN = (
     "set http.token, or http.username and http.password; for probes and Prometheus alone there is http.metrics-address"
 )
-
-
-def is_loopback(host: str) -> bool:
-    """Returns True if only this machine can reach the host. A name other than `localhost` may lead anywhere."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def login(settings: Settings) -> None:

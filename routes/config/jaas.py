@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from routes.config.values import BadValueError
+from routes.keys.values import BadValueError
 
 __all__ = ["Login", "read_jaas", "write_jaas"]
 

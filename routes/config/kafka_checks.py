@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from routes.config.jaas import read_jaas
 from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, RESERVED_SPARK, TWO_SPELLINGS
 from routes.config.kafka_values import CHOICES, NOT_LESS, WHOLE
-from routes.config.values import BadValueError, whole
 from routes.errors import Level
+from routes.keys.values import BadValueError, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.config.binding import Setting, Settings
+    from routes.keys.settings import Setting, Settings
 
 __all__ = ["KAFKA_CHECKS", "store_type"]
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from routes.config.binding import Settings, bind
+from routes.config.binding import bind
 from routes.config.build import build
 from routes.config.checks import check
 from routes.config.compare import compare
 from routes.config.reader import Document, read, read_text
 from routes.errors import ConfigurationError, Fault, Level
+from routes.keys.settings import Settings
 
 if TYPE_CHECKING:
     from routes.config.compare import Change

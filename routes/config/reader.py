@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from javaproperties import InvalidUEscapeError, KeyValue, parse
 
-from routes.config.entry import Entry, Spot
 from routes.errors import Fault, Level
+from routes.keys.entry import Entry, Spot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routes.config.fields import FIELDS, SECTIONS
+from routes.config.fields import FIELDS, sections
 from routes.config.kafka_names import RESERVED, RESERVED_SPARK
-from routes.config.pattern import DEFAULT_KEY_PATTERN
+from routes.keys.pattern import DEFAULT_KEY_PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from routes.config.table import Field
+    from routes.keys.table import Field
 
 __all__ = ["reference"]
 
@@ -82,7 +82,7 @@ These can only have the value given here, for the reason given here.
 def reference() -> str:
     """Returns the whole page, in Markdown."""
     parts = [_INTRODUCTION.replace("\\\\\\\\", "\\\\")]
-    for section, about in SECTIONS.items():
+    for section, about in sections().items():
         parts.append(f"## {section}\n\n{about}\n\n" + "\n".join(_table(section)) + "\n")
         if section == "routing":
             parts.append(_KEYS_OF_RECORDS.format(pattern=DEFAULT_KEY_PATTERN))

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routes.config.secrets import has_reference
 from routes.errors import Fault, Level
+from routes.keys.secrets import has_reference
 from routes.predicate.doubts import doubts, unknown_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routes.config.binding import Settings
+    from routes.keys.settings import Settings
 
 __all__ = ["ROUTE_CHECKS"]
 

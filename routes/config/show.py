@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from routes.config.binding import bind
 from routes.config.fields import FIELDS
 from routes.config.reader import read
-from routes.config.secrets import MASK, hide_credentials, is_reference, is_secret_key
 from routes.errors import ConfigurationError
+from routes.keys.secrets import MASK, hide_credentials, is_reference, is_secret_key
 
 if TYPE_CHECKING:
-    from routes.config.binding import Setting, Settings
-    from routes.config.table import Field
+    from routes.keys.settings import Setting, Settings
+    from routes.keys.table import Field
 
 __all__ = ["SettingRow", "rows", "show", "shown"]
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from routes.config.load import lint_document, settings_of
 from routes.config.reader import read, read_text
-from routes.config.secrets import contents
 from routes.errors import ConfigurationError
+from routes.keys.secrets import contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.config.binding import Settings
     from routes.config.load import Linted
     from routes.config.reader import Document
+    from routes.keys.settings import Settings
     from routes.model import Config
 
 __all__ = ["Snapshot"]

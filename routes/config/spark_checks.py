@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from routes.config.binding import Settings
+    from routes.keys.settings import Settings
 
 __all__ = ["SPARE_SLOTS", "SPARK_CHECKS", "unfit_master"]
 

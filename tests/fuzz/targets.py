@@ -38,8 +38,8 @@ from engine.message import Message, Record
 from engine.route_tests import read_cases
 from routes.config import lint_text, loads
 from routes.config.jaas import read_jaas
-from routes.config.values import BadValueError
 from routes.errors import ConfigurationError, PredicateError
+from routes.keys.values import BadValueError
 from routes.model import WireFormat
 from routes.predicate import evaluate, parse
 from routes.properties import JmsType, Property

@@ -21,13 +21,12 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from engine.cli import main
-from engine.connectors import SINKS, SOURCES
 from engine.connectors.base import Outgoing
+from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
+from engine.connectors.stomp.system import SYSTEM
 from engine.embedded import EmbeddedArtemis, EmbeddedNats
 from engine.message import Message
 from routes.config import load
-from routes.model import SinkConfig, SourceConfig
-from routes.targets import System
 
 JMS_BRIDGE = (sys.executable, "-m", "engine")
 CONFIGURATION = """\
@@ -321,15 +320,15 @@ def stomp_responder(configuration: Path, queue: str, known_by: str, before: str 
     """Answers with the body of the request, and the correlation id that JMS or its users would give."""
     config = load(configuration)
     url = config.sources[0].url
-    taking = SourceConfig(
-        name="in", type=System.STOMP, url=url, destinations=(f"queue:{queue}",), client_id=f"in-{queue}"
+    taking = StompSourceConfig(
+        name="in", type=SYSTEM, url=url, destinations=(f"queue:{queue}",), client_id=f"in-{queue}"
     )
-    giving = SinkConfig(name="out", type=System.STOMP, url=url, topic="", client_id=f"out-{queue}")
+    giving = StompSinkConfig(name="out", type=SYSTEM, url=url, topic="", client_id=f"out-{queue}")
     stop = Event()
 
     def serve() -> None:
-        source = SOURCES[System.STOMP](config, taking, 1)
-        sink = SINKS[System.STOMP](config, giving, 1)
+        source = SYSTEM.make_source(config, taking, 1)
+        sink = SYSTEM.make_sink(config, giving, 1)
         source.connect()
         sink.connect()
         number = 0

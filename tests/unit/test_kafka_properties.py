@@ -15,7 +15,7 @@ from engine.kafka.settings import Role, librdkafka, spark_options
 from routes.config import loads
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER
-from routes.config.values import BadValueError
+from routes.keys.values import BadValueError
 from routes.model import Config
 
 ROOT = Path(__file__).parents[2]

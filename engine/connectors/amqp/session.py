@@ -30,13 +30,12 @@ from engine.connectors.base import NotConnectedError
 from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.connectors.amqp.links import Link
-    from routes.model import BrokerConfig
+    from engine.connectors.amqp.settings import AmqpConfig
 
 __all__ = ["AmqpSession"]
 
@@ -55,7 +54,7 @@ _log = structlog.get_logger(__name__)
 class AmqpSession:
     """A session with one broker over one connection at a time; `open` makes a new one. For one thread."""
 
-    def __init__(self, broker: BrokerConfig, who: str, url: str, container: str) -> None:
+    def __init__(self, broker: AmqpConfig, who: str, url: str, container: str) -> None:
         """Sets up the session without connecting. SetupError if a TLS file is missing or invalid.
 
         `who` names the source or sink in logs, `container` is the container id for the broker.
@@ -64,7 +63,7 @@ class AmqpSession:
         tls = parts.scheme == "amqps"
         self.endpoint = Endpoint(parts.scheme, parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme], tls)
         self.channel = 0
-        self.product = product_of(System.AMQP, "")
+        self.product = product_of("amqp", "")
         """Product of the broker, as it told at the latest connection."""
         self.server = ""
         """Name and version of the broker as it tells them."""
@@ -293,7 +292,7 @@ class AmqpSession:
         name = " ".join(str(told.get(each, "")) for each in ("product", "version"))
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))
-        self.product = product_of(System.AMQP, self.server, self.capabilities)
+        self.product = product_of("amqp", self.server, self.capabilities)
         self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)

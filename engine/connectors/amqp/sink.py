@@ -35,14 +35,14 @@ from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
 from engine.connectors.products import Feature, is_topic, require
-from routes.targets import System
 from routes.transformers import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.amqp.settings import AmqpSinkConfig
     from engine.connectors.base import Outgoing
-    from routes.model import Config, SinkConfig
+    from routes.model import Config
 
 __all__ = ["AmqpSink"]
 
@@ -76,7 +76,7 @@ class AmqpSink:
     most_under_way = 4_000
     settle_seconds = 0.0
 
-    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+    def __init__(self, config: Config, sink: AmqpSinkConfig, worker: int) -> None:
         """Sets up the sink without connecting. SetupError if a TLS file is missing or invalid."""
         self._config = config
         self._sink = sink
@@ -165,7 +165,7 @@ class AmqpSink:
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
     def _link(self, address: str) -> Sender:
-        if is_topic(address) and (instead := self._session.product.lack(System.AMQP, Feature.WRITE_TOPIC)):
+        if is_topic(address) and (instead := self._session.product.lack("amqp", Feature.WRITE_TOPIC)):
             raise RefusedError(f"{self._session.server} does not honour {Feature.WRITE_TOPIC} over AMQP: {instead}")
         kind, name = kind_and_name(address)
         terminus = Terminus(name, kind)

@@ -22,7 +22,8 @@ from engine.message import BodyType, Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from routes.model import Config, SourceConfig
+    from engine.connectors.amqp.settings import AmqpSourceConfig
+    from routes.model import Config
 
 __all__ = ["AmqpSource"]
 
@@ -38,7 +39,7 @@ _RETURNS_SECONDS = 60.0
 class AmqpSource:
     """Source that reads with one worker: a connection of its own, and a link for each destination."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: AmqpSourceConfig, worker: int) -> None:
         """Sets up the source without connecting. SetupError if a TLS file is missing or invalid."""
         self._config = config
         self._source = source

@@ -17,7 +17,7 @@ from engine.connectors.tls import loaded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from routes.model import BrokerConfig
+    from engine.connectors.amqp.settings import AmqpConfig
 
 __all__ = ["AllowedDestinations", "Logins", "address_of", "server_tls"]
 
@@ -30,7 +30,7 @@ _NULS = 2
 class Logins:
     """Logins that a listener accepts."""
 
-    def __init__(self, broker: BrokerConfig) -> None:
+    def __init__(self, broker: AmqpConfig) -> None:
         self._user = broker.username
         self._password = broker.password or ""
         self.required = broker.username is not None
@@ -88,7 +88,7 @@ def address_of(fields: Sequence[Any], capabilities: int) -> str | None:
     return f"{'topic' if is_topic else 'queue'}:{text}"
 
 
-def server_tls(broker: BrokerConfig) -> ssl.SSLContext:
+def server_tls(broker: AmqpConfig) -> ssl.SSLContext:
     """TLS context of a listener: its own certificate, and the authorities of its clients' certificates.
 
     With `tls.ca`, unless `tls.verify` is off, a client has to show a certificate that `tls.ca` has signed.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from routes.immutable import immutable
 
 if TYPE_CHECKING:
-    from routes.model import BrokerConfig
+    from engine.connectors.amqp.settings import AmqpConfig
 
 __all__ = ["ListenerLimits", "Pool", "TransactionUse"]
 
@@ -132,7 +132,7 @@ class ListenerLimits:
     """Bytes of message bodies that all stalled addresses together keep when they make room."""
 
     @classmethod
-    def of(cls, broker: BrokerConfig) -> ListenerLimits:
+    def of(cls, broker: AmqpConfig) -> ListenerLimits:
         """Limits that a source or sink configures, with the defaults of all others."""
         return cls(clients=broker.max_clients, transaction_seconds=broker.transaction_timeout_seconds)
 

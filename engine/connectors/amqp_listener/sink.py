@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.amqp.links import IncomingTransfer, Link
+    from engine.connectors.amqp.settings import AmqpSinkConfig
     from engine.connectors.amqp_listener.coordinator import Transaction
     from engine.connectors.amqp_listener.receivers import Held
     from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
     from engine.connectors.base import Outgoing
-    from routes.model import Config, SinkConfig
+    from routes.model import Config
     from routes.predicate.nodes import PredicateNode
 
 __all__ = ["AmqpListenerSink"]
@@ -49,7 +50,7 @@ class AmqpListenerSink:
     offered: tuple[str, ...] = OFFERED
     max_bytes = 0
 
-    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+    def __init__(self, config: Config, sink: AmqpSinkConfig, worker: int) -> None:
         """Prepares the listener of a sink; `connect` opens it.
 
         Raises:

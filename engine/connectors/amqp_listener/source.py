@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
     from engine.connectors.amqp.codec.values import Described
     from engine.connectors.amqp.links import IncomingTransfer, Link, Sender
+    from engine.connectors.amqp.settings import AmqpSourceConfig
     from engine.connectors.amqp_listener.coordinator import Transaction
     from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
     from engine.message import Message
-    from routes.model import Config, SourceConfig
+    from routes.model import Config
 
 __all__ = ["AmqpListenerSource", "Arrivals"]
 
@@ -54,7 +55,7 @@ class AmqpListenerSource:
 
     offered: tuple[str, ...] = ("ANONYMOUS-RELAY", *OFFERED)
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: AmqpSourceConfig, worker: int) -> None:
         """Prepares the listener of a source; `connect` opens it.
 
         Raises:

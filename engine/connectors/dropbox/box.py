@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Self
 
 from engine.connectors.base import RefusedError
 from engine.connectors.dropbox.file_name import escape
+from engine.connectors.dropbox.settings import ADDRESSES
 from engine.file_lock import try_lock
-from routes.targets import ADDRESSES, System
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCK", "Box", "OpenBox", "Slot", "examine", "locate", "subscription", "subscriptions"]
 
-_ADDRESS = re.compile(ADDRESSES[System.DROPBOX].pattern)
+_ADDRESS = re.compile(ADDRESSES.pattern)
 _FOLDERS = ("working", "target", "processing", "processed", "routing", "expired", "error")
 _INCOMING = "incoming"
 _TOPICS = "topic-root"
@@ -154,7 +154,7 @@ def locate(root: Path, address: str) -> Box:
         RefusedError: the address is not valid as the name of a folder.
     """
     if not _ADDRESS.fullmatch(address):
-        msg = f"{address[:100]!r} is no dropbox; expected {ADDRESSES[System.DROPBOX].expected.partition(', as')[0]}"
+        msg = f"{address[:100]!r} is no dropbox; expected {ADDRESSES.expected.partition(', as')[0]}"
         raise RefusedError(msg)
     bare = address.removeprefix("/")
     if bare[:6] in ("topic/", "topic:"):

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from engine.connectors.dropbox.box import Box
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.message import Filename
-    from routes.model import Config, SinkConfig
+    from engine.connectors.dropbox.settings import DropboxSinkConfig
+    from routes.model import Config
 
 __all__ = ["DropboxSink"]
 
@@ -60,7 +61,7 @@ class DropboxSink:
     """Maximum number of messages in a batch, and so of new files open at a time."""
     settle_seconds = 0.0
 
-    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+    def __init__(self, config: Config, sink: DropboxSinkConfig, worker: int) -> None:
         """Creates the sink without touching the file system. `worker` is ignored, since all workers do the same."""
         self._root = config.root(sink)
         self._is_own_root = sink.root is None

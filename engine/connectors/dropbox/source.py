@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from engine.connectors.base import Delivery
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.folder_reader import Token
-    from routes.model import Config, SourceConfig
+    from engine.connectors.dropbox.settings import DropboxSourceConfig
+    from routes.model import Config
 
 __all__ = ["DropboxSource"]
 
@@ -41,7 +42,7 @@ _REPLIES = "queue:jms-bridge.reply."
 class DropboxSource:
     """Source of one worker, which reads all dropboxes of the source."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: DropboxSourceConfig, worker: int) -> None:
         """Creates the source without touching the file system. `worker` is ignored, since all workers do the same."""
         self._source = source
         self._root = config.root(source)

@@ -25,7 +25,7 @@ from routes.targets import KAFKA_TOPIC
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.model import SourceConfig
+    from engine.connectors.kafka.settings import KafkaSourceConfig
 
 __all__ = ["HOPS", "RecordConverter", "SourceRecord", "as_text"]
 
@@ -64,7 +64,7 @@ class SourceRecord:
 class RecordConverter:
     """Converter from the records of one source to canonical messages."""
 
-    def __init__(self, source: SourceConfig, bridge_id: str, *, propagates: bool = True) -> None:
+    def __init__(self, source: KafkaSourceConfig, bridge_id: str, *, propagates: bool = True) -> None:
         """Creates the converter.
 
         With `propagates`, the record's headers `traceparent` and `tracestate` take precedence over `jms.traceparent`.

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
+    from engine.connectors.kafka.settings import KafkaSourceConfig
     from engine.kafka.journal import Journal
     from engine.kafka.types import Consumer, KafkaError, KafkaMessage
-    from routes.model import Config, SourceConfig
+    from routes.model import Config
 
 __all__ = ["KafkaSource"]
 
@@ -48,7 +49,7 @@ Place = tuple[str, int]
 class KafkaSource:
     """Source of one worker, a member of the consumer group. One thread uses it, and also runs the callbacks."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: KafkaSourceConfig, worker: int) -> None:
         """Creates the source without connecting; `worker` is its number, from 1, and part of the transactional id."""
         self._config = config
         self._source = source

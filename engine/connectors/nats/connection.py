@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from engine.connectors.nats.client import Handler
-    from routes.model import BrokerConfig, Config
+    from engine.connectors.nats.settings import NatsConfig
+    from routes.model import Config
 
 __all__ = ["Connection", "Credentials", "NotAllowedError"]
 
@@ -66,7 +67,7 @@ class Connection:
     The first fault ends the connection; `check` and the other methods raise it from then on.
     """
 
-    def __init__(self, config: Config, broker: BrokerConfig) -> None:
+    def __init__(self, config: Config, broker: NatsConfig) -> None:
         """Reads TLS and credentials files; does not connect.
 
         Raises:
@@ -410,7 +411,7 @@ class Credentials:
     seed: str = field(repr=False)
 
     @staticmethod
-    def read(broker: BrokerConfig) -> Credentials | None:
+    def read(broker: NatsConfig) -> Credentials | None:
         """Reads the file named by the broker's `credentials` key; returns None if the key is not set.
 
         Raises:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.connectors.nats.connection import Connection
-    from routes.model import SourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
 
 __all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "ensure_consumer", "ensure_stream"]
 
@@ -125,7 +125,7 @@ def _texts(found: Mapping[str, Any], name: str) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def ensure_consumer(connection: Connection, source: SourceConfig, bridge_id: str) -> Consumer:
+def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id: str) -> Consumer:
     """Finds the durable consumer of `source.stream` that all workers share; creates it if it is missing.
 
     An existing consumer is used as it is.
@@ -205,7 +205,7 @@ def ensure_stream(connection: Connection, name: str, subject: str) -> str:
     return name
 
 
-def _translated(error: ApiError, source: SourceConfig, where: str, key: str) -> Exception:
+def _translated(error: ApiError, source: NatsSourceConfig, where: str, key: str) -> Exception:
     if error.is_not_enabled:
         return HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}")
     if error.err_code == _NO_STREAM:
@@ -216,7 +216,7 @@ def _translated(error: ApiError, source: SourceConfig, where: str, key: str) -> 
     return HardFailureError(f"{where}: JetStream says: {error}")
 
 
-def _check_subjects(connection: Connection, source: SourceConfig, where: str) -> None:
+def _check_subjects(connection: Connection, source: NatsSourceConfig, where: str) -> None:
     config = _object(connection, ask(connection, f"STREAM.INFO.{source.stream}"), "config")
     subjects = _texts(config, "subjects")
     # A mirror or a stream with sources gets messages from other streams, whose subjects those may rename.
@@ -238,7 +238,7 @@ def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
     return len(one) == len(other)
 
 
-def _find(connection: Connection, source: SourceConfig, name: str) -> dict[str, Any] | None:
+def _find(connection: Connection, source: NatsSourceConfig, name: str) -> dict[str, Any] | None:
     try:
         return ask(connection, f"CONSUMER.INFO.{source.stream}.{name}")
     except ApiError as error:
@@ -247,7 +247,7 @@ def _find(connection: Connection, source: SourceConfig, name: str) -> dict[str, 
         raise
 
 
-def _make(connection: Connection, source: SourceConfig, name: str) -> dict[str, Any]:
+def _make(connection: Connection, source: NatsSourceConfig, name: str) -> dict[str, Any]:
     config = {
         "durable_name": name,
         "description": f"source '{source.name}' of a JMS bridge",
@@ -267,7 +267,7 @@ def _make(connection: Connection, source: SourceConfig, name: str) -> dict[str, 
     return ask(connection, f"CONSUMER.DURABLE.CREATE.{source.stream}.{name}", body)
 
 
-def _check_consumer(config: Mapping[str, Any], source: SourceConfig, name: str, where: str) -> None:
+def _check_consumer(config: Mapping[str, Any], source: NatsSourceConfig, name: str, where: str) -> None:
     wrong = None
     if config.get("deliver_subject"):
         wrong = "is a push consumer"

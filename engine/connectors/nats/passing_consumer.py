@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from routes.model import Config, SourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
+    from routes.model import Config
 
 __all__ = ["passing_consumer"]
 
@@ -24,7 +25,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 @contextmanager
-def passing_consumer(config: Config, source: SourceConfig) -> Iterator[None]:
+def passing_consumer(config: Config, source: NatsSourceConfig) -> Iterator[None]:
     """Makes the consumer that the source then finds under its name; it is removed behind the block.
 
     The server removes it by itself where the process is killed. What goes wrong here is left for the source to tell.
@@ -44,7 +45,7 @@ def passing_consumer(config: Config, source: SourceConfig) -> Iterator[None]:
         _try(config, source, f"CONSUMER.DELETE.{place}")
 
 
-def _try(config: Config, source: SourceConfig, what: str, body: Mapping[str, Any] | None = None) -> None:
+def _try(config: Config, source: NatsSourceConfig, what: str, body: Mapping[str, Any] | None = None) -> None:
     connection = Connection(config, source)
     try:
         with suppress(NotConnectedError, ApiError, NoRespondersError):

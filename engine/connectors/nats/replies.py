@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Delivery, Redelivery
-    from routes.model import Config, SourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
+    from routes.model import Config
 
 __all__ = ["NatsReplies"]
 
@@ -33,7 +34,7 @@ _log = structlog.get_logger(__name__)
 class NatsReplies:
     """Source of replies: a `NatsSource` that is made anew at each connection, with or without a stream."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: NatsSourceConfig, worker: int) -> None:
         """Reads TLS and credentials files; does not connect.
 
         Raises:

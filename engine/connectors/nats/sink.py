@@ -19,17 +19,18 @@ from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.headers import status
 from engine.connectors.nats.jetstream import API, ApiError
 from engine.connectors.nats.message import reply_format, to_wire
-from routes.targets import ADDRESSES, System, may_be_sent_to
+from engine.connectors.nats.settings import ADDRESSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
-    from routes.model import Config, SinkConfig
+    from engine.connectors.nats.settings import NatsSinkConfig
+from routes.model import Config
 
 __all__ = ["NatsSink"]
 
-_ADDRESS = re.compile(ADDRESSES[System.NATS].pattern)
+_ADDRESS = re.compile(ADDRESSES.pattern)
 _PREFIX = re.compile("(?:queue|topic)[/:]")
 _CHUNK_BYTES = 256 * 1024
 _LONGEST_LINE_BYTES = 4096
@@ -65,7 +66,7 @@ class NatsSink:
     most_under_way = 4_000
     settle_seconds = 0.0
 
-    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+    def __init__(self, config: Config, sink: NatsSinkConfig, worker: int) -> None:
         """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
 
         Raises:
@@ -280,7 +281,7 @@ def _subject(address: str) -> bytes:
         raise RefusedError(f"'{address[:100]}' is no subject to publish to")
     prefix = _PREFIX.match(address)
     subject = address[prefix.end() :] if prefix else address
-    if not may_be_sent_to(System.NATS, address):
+    if not ADDRESSES.allow(address):
         raise RefusedError(f"'{subject[:100]}' would order the server about; messages are not sent there")
     try:
         return subject.encode()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.nats.message import IncomingMessage
-    from routes.model import Config, SourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
+    from routes.model import Config
 
 __all__ = ["NatsSource"]
 
@@ -47,7 +48,7 @@ class _Feed(Protocol):
 class NatsSource:
     """Source of one worker, with its own connection to the server."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: NatsSourceConfig, worker: int) -> None:
         """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
 
         Raises:

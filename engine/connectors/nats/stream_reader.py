@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.nats.connection import Connection
     from engine.connectors.nats.message import Stored
-    from routes.model import SourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
 
 __all__ = ["AckPosition", "StreamReader", "furthest"]
 
@@ -103,7 +103,7 @@ def _parsed(note: str) -> AckPosition | None:
 class StreamReader:
     """Reader of one consumer, over successive connections."""
 
-    def __init__(self, connection: Connection, source: SourceConfig, bridge_id: str) -> None:
+    def __init__(self, connection: Connection, source: NatsSourceConfig, bridge_id: str) -> None:
         self._connection = connection
         self._source = source
         self._bridge_id = bridge_id

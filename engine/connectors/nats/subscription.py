@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.nats.connection import Connection
-    from routes.model import SourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
 
 __all__ = ["MOST_WAITING_BYTES", "Subscription"]
 
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 class Subscription:
     """Reader of one subscription for each subject of a source, over successive connections."""
 
-    def __init__(self, connection: Connection, source: SourceConfig, bridge_id: str) -> None:
+    def __init__(self, connection: Connection, source: NatsSourceConfig, bridge_id: str) -> None:
         self._connection = connection
         self._source = source
         self._group = re.sub(r"\s", "_", source.consumer or f"{bridge_id}.{source.name}")

@@ -24,14 +24,13 @@ from engine.connectors.stomp.frames import StompFrameError, StompFrameParser
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Wire, greeting, one_line
 from engine.errors import HardFailureError
-from routes.targets import System
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable
 
+    from engine.connectors.jms import JmsConfig
     from engine.connectors.stomp.frames import StompFrame
-    from routes.model import BrokerConfig
 
 __all__ = ["ROUTING", "StompSession", "said"]
 
@@ -156,7 +155,7 @@ class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
 class StompSession:
     """Session with one broker over successive connections; for use by one thread."""
 
-    def __init__(self, broker: BrokerConfig, who: str, url: str, client_id: str, max_body_bytes: int) -> None:
+    def __init__(self, broker: JmsConfig, who: str, url: str, client_id: str, max_body_bytes: int) -> None:
         """Reads TLS files; does not connect.
 
         `who` names the source or sink in messages to the operator. Of a body larger than `max_body_bytes` only the
@@ -166,7 +165,7 @@ class StompSession:
             SetupError: a TLS file is missing or invalid.
         """
         self.endpoint = _endpoint(url)
-        self.product = product_of(System.STOMP, "")
+        self.product = product_of("stomp", "")
         """Broker product, as recognised at the last connection."""
         self.server = ""
         """Name and version of the broker from its CONNECTED frame."""
@@ -226,7 +225,7 @@ class StompSession:
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
-        self.product = product_of(System.STOMP, self.server)
+        self.product = product_of("stomp", self.server)
         self._silence = max(beats[0] / 1000, self._broker.heartbeat_seconds) * _SILENT_BEATS if beats[0] else 0.0
 
     def send(self, frames: bytes) -> None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from engine.connectors.base import Outgoing
     from engine.connectors.stomp.frames import StompFrame
-    from routes.model import Config, SinkConfig
+    from engine.connectors.stomp.settings import StompSinkConfig
+    from routes.model import Config
 
 __all__ = ["StompSink"]
 
@@ -63,7 +64,7 @@ class StompSink:
     most_under_way = 4_000
     settle_seconds = 11.0
 
-    def __init__(self, config: Config, sink: SinkConfig, worker: int) -> None:
+    def __init__(self, config: Config, sink: StompSinkConfig, worker: int) -> None:
         """Reads TLS files; does not connect. `worker` is ignored, since all workers do the same.
 
         Raises:

@@ -22,7 +22,8 @@ from routes.model import Acknowledge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from routes.model import Config, SourceConfig
+    from engine.connectors.stomp.settings import StompSourceConfig
+    from routes.model import Config
 
 __all__ = ["StompSource"]
 
@@ -33,7 +34,7 @@ _RETURNS_SECONDS = 60.0
 class StompSource:
     """Source of one worker, with its own connection to the broker and a subscription for each destination."""
 
-    def __init__(self, config: Config, source: SourceConfig, worker: int) -> None:
+    def __init__(self, config: Config, source: StompSourceConfig, worker: int) -> None:
         """Reads TLS files; does not connect. Only worker 1 subscribes to topics.
 
         Raises:

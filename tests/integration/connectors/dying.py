@@ -10,22 +10,26 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
-from engine import connectors
+from engine.connectors.system import connector
 from engine.delivery.source_loop import run_source
 from engine.telemetry.status import Reporter
 from routes import config as configuration
+from routes.systems import all_systems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors import MakeSource
     from engine.connectors.base import Source
     from routes.model import Config, SourceConfig
+
+
+MakeSource = Callable[["Config", "SourceConfig", int], "Source"]
 
 
 def dying(make: MakeSource, done: int, dies: int) -> MakeSource:
@@ -54,9 +58,9 @@ def main() -> None:
     """Runs until it dies."""
     config = configuration.load(Path(sys.argv[1]))
     worker, done, dies = (int(number) for number in sys.argv[2:])
-    registry: Any = connectors.SOURCES
-    for system in registry:
-        registry[system] = dying(registry[system], done, dies)
+    for system in all_systems():
+        described: Any = connector(system)
+        described.make_source = dying(described.make_source, done, dies)
     run_source(config, "src", worker, Reporter(None, "source:src", CollectorRegistry()), threading.Event())
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.connectors.amqp.settings import AmqpSinkConfig
 from engine.connectors.amqp.sink import AmqpSink
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.embedded import QUICK_START, free_ports
 from engine.jms_values import MapEntry, encode_map, encode_stream
 from engine.message import BodyType, Message
-from routes.model import SinkConfig
 from routes.properties import JmsType, Property
-from routes.targets import System
 from tests.conftest import JARS
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.running import configure
@@ -62,7 +62,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., AmqpSink]]:
     made: list[AmqpSink] = []
 
     def sink(url: str, **settings: object) -> AmqpSink:
-        made.append(AmqpSink(config, SinkConfig(name="out", type=System.AMQP, topic="t", url=url, **settings), 1))
+        made.append(AmqpSink(config, AmqpSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings), 1))
         return made[-1]
 
     yield sink

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.connectors import SINKS
 from engine.connectors.base import Outcome, Outgoing
+from engine.connectors.system import connector
 from engine.message import Message
 from engine.telemetry.status import State
-from routes.model import SinkConfig
 from tests.conftest import JARS
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
 from tests.waiting import until
@@ -76,7 +75,8 @@ def test_a_sink_sends_over_tls_and_its_heart_beats_keep_the_connection(
     config = configured(settings(protocol, secure, queue))
     names = ("type", "url", "username", "password", "tls_ca", "heartbeat_seconds")
     shared = {name: getattr(config.sources[0], name) for name in names}
-    sink = SINKS[config.sources[0].type](config, SinkConfig(name="out", topic="t", **shared), 1)
+    system = connector(config.sources[0].type)
+    sink = system.make_sink(config, system.sink(name="out", topic="t", **shared), 1)
     sink.connect()
 
     deadline = time.monotonic() + 4

@@ -14,10 +14,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from engine import connectors
+from engine.connectors.system import connector
 from engine.message import Message
 from engine.telemetry.status import State
 from routes.model import Config
+from routes.systems import all_systems
 from tests.dropboxes import files
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.nats_harness import delivered_again
@@ -29,7 +30,6 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from engine.connectors import MakeSource
     from engine.embedded import EmbeddedKafka
     from routes.model import SourceConfig
     from tests.integration.connectors.amqp_harness import AmqpHarness
@@ -78,7 +78,7 @@ def before_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
     def prepare(happens: Callable[[], None]) -> None:
         left = [happens]
 
-        def wrapped(make: MakeSource) -> MakeSource:
+        def wrapped(make: Callable[..., Any]) -> Callable[..., Any]:
             def made(config: Config, own: SourceConfig, worker: int) -> Any:
                 source: Any = make(config, own, worker)
                 acknowledge = source.acknowledge
@@ -93,8 +93,8 @@ def before_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
 
             return made
 
-        for system, make in connectors.SOURCES.items():
-            monkeypatch.setitem(connectors.SOURCES, system, wrapped(make))  # type: ignore[arg-type]
+        for system in map(connector, all_systems()):
+            monkeypatch.setattr(system, "make_source", wrapped(system.make_source))
 
     return prepare
 

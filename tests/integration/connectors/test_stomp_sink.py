@@ -10,12 +10,12 @@ import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.connectors.stomp.message import to_message
+from engine.connectors.stomp.settings import StompSinkConfig
 from engine.connectors.stomp.sink import StompSink
+from engine.connectors.stomp.system import SYSTEM
 from engine.embedded import QUICK_START, free_ports
 from engine.message import BodyType, Message
-from routes.model import SinkConfig
 from routes.properties import Property
-from routes.targets import System
 from tests.conftest import JARS
 from tests.integration.connectors.running import configure
 from tests.integration.connectors.stomp_harness import Peer
@@ -51,7 +51,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., StompSink]]:
     made: list[StompSink] = []
 
     def sink(url: str, **settings: object) -> StompSink:
-        made.append(StompSink(config, SinkConfig(name="out", type=System.STOMP, topic="t", url=url, **settings), 1))
+        made.append(StompSink(config, StompSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings), 1))
         return made[-1]
 
     yield sink

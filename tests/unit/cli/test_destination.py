@@ -195,14 +195,14 @@ def test_a_url_is_no_destination_and_its_login_is_not_repeated() -> None:
 def test_a_sink_for_one_command_is_as_the_configured_one_unless_told_otherwise() -> None:
     own = at("both:orders").sink("me")
     assert (own.format, own.stream, own.client_id, own.workers) == (WireFormat.JSON, True, "me", 1)
-    own = at("both:orders").sink("me", WireFormat.RAW, stream=False)
+    own = at("both:orders").sink("me", format=WireFormat.RAW, stream=False)
     assert (own.format, own.stream) == (WireFormat.RAW, False)
 
 
 def test_a_source_for_one_command_shares_no_subscription() -> None:
     own = at("nats-in:in.a.eu", to_send=False).source("me", stream="S")
     assert (own.destinations, own.stream, own.consumer, own.client_id) == (("in.a.eu",), "S", "me", "me")
-    assert (own.selector, own.subscription) == (None, None)
+    assert not {"selector", "subscription"} & vars(own).keys()
 
 
 @pytest.mark.parametrize(

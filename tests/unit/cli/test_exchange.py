@@ -12,7 +12,7 @@ from engine.connectors.base import Delivery, NotConnectedError, Outcome, Outgoin
 from engine.errors import HardFailureError, UnreachableError
 from engine.message import Message
 from routes.config import loads
-from routes.targets import System
+from routes.systems import system_named
 
 CONFIG = loads(
     "bridge.id=b1\nsink.out.type=nats\nsink.out.url=nats://127.0.0.1:1\n"
@@ -84,7 +84,7 @@ class FakeSource:
 @pytest.fixture
 def sink(monkeypatch: pytest.MonkeyPatch) -> FakeSink:
     fake = FakeSink()
-    monkeypatch.setattr(exchange, "SINKS", {System.NATS: lambda *_: fake})
+    monkeypatch.setattr(system_named("nats"), "make_sink", lambda *_: fake)
     return fake
 
 
@@ -164,7 +164,7 @@ def test_a_message_is_acknowledged_when_it_has_been_shown(
     monkeypatch: pytest.MonkeyPatch, place: BrokerDestination
 ) -> None:
     source = FakeSource([Delivery(Message(b"%d" % number), number) for number in range(5)])
-    monkeypatch.setattr(exchange, "SOURCES", {System.NATS: lambda *_: source})
+    monkeypatch.setattr(system_named("nats"), "make_source", lambda *_: source)
     shown = exchange.take(CONFIG, place, place.source("me"), 3, None)
     for number in range(3):
         assert next(shown).record.value == b"%d" % number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routes.config import lint_text, loads
-from routes.targets import System
+from routes.systems import system_named
 
 BASE = """\
 bridge.id=b1
@@ -95,8 +95,12 @@ def test_what_is_in_order_is_read() -> None:
         + "routes.q.in.include=x=1\nroutes.q.out.topic=amqp:topic/${msg.header.region}\n"
     )
     source, sink = config.sources[1], config.sinks[0]
-    assert (source.type, source.url, source.subscription) == (System.AMQP, "amqps://h:1", "x")
-    assert (sink.type, config.url(sink), sink.reply_to) == (System.AMQP, "amqp://127.0.0.1:5672", "queue:replies")
+    assert (source.type, source.url, source.subscription) == (system_named("amqp"), "amqps://h:1", "x")
+    assert (sink.type, config.url(sink), sink.reply_to) == (
+        system_named("amqp"),
+        "amqp://127.0.0.1:5672",
+        "queue:replies",
+    )
     assert [str(route.target) for route in config.own_routes] == ["kafka:t", "n:topic/${msg.header.region}"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from routes.config import lint_text, loads
 from routes.model import FileWatch, Processed
-from routes.targets import ADDRESSES, System
+from routes.systems import system_named
 
 START = """\
 bridge.id=b
@@ -137,4 +137,4 @@ def test_keys_of_dropboxes_are_for_no_other_type() -> None:
     ],
 )
 def test_no_address_leads_out_of_the_root(address: str, valid: bool) -> None:
-    assert (re.fullmatch(ADDRESSES[System.DROPBOX].pattern, address) is not None) is valid
+    assert (re.fullmatch(system_named("dropbox").addresses.pattern, address) is not None) is valid

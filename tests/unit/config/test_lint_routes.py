@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from routes.config import lint, lint_text
-from routes.config.secrets import variables
 from routes.errors import Level
+from routes.keys.secrets import variables
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = (ROOT / "engine/cli/templates/jms-bridge.properties", ROOT / "deploy/kubernetes/jms-bridge.properties")

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from routes.config.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
-from routes.config.values import BadValueError
+from routes.keys.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
+from routes.keys.values import BadValueError
 
 
 @pytest.mark.parametrize(

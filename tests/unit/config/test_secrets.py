@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from routes.config import diff, lint, lint_text, load, loads, show
-from routes.config.secrets import MASK, Secret, is_secret_key, mask
+from routes.keys.secrets import MASK, Secret, is_secret_key, mask
 from routes.predicate import trace
 from routes.properties import Property
 

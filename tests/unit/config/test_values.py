@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from routes.config import addresses, values
-from routes.config.addresses import Destination
-from routes.config.language import KEY_HEADER
-from routes.config.values import BadValueError, ValueKind
+from routes.config.fields import FIELDS
+from routes.keys import addresses, values
+from routes.keys.addresses import Destination
+from routes.keys.language import KEY_HEADER
+from routes.keys.values import BadValueError, ValueKind
 from routes.model import Policy
 from routes.targets import Reference, Template
 
-URL = addresses.url("stomp", "stomp+ssl")
+SYSTEM = FIELDS.row("source.NAME.type").kind
+URL = addresses.url({"stomp": 61613, "stomp+ssl": 61612})
 TIME = values.duration("100ms", "1h")
 SIZE = values.size("1KiB", "1GiB")
 
@@ -148,8 +150,14 @@ def test_a_value_is_read(kind: ValueKind, text: str, value: Any) -> None:
         ),
         (addresses.TOPIC, "", "the value is empty", "remove the line if nothing is to be set", 0),
         (values.TEXT, "a\tb", "the value holds a control character, U+0009", "", 1),
-        (values.SYSTEM, "NATS", "'NATS' is no known type", "did you mean nats?", 0),
-        (values.SYSTEM, "mqtt", "'mqtt' is no known type", "write stomp, amqp, nats, dropbox or kafka", 0),
+        (SYSTEM, "NATS", "'NATS' is no known type", "did you mean nats?", 0),
+        (
+            FIELDS.row("source.NAME.type").kind,
+            "mqtt",
+            "'mqtt' is no known type",
+            "write stomp, amqp, nats, dropbox or kafka",
+            0,
+        ),
         (values.REPLICATION, "0", "'0' is not a whole number from 1 to 32767, or 'broker'", "", 0),
         (
             KEY_HEADER,
@@ -206,5 +214,5 @@ def test_what_kafka_does_not_take_for_a_topic_is_refused(text: str) -> None:
     ],
 )
 def test_a_port_that_is_left_out_is_that_of_the_scheme(written: str, read: str) -> None:
-    kind = addresses.url("stomp", "stomp+ssl", "amqp", "amqps", "nats", "tls")
+    kind = FIELDS.row("source.NAME.url").kind
     assert kind.parse(written) == read

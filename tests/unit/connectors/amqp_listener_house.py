@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.frames import AMQP, PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus
+from engine.connectors.amqp.settings import AmqpSourceConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.amqp_listener.access import Logins
 from engine.connectors.amqp_listener.connection import ServerConnection
 from engine.connectors.amqp_listener.limits import ListenerLimits
-from routes.model import SourceConfig
-from routes.targets import System
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.codec.values import Described
@@ -37,7 +37,7 @@ class House:
         self, username: str | None = None, password: str | None = None, limits: ListenerLimits | None = None
     ) -> None:
         self.limits = limits or ListenerLimits()
-        config = SourceConfig(name="l", type=System.AMQP, destinations=(), username=username, password=password)
+        config = AmqpSourceConfig(name="l", type=SYSTEM, destinations=(), username=username, password=password)
         self.logins = Logins(config)
         self.taken: list[IncomingTransfer] = []
         self.gone: list[Link] = []

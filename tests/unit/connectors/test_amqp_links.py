@@ -15,9 +15,9 @@ from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, Am
 from engine.connectors.amqp.links import IncomingTransfer, Receiver, Sender
 from engine.connectors.amqp.performatives import Code, Terminus, Transfer
 from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.settings import AmqpSourceConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError
-from routes.model import SourceConfig
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -195,7 +195,7 @@ def broker() -> Iterator[Callable[[Script], AmqpSession]]:
 
         threading.Thread(target=serve, daemon=True).start()
         url = f"amqp://127.0.0.1:{listener.getsockname()[1]}"
-        own = SourceConfig(name="s", type=System.AMQP, destinations=("queue:q",))
+        own = AmqpSourceConfig(name="s", type=SYSTEM, destinations=("queue:q",))
         return AmqpSession(own, "source 's'", url, "me")
 
     yield make

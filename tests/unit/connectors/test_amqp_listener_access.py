@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from engine.connectors.amqp.codec.values import Array, Symbol
+from engine.connectors.amqp.settings import AmqpSourceConfig
+from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.amqp_listener.access import AllowedDestinations, Logins, address_of
-from routes.model import SourceConfig
-from routes.targets import System
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_addresses_are_listed_or_begin_like_a_listed_one() -> None:
 
 
 def _logins(username: str | None) -> Logins:
-    config = SourceConfig(name="l", type=System.AMQP, destinations=(), username=username, password="secret")
+    config = AmqpSourceConfig(name="l", type=SYSTEM, destinations=(), username=username, password="secret")
     return Logins(config)
 
 

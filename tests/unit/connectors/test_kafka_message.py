@@ -11,23 +11,25 @@ from hypothesis import strategies as st
 
 from engine.connectors.kafka import message as kafka_message
 from engine.connectors.kafka.message import HOPS, RecordConverter, SourceRecord, as_text
+from engine.connectors.kafka.settings import KafkaSourceConfig
+from engine.connectors.kafka.system import SYSTEM
 from engine.explain.explanation import published_headers
 from engine.message import BodyType, Message, Record
 from engine.trace_context import of_properties
-from routes.model import HeaderStyle, MessageType, SourceConfig
+from routes.model import HeaderStyle, MessageType
 from routes.properties import JmsType, Property
-from routes.targets import KAFKA_TOPIC, Reference, System, Template
+from routes.targets import KAFKA_TOPIC, Reference, Template
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SOURCE = SourceConfig(
-    name="in", type=System.KAFKA, destinations=("t",), address=Template(("topic:kafka.", Reference(KAFKA_TOPIC)))
+SOURCE = KafkaSourceConfig(
+    name="in", type=SYSTEM, destinations=("t",), address=Template(("topic:kafka.", Reference(KAFKA_TOPIC)))
 )
 PLACE = {"JMS_Kafka_Topic", "JMS_Kafka_Partition", "JMS_Kafka_Offset", "JMS_Kafka_Key"}
 
 
-def read(record: Record, source: SourceConfig = SOURCE, timestamp: int = 1000) -> tuple[Message, str | None]:
+def read(record: Record, source: KafkaSourceConfig = SOURCE, timestamp: int = 1000) -> tuple[Message, str | None]:
     return RecordConverter(source, "b1").message(SourceRecord(record, "t", 2, 7, timestamp))
 
 

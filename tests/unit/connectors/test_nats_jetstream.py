@@ -9,14 +9,14 @@ import pytest
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.nats.jetstream import ApiError, _overlap, acknowledged, ensure_consumer, ensure_stream
+from engine.connectors.nats.settings import NatsSourceConfig
 from engine.connectors.nats.stream_reader import StreamReader, _lines, _place
-from routes.model import SourceConfig
-from routes.targets import System
+from engine.connectors.nats.system import SYSTEM
 
 if TYPE_CHECKING:
     from engine.connectors.nats.connection import Connection
 
-SOURCE = SourceConfig(name="s", type=System.NATS, destinations=("a",), stream="S")
+SOURCE = NatsSourceConfig(name="s", type=SYSTEM, destinations=("a",), stream="S")
 
 
 class Server:

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from engine.connectors import SINKS, SOURCES
 from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
 from engine.connectors.amqp.performatives import Code
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.connection_check import VISITS
 from engine.connectors.products import Feature, product_of
+from engine.connectors.system import connector
 from engine.errors import HardFailureError
 from engine.message import Message
 from routes.config import loads
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,13 +162,13 @@ def configured(system: str, port: int, *settings: str) -> Config:
 
 def source(system: str, port: int, *settings: str) -> Source:
     config = configured(system, port, *(f"source.s.{each}" for each in settings))
-    return SOURCES[config.sources[0].type](config, config.sources[0], 1)
+    return connector(config.sources[0].type).make_source(config, config.sources[0], 1)
 
 
 def sink(system: str, port: int, target: str) -> Sink:
     url = f"sink.o.url={system}://127.0.0.1:{port}"
     config = configured(system, port, f"sink.o.type={system}", url, f"routes.a.out.topic=o:{target}")
-    return SINKS[config.sinks[0].type](config, config.sinks[0], 1)
+    return connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +316,7 @@ def test_a_topic_that_a_template_makes_is_refused_for_its_message(broker: MakeBr
 def test_doctor_is_told_too(broker: MakeBroker) -> None:
     config = configured("stomp", broker(stomp(RABBITMQ)).port, "source.s.selector=b='c'")
     with pytest.raises(HardFailureError, match=r"source\.s asks for a selector"):
-        VISITS[System.STOMP](config, config.sources[0], "me")
+        connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
 
 
 def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
@@ -362,6 +360,6 @@ def test_what_a_peer_says_is_one_printable_line(broker: MakeBroker) -> None:
 
 @pytest.mark.parametrize("name", ["", "Coil/1.0"])
 def test_of_an_unknown_broker_over_stomp_only_what_stomp_has_is_taken_for_granted(name: str) -> None:
-    product = product_of(System.STOMP, name)
+    product = product_of("stomp", name)
     assert product.title == (name or "a broker that does not say its name")
-    assert [each for each in Feature if product.lack(System.STOMP, each)] == [Feature.SUBSCRIPTION, Feature.SELECTOR]
+    assert [each for each in Feature if product.lack("stomp", each)] == [Feature.SUBSCRIPTION, Feature.SELECTOR]

@@ -15,12 +15,11 @@ from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 from engine.connectors.stomp.message import to_frame, to_message
 from engine.message import BodyType, Message
 from routes.properties import Property
-from routes.targets import System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OTHER = product_of(System.STOMP, "")
+OTHER = product_of("stomp", "")
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30)
 
@@ -205,7 +204,7 @@ def test_properties_that_tell_artemis_or_classic_what_to_do_are_left_out(name: s
 def test_properties_that_tell_another_broker_what_to_do_are_left_out_there(server: str, name: str) -> None:
     message = Message(b"", properties={name: Property("1")})
     line = f"{name}:1\n".encode()
-    assert line not in to_frame(Outgoing(7, message, "queue/a", "id"), product_of(System.STOMP, server))
+    assert line not in to_frame(Outgoing(7, message, "queue/a", "id"), product_of("stomp", server))
     assert line in to_frame(Outgoing(7, message, "queue/a", "id"), ARTEMIS)
 
 

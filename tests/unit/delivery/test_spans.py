@@ -17,7 +17,7 @@ from engine.trace_context import of_properties
 from routes.config import loads
 from routes.model import SinkConfig, SourceConfig
 from routes.properties import Property
-from routes.targets import System
+from routes.systems import system_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,10 +85,10 @@ class Taking:
         return self._takes
 
 
-def take(message: Message, journal: Taking, keeper: Keeper, system: System = System.STOMP) -> list[Exception | None]:
+def take(message: Message, journal: Taking, keeper: Keeper, system: str = "stomp") -> list[Exception | None]:
     """What is told of a message that a source appends."""
     told: list[Exception | None] = []
-    source = SourceConfig(name="s", type=system, destinations=("q",))
+    source = SourceConfig(name="s", type=system_named(system), destinations=("q",))
     SourceSpans(keeper, source).append(journal, message, told.append)  # type: ignore[arg-type]
     return told
 
@@ -120,7 +120,7 @@ def test_a_span_of_a_source_says_what_the_conventions_ask_for() -> None:
 
 def test_a_span_of_kafka_is_called_after_the_topic() -> None:
     keeper = Keeper()
-    take(Message(properties={"JMS_Kafka_Topic": Property("prices")}), Taking(), keeper, System.KAFKA)
+    take(Message(properties={"JMS_Kafka_Topic": Property("prices")}), Taking(), keeper, "kafka")
     assert keeper.spans[0].destination == "prices"
     assert keeper.spans[0].attributes["messaging.system"] == "kafka"
 
@@ -166,8 +166,8 @@ def test_a_span_of_a_message_that_stays_with_its_broker_is_never_sent() -> None:
 # Sinks
 
 
-def sink(keeper: Keeper, kind: System = System.NATS) -> SinkSpans:
-    return SinkSpans(keeper, loads(CONFIG, base=Path()), SinkConfig(name="n", type=kind, topic="t"))
+def sink(keeper: Keeper, kind: str = "nats") -> SinkSpans:
+    return SinkSpans(keeper, loads(CONFIG, base=Path()), SinkConfig(name="n", type=system_named(kind), topic="t"))
 
 
 def routed(route: str = "one", trace: Mapping[str, str] | None = None) -> Record:
@@ -222,7 +222,7 @@ def test_a_span_of_a_sink_is_called_after_the_template_of_its_route() -> None:
 
 def test_queues_are_called_by_their_names() -> None:
     keeper = Keeper()
-    sink(keeper, System.AMQP).begin(outgoing(address="queue/orders"), routed())
+    sink(keeper, "amqp").begin(outgoing(address="queue/orders"), routed())
     assert keeper.spans[0].destination == "orders"
     assert keeper.spans[0].attributes["messaging.system"] == "jms"
 

@@ -10,6 +10,7 @@ from threading import Thread
 import pytest
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.jms import JmsConfig
 from engine.doctor.brokers import broker_check, not_connected
 from engine.doctor.checks import Finding, Severity, ok
 from engine.doctor.kafka import told
@@ -17,8 +18,7 @@ from engine.embedded.ports import free_ports
 from engine.kafka.cluster import Problem
 from engine.kafka.topics import Survey
 from routes.config import loads
-from routes.model import BrokerConfig
-from routes.targets import System
+from routes.systems import system_named
 
 PLAIN = """\
 bridge.id=b
@@ -55,7 +55,7 @@ def test_a_broker_that_is_not_there_is_told_with_the_key_that_names_it(kind: str
 
 
 def test_what_refuses_and_what_does_not_answer_are_different_errors() -> None:
-    broker = BrokerConfig(name="s", type=System.STOMP, url="stomp+ssl://h:1")
+    broker = JmsConfig(name="s", type=system_named("stomp"), url="stomp+ssl://h:1")
     refused = not_connected("source:s", "source.s", "u", broker, NotConnectedError("the broker says: no", 30.0))
     assert refused.exit_code == 4
     assert refused.remedy == "correct the login of source.s, or the rights of its user"

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from engine.connectors.amqp.settings import AmqpSourceConfig
 from engine.doctor.checks import Severity, ok
 from engine.doctor.folders import (
     check_file,
@@ -38,8 +39,7 @@ from engine.embedded.ports import LOOPBACK, free_ports
 from engine.embedded.server import ETC
 from routes.config import loads
 from routes.config.snapshot import Snapshot
-from routes.model import SourceConfig
-from routes.targets import System
+from routes.systems import system_named
 
 MIB = 1 << 20
 PLAIN = """\
@@ -105,7 +105,7 @@ def test_the_ports_of_embedded_servers_are_those_that_the_bridge_would_start(tak
     ],
 )
 def test_a_listener_has_the_port_of_its_scheme_unless_it_names_one(listen: str, expected: tuple[str, int]) -> None:
-    assert listening(SourceConfig(name="l", type=System.AMQP, listen=listen, destinations=())) == expected
+    assert listening(AmqpSourceConfig(name="l", type=system_named("amqp"), listen=listen, destinations=())) == expected
 
 
 def test_a_folder_is_there_or_can_be_made(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from routes.config.language import parse_header
-from routes.config.values import BadValueError, ValueKind, one_of, parse_text
+from routes.keys.language import parse_header
+from routes.keys.values import BadValueError, ValueKind, one_of, parse_text
 from routes.predicate.nodes import ADDRESS
 from routes.targets import KAFKA_TOPIC, Reference, Template
 from routes.targets import TOPIC as TOPIC_NAME
@@ -27,14 +28,13 @@ __all__ = [
     "TARGET",
     "TOPIC",
     "Destination",
+    "is_loopback",
     "url",
 ]
 
 KAFKA = "kafka"
 """The scheme of destinations that are Kafka topics; usually left out."""
 
-_PORTS = {"stomp": 61613, "stomp+ssl": 61612, "amqp": 5672, "amqps": 5671, "nats": 4222, "tls": 4222}
-"""Default port of each scheme."""
 _KIND = re.compile("(?:queue|topic):")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
@@ -48,8 +48,17 @@ class Destination:
     address: Template
 
 
-def url(*schemes: str) -> ValueKind:
-    """Makes the kind of a broker's address: scheme, host and port only. A missing port is the scheme's default."""
+def is_loopback(host: str) -> bool:
+    """Returns True if only this machine can reach the host. A name other than `localhost` may lead anywhere."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def url(ports: Mapping[str, int]) -> ValueKind:
+    """Makes the kind of a broker's address: scheme, host and port only; `ports` has the default port of each scheme."""
+    schemes = tuple(ports)
     listed = one_of([f"{scheme}://host:port" for scheme in schemes])
 
     def parse(text: str) -> str:
@@ -67,7 +76,7 @@ def url(*schemes: str) -> ValueKind:
             raise BadValueError(f"'{text}' has more than a host and a port", f"expected {listed}", offset)
         host_port = rest.rstrip("/")
         if host_port and ":" not in host_port.rpartition("]")[2]:
-            host_port += f":{_PORTS[scheme]}"
+            host_port += f":{ports[scheme]}"
         _split_host_port(host_port, offset)
         return f"{scheme}://{host_port}"
 

@@ -14,8 +14,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from routes.targets import System
-
 __all__ = [
     "ANY_TEXT",
     "CREATE_TOPICS",
@@ -25,7 +23,6 @@ __all__ = [
     "RATIO",
     "REPLICATION",
     "RETENTION",
-    "SYSTEM",
     "TEXT",
     "TOKEN",
     "BadValueError",
@@ -38,7 +35,6 @@ __all__ = [
     "whole",
 ]
 
-_SYSTEMS = [system.value for system in System]
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
@@ -191,14 +187,6 @@ def _parse_retention(text: str) -> float:
     return -0.001 if text == "forever" else float(duration("1s", "36500d").parse(text))
 
 
-def _parse_system(text: str) -> System:
-    if text not in _SYSTEMS:
-        near = get_close_matches(text.lower(), _SYSTEMS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"write {one_of(_SYSTEMS)}"
-        raise BadValueError(f"'{text}' is no known type", hint)
-    return System(text)
-
-
 def _parse_ratio(text: str) -> float:
     if not re.fullmatch(r"0|1|[01]?\.[0-9]{1,9}", text) or float(text) > 1:
         raise BadValueError(f"'{text}' is not a number from 0 to 1", "as in 0.01 for one of a hundred")
@@ -224,6 +212,5 @@ NAME = ValueKind("name", "a name of letters, digits, '.', '_' and '-'", _parse_n
 CREATE_TOPICS = ValueKind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)
 REPLICATION = ValueKind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, or broker", _parse_replication)
 RETENTION = ValueKind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
-SYSTEM = ValueKind(" \\| ".join(f"`{name}`" for name in _SYSTEMS), one_of(_SYSTEMS), _parse_system)
 PATH = ValueKind("path", "a path", _parse_path)
 RATIO = ValueKind("0 to 1", "a number from 0 to 1", _parse_ratio)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routes.config.values import BadValueError, ValueKind
 from routes.errors import PredicateError
+from routes.keys.values import BadValueError, ValueKind
 from routes.predicate.nodes import ADDRESS, Identifier, IsNull
 from routes.predicate.parser import parse
 

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from routes.config.secrets import MASK, hide_credentials, is_secret_key
 from routes.errors import Fault, Level
+from routes.keys.secrets import MASK, hide_credentials, is_secret_key
 
 __all__ = ["Entry", "Spot"]
 

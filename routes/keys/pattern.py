@@ -10,7 +10,7 @@ import re
 import string
 import warnings
 
-from routes.config.values import BadValueError, ValueKind
+from routes.keys.values import BadValueError, ValueKind
 
 __all__ = ["DEFAULT_KEY_PATTERN", "KEY_PATTERN"]
 

@@ -1,0 +1,63 @@
+"""Settings of AMQP 1.0 sources and sinks, each field with its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.connectors.amqp.transformer_keys import (
+    used_by,
+)
+from engine.connectors.jms import JmsConfig, JmsSourceConfig
+from routes.keys.addresses import url
+from routes.keys.table import key
+from routes.keys.values import duration, whole
+from routes.systems import Scheme, SinkConfig
+from routes.transformers import Transformers
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["SCHEMES", "AmqpConfig", "AmqpSinkConfig", "AmqpSourceConfig"]
+
+SCHEMES = (Scheme("amqp", 5672), Scheme("amqps", 5671, is_tls=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmqpConfig(JmsConfig):
+    """Settings of a connection to an AMQP broker, or of a listener that clients connect to."""
+
+    listen: str | None = key(
+        "listen",
+        url({scheme.name: scheme.port for scheme in SCHEMES}),
+        "Where the bridge itself listens, for clients to connect to; in place of `url`.",
+        example="amqp://127.0.0.1:5673",
+    )
+    """URL on which the bridge itself listens for clients, in place of connecting to a broker."""
+    max_clients: int = key(
+        "max-clients", whole(1, 10000), "With `listen`: connections of clients at a time.", default="500"
+    )
+    """Listener: greatest number of connections at a time."""
+    transaction_timeout_seconds: float = key(
+        "transaction-timeout",
+        duration("1s", "1h"),
+        "With `listen`: how long a client's transaction may take from its first message; then it is rolled back.",
+        default="2m",
+    )
+    """Listener: greatest time from the first message of a client's transaction to its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmqpSourceConfig(AmqpConfig, JmsSourceConfig):
+    """Settings of an AMQP source."""
+
+    transformers: Transformers = used_by("source", "JMS messages of AMQP messages")
+    """Transformers of AMQP messages to JMS messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmqpSinkConfig(AmqpConfig, SinkConfig):
+    """Settings of an AMQP sink."""
+
+    transformers: Transformers = used_by("sink", "AMQP messages of JMS messages")
+    """Transformers of JMS messages to AMQP messages."""

@@ -1,0 +1,140 @@
+"""AMQP 1.0: settings of sources and sinks, at a broker or listening themselves, and how they are made and tested."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from engine.connectors.amqp.settings import SCHEMES, AmqpConfig, AmqpSinkConfig, AmqpSourceConfig
+from engine.connectors.amqp.transformer_keys import (
+    ROWS,
+    SECTION,
+    SECTION_TEXT,
+    check_transformers,
+)
+from engine.connectors.jms import JmsConnector, jms_addresses
+from routes.errors import Level
+from routes.keys.addresses import is_loopback
+
+if TYPE_CHECKING:
+    from engine.connectors.base import Sink, Source
+    from routes.keys.settings import Settings
+    from routes.model import Config
+
+__all__ = ["SYSTEM", "AmqpConnector"]
+
+_NOT_OF_LISTENERS = {
+    "url": ("it either connects to a broker or listens", "keep one of the two"),
+    "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
+    "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
+    "virtual-host": ("it is no client of a broker", "remove the line"),
+    "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
+}
+"""Keys that a listener cannot have, with reason and hint."""
+_ONLY_OF_LISTENERS = ("max-clients", "transaction-timeout")
+
+
+class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
+    """AMQP 1.0, as a client of a broker or as the server of clients."""
+
+    name = "amqp"
+    connection = AmqpConfig
+    source = AmqpSourceConfig
+    sink = AmqpSinkConfig
+    schemes = SCHEMES
+    addresses = jms_addresses("amqp")
+    any_body = True
+    sections = {SECTION: SECTION_TEXT}  # noqa: RUF012 - read only
+    rows = ROWS
+    port_name = "AMQP port"
+
+    def make_source(self, config: Config, source: AmqpSourceConfig, worker: int) -> Source:
+        """See `Connector`."""
+        from engine.connectors.amqp.source import AmqpSource
+        from engine.connectors.amqp_listener.source import AmqpListenerSource
+
+        return (AmqpListenerSource if source.listen else AmqpSource)(config, source, worker)
+
+    def make_sink(self, config: Config, sink: AmqpSinkConfig, worker: int) -> Sink:
+        """See `Connector`."""
+        from engine.connectors.amqp.sink import AmqpSink
+        from engine.connectors.amqp_listener.sink import AmqpListenerSink
+
+        return (AmqpListenerSink if sink.listen else AmqpSink)(config, sink, worker)
+
+    def check_connection(self, config: Config, broker: AmqpConfig, client_id: str) -> str:
+        """See `Connector`."""
+        from engine.connectors.amqp.session import AmqpSession
+        from engine.connectors.products import require
+
+        session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
+        try:
+            session.open()
+            require(config, broker, session.product, session.server)
+            return f"{session.endpoint} takes the login"
+        finally:
+            session.close()
+
+    def check_listener(self, broker: AmqpConfig) -> None:
+        """See `Connector`."""
+        if (broker.listen or "").startswith("amqps:"):
+            from engine.connectors.amqp_listener.access import server_tls
+
+            server_tls(broker)
+
+    def check(self, settings: Settings, section: str, name: str) -> None:
+        """Checks a source or sink as at every JMS broker, and its listener."""
+        super().check(settings, section, name)
+        _check_listener(settings, section, name)
+
+    def check_sections(self, settings: Settings) -> None:
+        """Checks transformers."""
+        check_transformers(settings)
+
+
+def _check_listener(settings: Settings, section: str, name: str) -> None:
+    """Checks that a listener is one process, and with TLS has a certificate."""
+    own = f"{section}.NAME."
+    where = settings.get(f"{own}listen", name)
+    if where is None:
+        for part in _ONLY_OF_LISTENERS:
+            if settings.is_set(f"{own}{part}", name):
+                hint = f"remove the line, or set {section}.{name}.listen"
+                settings.fault(f"{own}{part}", name, f"{part} is for a listener: no client connects", hint)
+        return
+    for part, (why, hint) in _NOT_OF_LISTENERS.items():
+        if settings.is_set(f"{own}{part}", name):
+            settings.fault(f"{own}{part}", name, f"a listener has no {part}: {why}", hint)
+    _check_reach(settings, section, name, where)
+    if settings.get(f"{own}workers", name) not in (None, 1):
+        hint = "one process serves many clients"
+        settings.fault(f"{own}workers", name, "a listener has one worker: its port is one process's", hint)
+    if where.startswith("amqps:") and not settings.is_set(f"{own}tls.certificate", name):
+        hint = f"set {section}.{name}.tls.certificate and {section}.{name}.tls.key"
+        settings.fault(f"{own}listen", name, "TLS without a certificate to show to clients", hint)
+
+
+def _check_reach(settings: Settings, section: str, name: str, where: str) -> None:
+    """Warns of a listener that other machines can reach without login or TLS.
+
+    A user name without a password is a fault, since it would be no login at all.
+    """
+    own = f"{section}.NAME."
+    has_login = settings.is_set(f"{own}username", name)
+    if has_login and not settings.is_set(f"{own}password", name):
+        hint = f"set {section}.{name}.password"
+        settings.fault(f"{own}username", name, "a listener with a user name and no password lets in who knows it", hint)
+    entry = settings.entry(f"{own}listen", name)
+    if entry is None or is_loopback(urlsplit(where).hostname or ""):
+        return
+    if where.startswith("amqp:"):
+        hint = f"write {section}.{name}.listen=amqps://… with tls.certificate and tls.key"
+        message = "other machines can reach this listener, and there is no TLS"
+        settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
+    if not has_login and not settings.is_set(f"{own}tls.ca", name):
+        message = "other machines can reach this listener, and nobody has to log in"
+        hint = f"set {section}.{name}.username and {section}.{name}.password, or tls.ca for certificates"
+        settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
+
+
+SYSTEM = AmqpConnector()

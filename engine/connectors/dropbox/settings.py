@@ -1,0 +1,77 @@
+"""Settings of Dropbox sources and sinks, each field with its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routes.keys.table import key
+from routes.keys.values import PATH, choice, duration
+from routes.model import FileWatch, Processed
+from routes.systems import Addresses, BrokerConfig, SinkConfig, SourceConfig, client_id, subscription
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["ADDRESSES", "DropboxConfig", "DropboxSinkConfig", "DropboxSourceConfig"]
+
+_PATTERN = (
+    r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq|global-read-lock)$)"
+    r"[^\x00-\x1f\x7f./][^\x00-\x1f\x7f/]{0,254}"
+    r"|/?topic[/:][^\x00-\x1f\x7f./]{1,255}(?:\.[^\x00-\x1f\x7f./]{1,255}){0,30}"
+)
+"""Names of dropboxes become names of folders: none begins with a dot, leads out of its folder or means something to
+DropboxMQ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropboxConfig(BrokerConfig):
+    """Settings of the folder that contains dropboxes."""
+
+    root: Path | None = key(
+        "root",
+        PATH,
+        "The folder that the dropboxes are in. A relative path begins at this file.",
+        default_note="`dropbox` in `embedded.data`, which is made when missing",
+        example="spool/dropbox",
+    )
+    """The folder that contains the dropboxes; None: one in the data folder of the embedded brokers."""
+    client_id: str | None = client_id()
+
+    @property
+    def folder(self) -> Path | None:
+        """See `BrokerConfig`."""
+        return self.root
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropboxSourceConfig(DropboxConfig, SourceConfig):
+    """Settings of a source of files; destinations are `queue:NAME` or `topic:NAME`."""
+
+    subscription: str | None = subscription(made=lambda value, _, name: value or name)
+    """Name of the durable subscription on topics, that of the source if the file names none; None: not durable."""
+    watch: FileWatch = key(
+        "watch",
+        choice(FileWatch),
+        "How new files are noticed: `inotify` asks the system to tell, `scan` is for folders that other machines write "
+        "to. Folders are looked through every `scan-interval` in any case.",
+        default="inotify",
+    )
+    scan_interval_seconds: float = key(
+        "scan-interval", duration("10ms", "10m"), "How often folders are looked through.", default="1s"
+    )
+    processed: Processed = key(
+        "processed",
+        choice(Processed),
+        "What becomes of files that the journal has: they are kept in the folder `processed`, or deleted.",
+        default="keep",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropboxSinkConfig(DropboxConfig, SinkConfig):
+    """Settings of a sink of files."""
+
+
+ADDRESSES = Addresses(_PATTERN, "queue/NAME, topic/NAME or the NAME of a queue, as in dropbox:queue/orders")

@@ -1,0 +1,98 @@
+"""Dropboxes: settings of sources and sinks of messages in folders, and how they are made and tested."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.connectors.base import NotConnectedError
+from engine.connectors.dropbox.settings import ADDRESSES, DropboxConfig, DropboxSinkConfig, DropboxSourceConfig
+from engine.connectors.jms import check_subscription
+from engine.connectors.system import Connector
+from routes.systems import SourceConfig
+
+if TYPE_CHECKING:
+    from engine.connectors.base import Sink, Source
+    from routes.keys.settings import Settings
+    from routes.model import Config
+
+__all__ = ["SYSTEM", "DropboxConnector"]
+
+_DESTINATION = re.compile(rf"(?=queue:|topic:)(?:{ADDRESSES.pattern})")
+_URL = re.compile(r"dropbox://(/[^\x00-\x1f\x7f]*)")
+
+
+class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSinkConfig]):
+    """Folders of DropboxMQ."""
+
+    name = "dropbox"
+    connection = DropboxConfig
+    source = DropboxSourceConfig
+    sink = DropboxSinkConfig
+    addresses = ADDRESSES
+    place = ("folder", "root")
+    in_folders = True
+    not_sent = Connector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
+    remedy = "mount its disk and give the bridge's user the rights, or correct {key}.root"
+    url_form = "dropbox:///PATH, the folder of the dropboxes"
+
+    def make_source(self, config: Config, source: DropboxSourceConfig, worker: int) -> Source:
+        """See `Connector`."""
+        from engine.connectors.dropbox.source import DropboxSource
+
+        return DropboxSource(config, source, worker)
+
+    def make_sink(self, config: Config, sink: DropboxSinkConfig, worker: int) -> Sink:
+        """See `Connector`."""
+        from engine.connectors.dropbox.sink import DropboxSink
+
+        return DropboxSink(config, sink, worker)
+
+    def check_connection(self, config: Config, broker: DropboxConfig, client_id: str) -> str:
+        """See `Connector`: checks that the folders of a source can be read and written."""
+        from engine.connectors.dropbox.box import examine, locate
+        from engine.connectors.dropbox.folder import open_root, told
+
+        root = config.root(broker)
+        if broker.root is None and not root.exists():
+            return f"{root} is not there yet; the bridge makes it"
+        with open_root(str(root)) as opened:
+            for destination in broker.destinations if isinstance(broker, SourceConfig) else ():
+                box = locate(root, destination)
+                there = next(each for each in (Path(box.path), *Path(box.path).parents) if each.exists())
+                if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+                    raise NotConnectedError(f"the bridge may not read and write {there}; give its user the rights")
+                with told():
+                    examine(opened, box)
+        return f"{root} can be read and written"
+
+    def check(self, settings: Settings, section: str, name: str) -> None:
+        """Checks that a root is a folder, and that destinations have names that folders can have.
+
+        A root may be missing for now, like a disk that is not mounted.
+        """
+        root: Path | None = settings.get(f"{section}.NAME.root", name)
+        if root is not None and settings.has_file(root):
+            settings.fault(f"{section}.NAME.root", name, f"'{root}' is a file", "name the folder of the dropboxes")
+        if section == "source":
+            check_subscription(settings, name)
+        entry = settings.entry("source.NAME.destinations", name) if section == "source" else None
+        for destination in (entry and settings.get("source.NAME.destinations", name)) or ():
+            if entry is not None and not _DESTINATION.fullmatch(destination):
+                message = f"'{destination}' is not a dropbox"
+                hint = "as in queue:orders or topic:prices.eu; a name holds no '/' and begins with no '.'"
+                settings.faults.append(entry.fault(message, hint, max(entry.value.find(destination), 0)))
+
+    def at(self, url: str) -> dict[str, Any] | None:
+        """See `Connector`."""
+        found = _URL.fullmatch(url)
+        return {"root": Path(found[1])} if found else None
+
+    def keeps(self, address: str) -> bool:
+        """See `Connector`."""
+        return not address.startswith("topic")
+
+
+SYSTEM = DropboxConnector()

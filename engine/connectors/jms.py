@@ -1,0 +1,194 @@
+"""JMS brokers: the settings, checks and addresses that all systems have which are one.
+
+Selectors are parsed as predicates. A broker may accept texts that are no predicates: Artemis has `hyphenated_props:`,
+`XPATH` and comments, a name in double quotes, and calculates with texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.connectors.system import BrokerT, Connector, SinkT, SourceT
+from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
+from routes.keys.table import key
+from routes.keys.values import TEXT, BadValueError, ValueKind
+from routes.predicate.doubts import unknown_fields
+from routes.predicate.parser import parse
+from routes.properties import SEED_NAMES
+from routes.systems import Addresses, NetworkConfig, ServerTraits, SourceConfig, subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routes.keys.entry import Entry
+    from routes.keys.settings import Settings
+
+__all__ = ["JmsConfig", "JmsConnector", "JmsSourceConfig", "check_subscription", "jms_addresses"]
+
+ANY = "*"
+"""Destination of a listener that stands for all: clients may send anywhere."""
+_PATTERN = r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}"
+_INTERNAL = (
+    # A name may have another one behind a comma (lists of ActiveMQ Classic), a colon or a slash (prefixes of kinds).
+    r"/?(?:queue|topic)[/:](?:.*[,/: ])?(?:jms\.(?:queue|topic)\.)?"
+    # Artemis, with `$sys.` and `$.artemis.internal`; `$management` of AMQP brokers; ActiveMQ Classic; RabbitMQ.
+    r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|amq\.)"
+)
+_QUOTED = re.compile(r"'(?:[^']|'')*'?|\"[^\"]*\"?")
+_OWN = re.compile(r"(?<![\w$.])msg\.(?:address\b|header\.(?P<header>[\w$]*))|(?P<sign>==|!=|&&|\|\||!)")
+_INSTEAD: Mapping[str, str] = {
+    "==": "write =, with a text in single quotes: region = 'emea'",
+    "!=": "write <>",
+    "&&": "write AND",
+    "||": "write OR",
+    "!": "write NOT",
+}
+_DIALECT = re.compile(
+    r"\s*(?:no_)?(?:hyphenated_props|convert_string_expressions):|\b(?:XPATH|XQUERY)\b|--|/\*|%", re.IGNORECASE
+)
+"""Syntax that Artemis knows beyond JMS."""
+_AMQP = re.compile(r"(?<![\w$.])amqp\.(?=\w)")
+"""Names of AMQP fields as Qpid spells them, which an AMQP source translates."""
+
+
+def _parse_selector(text: str) -> str:
+    """Returns the selector unchanged; raises BadValueError if no broker could read it."""
+    if not text.strip():
+        raise BadValueError("the selector is empty", "remove the line to receive every message")
+    if own := _OWN.search(_without_quoted(text)):
+        raise BadValueError(f"the broker reads this, and JMS has no {own[0]}", _advice(own), own.start())
+    error = _refused(text)
+    if isinstance(error, PredicateSyntaxError) and not _DIALECT.search(_without_quoted(text)):
+        raise BadValueError(error.fault.message, _hint(error.fault), error.fault.column - 1)
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class JmsConfig(NetworkConfig):
+    """Settings of a connection to a JMS broker."""
+
+    virtual_host: str | None = key(
+        "virtual-host",
+        TEXT,
+        "The virtual host of the broker. STOMP: the header `host` of CONNECT; AMQP: `hostname` of open. RabbitMQ "
+        "wants `/` over STOMP and `vhost:/` over AMQP.",
+        default_note="the host of `url`",
+        example="/",
+    )
+    """Name of the broker's virtual host; None: the one named like the host of the URL."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JmsSourceConfig(JmsConfig, SourceConfig):
+    """Settings of a source at a JMS broker; destinations are `queue:NAME` or `topic:NAME`."""
+
+    selector: str | None = key(
+        "selector",
+        ValueKind("JMS selector", "a JMS selector", _parse_selector),
+        "JMS selector that the broker applies, so that other messages never reach the bridge. It has the spelling of "
+        "JMS alone: `=` and `<>`, texts in single quotes, no `msg.`.",
+        example="region = 'emea'",
+    )
+    """JMS selector that the broker applies."""
+    subscription: str | None = subscription()
+    """Name of the durable subscription on topics; None: not durable."""
+
+
+class JmsConnector(Connector[BrokerT, SourceT, SinkT]):
+    """A system that is a JMS broker."""
+
+    is_jms = True
+    server = ServerTraits("artemis", "Artemis", ("embedded.artemis.port", "embedded.stomp.port", "embedded.amqp.port"))
+
+    def check(self, settings: Settings, section: str, name: str) -> None:
+        """Checks destinations, subscription and selector of a source."""
+        if section == "source":
+            _check_destinations(settings, name)
+            check_subscription(settings, name)
+            _check_selector(settings, name)
+
+    def examples(self, source: SourceT) -> Iterator[tuple[str, str]]:
+        """See `Connector`; a destination of a JMS broker needs no scheme."""
+        for destination in source.destinations:
+            yield destination, destination
+
+    def keeps(self, address: str) -> bool:
+        """See `Connector`."""
+        return address.startswith("queue")
+
+
+def jms_addresses(scheme: str) -> Addresses:
+    """Returns the addresses of a JMS broker; `scheme` is for the example."""
+    return Addresses(_PATTERN, f"queue/NAME or topic/NAME, as in {scheme}:queue/orders", _INTERNAL)
+
+
+def _check_destinations(settings: Settings, name: str) -> None:
+    """Adds faults of destinations that are no queue and no topic."""
+    entry = settings.entry("source.NAME.destinations", name)
+    for destination in settings.get("source.NAME.destinations", name) or ():
+        is_any = destination == ANY and settings.is_set("source.NAME.listen", name)
+        if entry is not None and not is_any and not re.fullmatch(r"(?:queue|topic):\s*\S.*", destination):
+            meant = destination.rpartition(":")[2].strip() or "orders"
+            message, hint = f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}"
+            settings.faults.append(entry.fault(message, hint, max(entry.value.find(destination), 0)))
+
+
+def check_subscription(settings: Settings, name: str) -> None:
+    """Adds a fault if a durable subscription is one of no topic."""
+    listed = settings.get("source.NAME.destinations", name)
+    if listed is None or not settings.is_set("source.NAME.subscription", name):
+        return
+    if not any(destination.startswith("topic:") for destination in listed):
+        hint = f"source.{name}.destinations has queues only, which keep their messages anyway"
+        settings.fault("source.NAME.subscription", name, "a durable subscription of no topic", hint)
+
+
+def _check_selector(settings: Settings, name: str) -> None:
+    """Warns of a selector that is no JMS, and that the broker may refuse."""
+    entry, selector = settings.entry("source.NAME.selector", name), settings.get("source.NAME.selector", name)
+    if entry is None or selector is None:
+        return
+    if (error := _refused(selector)) is None:
+        _unknown_fields(settings, entry, selector)
+        return
+    if entry.secret:
+        fault = Fault("the broker may refuse this selector", level=Level.WARNING)
+    else:
+        message = f"the broker may refuse this selector: {error.fault.message}"
+        fault = Fault(message, _hint(error.fault), level=Level.WARNING)
+    settings.faults.append(entry.move(fault, 0 if entry.secret else error.fault.column - 1))
+
+
+def _unknown_fields(settings: Settings, entry: Entry, selector: str) -> None:
+    if not entry.secret:
+        for doubt in unknown_fields(parse(_AMQP.sub("amqp_", selector))):
+            settings.faults.append(entry.fault(doubt.message, doubt.hint, doubt.node.position, Level.WARNING))
+
+
+def _refused(text: str) -> PredicateError | None:
+    try:
+        parse(_AMQP.sub("amqp_", text))
+    except PredicateError as error:
+        return error
+    return None
+
+
+def _without_quoted(text: str) -> str:
+    """Returns the text, of the same length, with all that stands in quotes blotted out."""
+    return _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
+
+
+def _advice(own: re.Match[str]) -> str:
+    if own["sign"]:
+        return _INSTEAD[own["sign"]]
+    if own["header"]:
+        return f"write {SEED_NAMES.get(own['header'], own['header'])}"
+    return "source.NAME.destinations says which queues and topics; a route's in.include can ask for the address"
+
+
+def _hint(fault: Fault) -> str:
+    """Returns the hint, if it advises nothing that only predicates have."""
+    return fault.hint if "msg." not in fault.hint and "==" not in fault.hint else "as in region = 'emea' AND amount > 5"

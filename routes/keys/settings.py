@@ -1,0 +1,142 @@
+"""The settings that a file makes of the field table: the values of its keys, and the faults found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from routes.errors import Fault
+from routes.keys.secrets import MASK, mask
+from routes.keys.table import keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from routes.keys.entry import Entry
+    from routes.keys.table import Field, Key, Table
+
+__all__ = ["Setting", "Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key that is set, with its parsed value."""
+
+    row: Field
+    name: str
+    entry: Entry
+    value: Any
+    """Value as the row's kind parses it; None if there is a fault in it."""
+    text: str = field(default="", repr=False)
+    """The parsed text, with references replaced."""
+    rest: str = ""
+    """The text in place of the `*` of a row with NAME."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """All keys that a file sets, and the faults found on the way."""
+
+    file: str
+    base: Path
+    """Folder from which relative paths start."""
+    table: Table
+    """The rows of all keys."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Contents for `${file:PATH}`, by PATH, used in place of the disk."""
+    by_key: dict[tuple[str, str], Setting] = field(default_factory=dict)
+    """Settings by key and NAME, in the order in which keys first appear. The key is that of the row, but with the text
+    in place of `*` if the row has a NAME, too."""
+    faults: list[Fault] = field(default_factory=list)
+
+    def get(self, key: str, name: str = "") -> Any:
+        """Returns the value of a key, or the default if it is not set, or None without a default."""
+        if setting := self.by_key.get((key, name)):
+            return setting.value
+        row = self.table.row(key)
+        return None if row.default is None else row.kind.parse(row.default)
+
+    def effective(self, key: str, name: str = "") -> Any:
+        """Returns the value in force: the one set, else the default, else the inherited one; None without any."""
+        value, inherited = self.get(key, name), self.table.row(key).inherited
+        return inherited(self, name) if value is None and inherited else value
+
+    def entry(self, key: str, name: str = "") -> Entry | None:
+        """Returns the entry that sets a key; None if no entry does."""
+        setting = self.by_key.get((key, name))
+        return setting.entry if setting else None
+
+    def is_set(self, key: str, name: str = "") -> bool:
+        """Returns True if the file sets a key, even to something faulty."""
+        return (key, name) in self.by_key
+
+    def has_file(self, path: str | Path) -> bool:
+        """Returns True if there is a file of this path, relative to the configuration."""
+        try:
+            return (self.base / path).is_file()
+        except OSError:  # The name is too long, or a folder may not be entered.
+            return False
+
+    def names(self, section: str) -> list[str]:
+        """Returns the NAMEs of a section, in the order in which they first appear in the file."""
+        named = (setting for setting in self.by_key.values() if setting.row.section == section and setting.name)
+        return list(dict.fromkeys(setting.name for setting in named))
+
+    def first_entry(self, section: str, name: str) -> Entry:
+        """Returns the first entry about a NAME."""
+        found = (s.entry for s in self.by_key.values() if s.row.section == section and s.name == name)
+        return min(found, key=lambda entry: entry.key_spot)
+
+    def open(self, key: str, name: str = "") -> list[Setting]:
+        """Returns the settings under a row that ends in `*`; `name` is the NAME in the row, if it has one."""
+        return [each for each in self.by_key.values() if each.row.key == key and name in ("", each.name)]
+
+    def made(self, kind: type, prefix: str, name: str = "") -> dict[str, Any]:
+        """Returns the arguments of a dataclass whose fields declare keys behind a prefix, as `source.NAME.`.
+
+        To be called only when lint found no error.
+        """
+        return {attribute: self._made(declared, prefix, name) for attribute, declared in keys_of(kind).items()}
+
+    def _made(self, declared: Key, prefix: str, name: str) -> Any:
+        row = prefix + declared.name
+        if row.endswith("*"):
+            value: Any = MappingProxyType({each.rest or each.name: each.value for each in self.open(row, name)})
+        else:
+            value = self.effective(row, name)
+        if isinstance(value, Path):
+            value = self.base / value
+        return declared.made(value, self, name) if declared.made else value
+
+    def hidden(self, faults: Iterable[Fault]) -> list[Fault]:
+        """Returns faults found before binding, without the line of those whose value holds a login."""
+        by_key = {setting.entry.key: setting for setting in self.by_key.values()}
+
+        def holds_login(fault: Fault) -> bool:
+            setting = by_key.get(fault.key)
+            return setting is not None and setting.row.kind.reveals(setting.entry.value)
+
+        return [replace(fault, excerpt="") if holds_login(fault) else fault for fault in faults]
+
+    def masked_faults(self) -> list[Fault]:
+        """Returns the faults, without any secret that a message or hint may quote."""
+        secrets = [(s.entry.key, s.text) for s in self.by_key.values() if s.entry.secret and s.text]
+        return [_masked(fault, secrets) for fault in self.faults]
+
+    def fault(self, key: str, name: str, message: str, hint: str = "") -> None:
+        """Adds a fault at the value of a key that is set, or without a place if it is not set."""
+        entry = self.entry(key, name)
+        self.faults.append(entry.fault(message, hint) if entry else Fault(message, hint, self.file, key=key))
+
+
+def _masked(fault: Fault, secrets: list[tuple[str, str]]) -> Fault:
+    """Returns the fault without the secrets; a secret of the fault's own key is masked at any length."""
+    message, hint = fault.message, fault.hint
+    for key, secret in secrets:
+        if key == fault.key:
+            message, hint = message.replace(secret, MASK), hint.replace(secret, MASK)
+    every = [secret for _, secret in secrets]
+    return replace(fault, message=mask(message, every), hint=mask(hint, every))

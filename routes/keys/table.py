@@ -1,0 +1,221 @@
+"""The declaration of a key, the rows of the field table, and the lookup of a file's keys among them.
+
+A key is declared once: as a row, or by `key` in the frozen dataclass that holds its value, which then is a row, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from difflib import SequenceMatcher
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routes.keys.secrets import is_secret_key
+from routes.keys.values import ValueKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Field", "Key", "Match", "Table", "key", "keys_of", "rows_of"]
+
+_NEAR = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A row of the table: one key of the configuration with all that is known about it."""
+
+    key: str
+    """Key as documented; a segment in capitals (`routes.NAME.in.include`) is chosen by the user, a last `*` is
+    anything."""
+    kind: ValueKind
+    doc: str
+    """Description in one line."""
+    default: str | None = None
+    """Default as a user would write it; None: not set."""
+    default_note: str = ""
+    """The behaviour without the key, if `default` does not say it."""
+    example: str = ""
+    aliases: tuple[str, ...] = ()
+    """Other spellings of the key."""
+    required: bool = False
+    systems: tuple[str, ...] = ()
+    """The types of sources and sinks that the key is for; empty: all."""
+    template: bool = False
+    """Whether the value may hold `${msg.header.NAME}`."""
+    secret: bool = False
+    """Whether the value is masked wherever it is shown; a key whose name says so need not be marked."""
+    inherited: Callable[[Any, str], Any] | None = None
+    """Function from `Settings` and NAME to the value in force if the file does not set the key and there is no
+    default."""
+
+    @property
+    def masked(self) -> bool:
+        """True if the value is never shown."""
+        return self.secret or is_secret_key(self.key)
+
+    @property
+    def section(self) -> str:
+        """The first segment of the key."""
+        return self.key.partition(".")[0]
+
+    @property
+    def open(self) -> bool:
+        """True if the row stands for any key that begins like it."""
+        return self.key.endswith("*")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as the field of a dataclass declares it, without the part of the key before it."""
+
+    name: str
+    kind: ValueKind | Callable[[], ValueKind]
+    """A function where the kind depends on the systems that are registered."""
+    doc: str
+    row: Mapping[str, Any]
+    """Further attributes of `Field`."""
+    made: Callable[[Any, Any, str], Any] | None = None
+    """Function from the parsed value, `Settings` and NAME to the value of the dataclass's field; None: the parsed
+    value."""
+
+    def field(self, prefix: str, systems: tuple[str, ...] = ()) -> Field:
+        """Returns the row of the key behind a prefix."""
+        kind = self.kind if isinstance(self.kind, ValueKind) else self.kind()
+        return Field(prefix + self.name, kind, self.doc, systems=systems, **self.row)
+
+
+def key(
+    name: str,
+    kind: ValueKind | Callable[[], ValueKind],
+    doc: str,
+    *,
+    made: Callable[[Any, Any, str], Any] | None = None,
+    factory: Callable[[], Any] | None = None,
+    **row: Any,
+) -> Any:
+    """Declares the key of a dataclass's field; `row` has further attributes of `Field`.
+
+    The field has the default of the key, or the value of `factory`; without either it is None, or has to be given if
+    the key is required.
+    """
+    declared = Key(name, kind, doc, row, made)
+    default: Any = MISSING
+    if factory is None and not row.get("required"):
+        text = row.get("default")
+        default = kind.parse(text) if text is not None and isinstance(kind, ValueKind) else None
+        default = made(default, None, "") if made and default is not None else default
+    shown = not (row.get("secret") or is_secret_key(name))
+    extra: dict[str, Any] = {"default_factory": factory} if factory else {"default": default}
+    return dataclasses.field(**extra, repr=shown, metadata={"key": declared})
+
+
+def keys_of(kind: type) -> Mapping[str, Key]:
+    """Returns the keys that a dataclass declares, by the names of its fields."""
+    return {each.name: each.metadata["key"] for each in fields(kind) if "key" in each.metadata}
+
+
+def rows_of(prefix: str, kinds: Sequence[tuple[type, str]]) -> Iterator[Field]:
+    """Yields the rows of the dataclasses of several systems, given with the system's name: each key once.
+
+    A key that several systems declare has the row of the first.
+    """
+    found: dict[str, Field] = {}
+    for kind, system in kinds:
+        for declared in keys_of(kind).values():
+            row = declared.field(prefix, (system,) if system else ())
+            before = found.setdefault(row.key, row)
+            if before is not row and before.systems:
+                found[row.key] = replace(before, systems=(*before.systems, system))
+    yield from found.values()
+
+
+class Match(NamedTuple):
+    """The row that a key belongs to."""
+
+    field: Field
+    name: str
+    """The user's text for NAME; for a row without NAME that ends in `*`, the text in its place; else empty."""
+    rest: str = ""
+    """The text in place of the `*` of a row with NAME; else empty."""
+
+
+class Table:
+    """All rows, in the order of the documentation."""
+
+    def __init__(self, rows: Callable[[], tuple[Field, ...]]) -> None:
+        """`rows` is called at each use, and returns the same tuple until the systems that are registered change."""
+        self._rows = rows
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The rows."""
+        return self._rows()
+
+    def row(self, key: str) -> Field:
+        """Returns the row of a key as documented, with any text in place of a `*` behind a NAME."""
+        if (found := _by_key(self.fields).get(key)) is not None:
+            return found
+        if (match := self.find(key)) is not None and match.rest:
+            return match.field
+        raise KeyError(key)
+
+    def find(self, key: str) -> Match | None:
+        """Returns the row of a key. Rows that end in `*` come last, the longest first."""
+        for pattern, field in _patterns(self.fields):
+            if match := pattern.fullmatch(key):
+                name, rest = (match.groupdict().get(group) or "" for group in ("name", "rest"))
+                return Match(field, name, rest) if name else Match(field, rest)
+        return None
+
+    def nearest(self, key: str) -> str:
+        """Returns the known key most like an unknown one, with the user's own names in it; empty if none is close."""
+        segments = key.split(".")
+        best, best_ratio = "", _NEAR
+        for field in self.fields:
+            for spelling in (field.key, *field.aliases):
+                candidate = _with_names_of(spelling, segments)
+                ratio = SequenceMatcher(None, key, candidate).ratio()
+                if ratio > best_ratio and not field.open:
+                    best, best_ratio = candidate, ratio
+        return best
+
+    def without_dots(self, key: str) -> str:
+        """Returns the key with dashes for the dots in its NAME, if that makes it a known one; else empty."""
+        for field in self.fields:
+            for spelling in (field.key, *field.aliases):
+                before, named, after = spelling.partition(".NAME.")
+                name = key.removeprefix(f"{before}.").removesuffix(f".{after}")
+                if named and f"{before}.{name}.{after}" == key and "." in name:
+                    return f"{before}.{name.replace('.', '-')}.{after}"
+        return ""
+
+    def in_section(self, section: str) -> tuple[Field, ...]:
+        """Returns the rows of a section, in order."""
+        return tuple(field for field in self.fields if field.section == section)
+
+
+@cache
+def _by_key(rows: tuple[Field, ...]) -> dict[str, Field]:
+    return {row.key: row for row in rows}
+
+
+@cache
+def _patterns(rows: tuple[Field, ...]) -> list[tuple[re.Pattern[str], Field]]:
+    ordered = sorted(rows, key=lambda row: (row.open, -len(row.key)))
+    return [(_pattern(spelling), row) for row in ordered for spelling in (row.key, *row.aliases)]
+
+
+def _pattern(spelling: str) -> re.Pattern[str]:
+    parts = [r"(?P<name>[^.\s]+)" if part.isupper() else re.escape(part) for part in spelling.split(".")]
+    return re.compile(r"\.".join(parts).replace(r"\*", r"(?P<rest>\S+)"))
+
+
+def _with_names_of(spelling: str, segments: list[str]) -> str:
+    parts = spelling.split(".")
+    return ".".join(
+        segments[index] if part.isupper() and index < len(segments) else part for index, part in enumerate(parts)
+    )

@@ -1,0 +1,374 @@
+"""The systems that sources and sinks connect to: what a configuration has to know of each, and where each is found.
+
+All that one system needs stands in its own folder: the settings of its sources and sinks, each field with the key that
+sets it, and a `System` that describes it. `SYSTEMS` has one line for each system, with the name
+of that module, which is loaded when a configuration is read. So this package needs no connector to be imported.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from routes.keys.addresses import DESTINATIONS, REPLY_TO, TOPIC, url
+from routes.keys.secrets import Secret
+from routes.keys.table import key, keys_of
+from routes.keys.values import FLAG, NAME, PATH, TEXT, BadValueError, ValueKind, duration, one_of, whole
+from routes.targets import sink_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from routes.keys.settings import Settings
+    from routes.keys.table import Field
+
+__all__ = [
+    "SYSTEMS",
+    "Addresses",
+    "BrokerConfig",
+    "NetworkConfig",
+    "Scheme",
+    "ServerTraits",
+    "SinkConfig",
+    "SourceConfig",
+    "System",
+    "all_systems",
+    "client_id",
+    "consumer",
+    "schemes_of",
+    "subscription",
+    "system_named",
+]
+
+SYSTEMS: dict[str, str] = {
+    "stomp": "engine.connectors.stomp.system",
+    "amqp": "engine.connectors.amqp.system",
+    "nats": "engine.connectors.nats.system",
+    "dropbox": "engine.connectors.dropbox.system",
+    "kafka": "engine.connectors.kafka.system",
+}
+"""The registry: for each `type` of a source or sink the module whose `SYSTEM` describes it, in the order of the
+documentation."""
+
+
+class Scheme(NamedTuple):
+    """Scheme of the URLs of a system."""
+
+    name: str
+    port: int
+    """Port of a URL that names none."""
+    is_tls: bool = False
+
+
+class ServerTraits(NamedTuple):
+    """Server that the bridge starts for sources and sinks without a URL."""
+
+    name: str
+    """Name of the part of the bridge."""
+    title: str
+    port_keys: tuple[str, ...]
+    """Keys of the ports that it listens on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The addresses that one system takes."""
+
+    pattern: str
+    """Regular expression that a whole address has to match; Java and Python read it alike."""
+    expected: str
+    """Description of the addresses, for messages to users."""
+    internal: str = "(?!)"
+    """Regular expression of the beginnings of addresses that the system's servers use themselves, such as for
+    management."""
+
+    @property
+    def allowed(self) -> str:
+        """Regular expression of whole addresses that a message or its sender may choose.
+
+        Java and Python read it alike.
+        """
+        return f"(?!{self.internal})(?:{self.pattern})"
+
+    def allow(self, address: str) -> bool:
+        """Returns True if a message or its sender may choose an address."""
+        return re.fullmatch(self.allowed, address) is not None
+
+
+class System(str):
+    """Description of a kind of system that sources and sinks connect to, as text its name.
+
+    `engine.connectors` adds how the system is reached.
+    """
+
+    name: str
+    """Value of the key `type`."""
+    connection: type[BrokerConfig]
+    """Settings that sources and sinks of the system share."""
+    source: type[SourceConfig] | None = None
+    sink: type[SinkConfig] | None = None
+    """Settings of sinks; None: the system needs none."""
+    schemes: tuple[Scheme, ...] = ()
+    """Schemes of URLs; empty: the system has no URL and no login."""
+    server: ServerTraits | None = None
+    addresses: Addresses = Addresses("(?!)", "no address")
+    """Addresses of sinks, and of replies."""
+    is_jms: bool = False
+    """Whether the system is a JMS broker: its destinations are queues and topics, and go without a scheme."""
+    own_cluster: bool = False
+    """Whether the system is the Kafka of the bridge itself: checked with it, and without reply addresses of its own."""
+    any_body: bool = False
+    """Whether messages of every kind of body go to it as they are, whatever a route converts."""
+    place: tuple[str, str] = ("broker", "url")
+    """The word for the place of its messages, and the key that sets it; empty: no key does."""
+    in_folders: bool = False
+    """Whether messages are files in folders of this machine."""
+    reply_example: str = "queue:bridge.replies"
+    """Example of a place for replies."""
+    token_in_address: bool = False
+    """Whether a reply brings its token as the last word of its address, not as the correlation id."""
+    reply_wildcard: str = ""
+    """End of the address at which replies with tokens are received."""
+    sections: Mapping[str, str] = {}
+    """Sections of the configuration that belong to the system alone, each with a description."""
+    rows: tuple[Field, ...] = ()
+    """The keys of these sections."""
+
+    def check(self, settings: Settings, section: str, name: str) -> None:
+        """Adds the faults of one source or sink of this system; `section` is `source` or `sink`."""
+
+    def check_sections(self, settings: Settings) -> None:
+        """Adds the faults of the sections that belong to the system alone. Called once for each file."""
+
+    def may_be_sent_to(self, address: str) -> bool:
+        """Returns True if an address is one of the system, and is not used by its servers themselves."""
+        return self.addresses.allow(address)
+
+    def __new__(cls) -> Self:
+        """Makes the text, which is the name."""
+        return super().__new__(cls, cls.name)
+
+
+def all_systems() -> tuple[System, ...]:
+    """Returns the descriptions of all systems, in the order of the registry."""
+    return tuple(_load(module) for module in SYSTEMS.values())
+
+
+def system_named(name: str) -> System:
+    """Returns the description of a system; raises KeyError if no system has that name."""
+    return _load(SYSTEMS[name])
+
+
+@cache
+def _load(module: str) -> System:
+    found: System = import_module(module).SYSTEM
+    return found
+
+
+def _type() -> ValueKind:
+    names = list(SYSTEMS)
+
+    def parse(text: str) -> System:
+        if text not in names:
+            near = get_close_matches(text.lower(), names, n=1)
+            raise BadValueError(
+                f"'{text}' is no known type", f"did you mean {near[0]}?" if near else f"write {one_of(names)}"
+            )
+        return system_named(text)
+
+    return ValueKind(" \\| ".join(f"`{name}`" for name in names), one_of(names), parse)
+
+
+def _url() -> ValueKind:
+    return url({scheme.name: scheme.port for system in all_systems() for scheme in system.schemes})
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerConfig:
+    """Settings that all sources and sinks share. Each system has classes of its own below this one."""
+
+    name: str
+    type: System = key("type", _type, "The kind of system.", example="stomp", required=True)
+    workers: int = key("workers", whole(1, 64), "Connections that share the work, each a process.", default="1")
+
+    url: str | None = None
+    """URL of the broker; None: the embedded broker of that type, or the system has no URL."""
+    listen: str | None = None
+    """URL on which the bridge itself listens for clients, in place of connecting to a broker."""
+
+    def embedded_url(self, ports: Mapping[str, int]) -> str:
+        """Returns the URL of a source or sink that names none; `ports` has the ports of embedded servers by key."""
+        return f"{self.type}://"
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of the messages that the configuration names; None: it names none, or messages are elsewhere."""
+        return None
+
+    @property
+    def certificates(self) -> tuple[Path, ...]:
+        """The bridge's own certificates, in PEM files."""
+        return ()
+
+    @property
+    def authorities(self) -> tuple[Path, ...]:
+        """The certificates to trust, in PEM files."""
+        return ()
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """Files with keys or logins, which not every user may read."""
+        return ()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of keys that are never shown."""
+        values = [(declared, getattr(self, name)) for name, declared in keys_of(type(self)).items()]
+        return tuple(
+            value
+            for declared, value in values
+            if isinstance(value, str) and value and (isinstance(value, Secret) or declared.field("").masked)
+        )
+
+    def shared(self) -> dict[str, Any]:
+        """Returns the settings of the connection, for another source or sink of the same system."""
+        return {each.name: getattr(self, each.name) for each in fields(self.type.connection)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceConfig(BrokerConfig):
+    """`source.<name>.*`: one connection to a system from which messages are taken."""
+
+    destinations: tuple[str, ...] = key(
+        "destinations",
+        DESTINATIONS,
+        "What to take messages from. STOMP, AMQP and dropbox: queues and topics. NATS: subjects, with the wildcards "
+        "`*` and `>`. Kafka: topics, each a regular expression for whole names; those of the bridge and of Kafka "
+        "itself are left out.",
+        example="queue:orders, topic:prices",
+        required=True,
+    )
+    """Destinations in the order of the file, in the spelling of the system."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkConfig(BrokerConfig):
+    """`sink.<name>.*`: one connection to a system to which messages are given."""
+
+    topic: str = key(
+        "topic",
+        TOPIC,
+        "Kafka topic between the router and the sink; created when missing, as the journal is.",
+        default_note="`jms-bridge.sink.NAME`",
+        example="jms-bridge.sink.nats",
+        inherited=lambda _, name: sink_topic(name),
+    )
+    """The Kafka topic between the router and this sink."""
+    reply_to: str | None = key(
+        "reply-to",
+        REPLY_TO,
+        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, AMQP and dropbox, a "
+        "subject for NATS. The bridge takes them from there to whoever asked.",
+        default_note="requests go out without a reply address",
+        example="queue:bridge-1.replies",
+    )
+    """Destination at which the bridge receives replies to requests, to take them back to the asker; None: no
+    replies."""
+    reply_timeout_seconds: float = key(
+        "reply-timeout",
+        duration("10ms", "1d"),
+        "After how long a request without a reply is counted as timed out. A later reply is dropped, as expired.",
+        default="30s",
+    )
+
+
+def client_id() -> Any:
+    """Declares the key `client-id`."""
+    return key("client-id", NAME, "Client id of the connection.", example="bridge-1")
+
+
+def subscription(**row: Any) -> Any:
+    """Declares the key `subscription` of sources; `row` as for `key`."""
+    return key(
+        "subscription",
+        NAME,
+        "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
+        default_note="STOMP: not durable; dropbox: NAME",
+        example="prices-to-kafka",
+        **row,
+    )
+
+
+def consumer() -> Any:
+    """Declares the key `consumer` of sources."""
+    return key(
+        "consumer",
+        NAME,
+        "Name of the durable consumer of the stream, of the queue group of a plain subscription, or of the group of "
+        "Kafka consumers.",
+        default_note="`bridge.id` and NAME",
+        example="orders-to-kafka",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig(BrokerConfig):
+    """Settings of a connection to a server that has a URL and a login."""
+
+    url: str | None = key(
+        "url",
+        _url,
+        "Where it listens; `stomp+ssl` is STOMP over TLS, `amqps` is AMQP over TLS, `tls` is NATS over TLS.",
+        default_note="the embedded Artemis, or NATS server",
+        example="stomp://127.0.0.1:61613",
+    )
+    """URL of the broker; None: the embedded broker of that type."""
+    username: str | None = key("username", TEXT, "Login.", example="bridge")
+    password: str | None = key("password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}")
+    client_id: str | None = client_id()
+    heartbeat_seconds: float = key(
+        "heartbeat", duration("100ms", "10m"), "How often both sides show that they are alive.", default="10s"
+    )
+    tls_ca: Path | None = key(
+        "tls.ca", PATH, "Certificates (PEM) to trust.", default_note="the system's", example="tls/ca.pem"
+    )
+    tls_certificate: Path | None = key(
+        "tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"
+    )
+    tls_key: Path | None = key("tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key")
+    tls_verify: bool = key(
+        "tls.verify", FLAG, "Whether the broker has to prove who it is. `false` is for tests.", default="true"
+    )
+
+    def embedded_url(self, ports: Mapping[str, int]) -> str:
+        """Returns the URL at this machine, with the port `embedded.<type>.port`."""
+        return f"{self.type}://127.0.0.1:{ports.get(f'embedded.{self.type}.port', 0)}"
+
+    @property
+    def certificates(self) -> tuple[Path, ...]:
+        """See `BrokerConfig`."""
+        return _given(self.tls_certificate)
+
+    @property
+    def authorities(self) -> tuple[Path, ...]:
+        """See `BrokerConfig`."""
+        return _given(self.tls_ca)
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """See `BrokerConfig`."""
+        return _given(self.tls_key)
+
+
+def _given(*paths: Path | None) -> tuple[Path, ...]:
+    return tuple(path for path in paths if path is not None)
+
+
+def schemes_of(systems: Iterable[System]) -> Mapping[str, Scheme]:
+    """Returns the schemes of systems by their names."""
+    return {scheme.name: scheme for system in systems for scheme in system.schemes}

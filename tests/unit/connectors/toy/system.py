@@ -1,0 +1,145 @@
+"""The description of a system whose servers are lists: its settings, and how its sources and sinks are made."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.connectors.base import Delivery, NotConnectedError, Outcome, Outgoing
+from engine.connectors.system import Connector
+from engine.message import Message
+from routes.keys.table import key
+from routes.keys.values import ANY_TEXT, NAME, whole
+from routes.systems import Addresses, NetworkConfig, Scheme, SinkConfig, SourceConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from routes.keys.settings import Settings
+    from routes.model import Config
+
+SERVERS: dict[str, dict[str, list[Message]]] = {}
+"""Running servers by their URL: the messages in each box."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyConfig(NetworkConfig):
+    """Settings of a connection to a toy server."""
+
+    options: Mapping[str, str] = key(
+        "option.*", ANY_TEXT, "Any option of the toy.", example="source.NAME.option.colour=red", factory=dict
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToySourceConfig(ToyConfig, SourceConfig):
+    """Settings of a toy source."""
+
+    most: int = key("most", whole(1, 10), "How many messages are taken at a time.", default="2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToySinkConfig(ToyConfig, SinkConfig):
+    """Settings of a toy sink."""
+
+    lid: str | None = key("lid", NAME, "Name of the lid.", default_note="none", example="blue")
+
+
+class ToySource:
+    """A source of the messages in the boxes of a server."""
+
+    redelivery = None
+
+    def __init__(self, config: Config, source: ToySourceConfig) -> None:
+        self.address = config.url(source)
+        self._boxes = source.destinations
+        self._open: dict[object, Message] = {}
+
+    def connect(self) -> None:
+        connected(self.address)
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        for box in self._boxes:
+            if waiting := SERVERS[self.address][box]:
+                message = waiting.pop(0)
+                self._open[id(message)] = message
+                return Delivery(message, id(message))
+        return None
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        for token in tokens:
+            del self._open[token]
+
+    def tend(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class ToySink:
+    """A sink that puts messages into boxes."""
+
+    address: str
+    most_under_way: int = 10
+    settle_seconds: float = 0.0
+    _sent: list[Outcome] = field(default_factory=list)
+
+    def connect(self) -> None:
+        connected(self.address)
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        for each in messages:
+            SERVERS[self.address][each.address].append(each.message)
+            self._sent.append(Outcome(each.number))
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        done, self._sent = self._sent, []
+        return done
+
+    def close(self) -> None: ...
+
+
+class ToyConnector(Connector[ToyConfig, ToySourceConfig, ToySinkConfig]):
+    """The toy."""
+
+    name = "toy"
+    connection = ToyConfig
+    source = ToySourceConfig
+    sink = ToySinkConfig
+    schemes = (Scheme("toy", 7), Scheme("toys", 8, is_tls=True))
+    addresses = Addresses("box-[0-9]+", "box-NUMBER, as in toy:box-1")
+    reply_example = "box-9"
+    port_name = "toy port"
+
+    def make_source(self, config: Config, source: ToySourceConfig, worker: int) -> ToySource:
+        return ToySource(config, source)
+
+    def make_sink(self, config: Config, sink: ToySinkConfig, worker: int) -> ToySink:
+        return ToySink(config.url(sink))
+
+    def check_connection(self, config: Config, broker: ToyConfig, client_id: str) -> str:
+        connected(config.url(broker))
+        return f"{config.url(broker)} plays along"
+
+    def check(self, settings: Settings, section: str, name: str) -> None:
+        if section == "source" and settings.get("source.NAME.most", name) == 7:
+            settings.fault("source.NAME.most", name, "seven is too many", "take six")
+
+    def spelt(self, address: str, *, wildcards: bool) -> str | None:
+        return address if self.may_be_sent_to(address) else None
+
+
+def start(url: str) -> dict[str, list[Message]]:
+    """Starts a server; returns its boxes."""
+    SERVERS[url] = defaultdict(list)
+    return SERVERS[url]
+
+
+def connected(url: str) -> None:
+    if url not in SERVERS:
+        raise NotConnectedError("nobody plays there")
+
+
+SYSTEM = ToyConnector()
