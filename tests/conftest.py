@@ -27,32 +27,32 @@ Server = TypeVar("Server", bound="EmbeddedServer")
 
 JARS = Path(__file__).parents[1] / ".jars"
 
-FIRST = (
-    "test_reload",
-    "test_router",
-    "test_sink_conformance",
-    "test_standby",
-    "test_redelivery",
-    "test_secrets_nowhere",
-)
-"""Files that take minutes: they begin first, so that no worker is left alone with one of them at the end."""
-
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
 hypothesis.settings.load_profile("bridge")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders files by the time they take: the longest, those with servers, those with Spark, and all others."""
-    folders = ("chaos", "integration", "spark")
+    """Orders the files: first those that start whole bridges and those that wait for servers, in turn, then the others.
 
-    def order(item: pytest.Item) -> int:
-        folder = item.path.relative_to(JARS.parent / "tests").parts[0]
-        if item.path.stem in FIRST and folder == "integration":
-            return 0
-        return 1 + folders.index(folder) if folder in folders else 1 + len(folders)
+    A bridge keeps all cores busy while it starts, and tests of connectors wait most of the time: side by side they take
+    about as long as one of them.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    tests = JARS.parent / "tests"
+    busy = [path for path in files if _is_below(path, tests / "chaos", tests / "integration")]
+    waiting = [path for path in busy if _is_below(path, tests / "integration" / "connectors")]
+    bridges = [path for path in busy if path not in waiting]
+    pairs = itertools.zip_longest(bridges, waiting)
+    order = [path for pair in pairs for path in pair if path is not None]
+    order += [path for path in files if path not in busy]
+    items[:] = [item for path in order for item in files[path]]
 
-    items.sort(key=order)
+
+def _is_below(path: Path, *folders: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
 
 
 @pytest.fixture(autouse=True)

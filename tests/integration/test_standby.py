@@ -206,6 +206,7 @@ def kill_all(bridge: Bridge) -> set[int]:
     return pids
 
 
+@pytest.mark.kills
 def test_the_second_waits_and_takes_over_when_the_first_is_killed(site: Site) -> None:
     first, second = site.bridge("first"), site.bridge("second")
     first.start()
