@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.connectors.amqp.transformer_keys import (
     used_by,
@@ -14,9 +13,6 @@ from routes.keys.table import key
 from routes.keys.values import duration, whole
 from routes.systems import Scheme, SinkConfig
 from routes.transformers import Transformers
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["SCHEMES", "AmqpConfig", "AmqpSinkConfig", "AmqpSourceConfig"]
 

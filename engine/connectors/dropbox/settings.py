@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from routes.keys.table import key
 from routes.keys.values import PATH, choice, duration
 from routes.model import FileWatch, Processed
 from routes.systems import Addresses, BrokerConfig, SinkConfig, SourceConfig, client_id, subscription
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["ADDRESSES", "DropboxConfig", "DropboxSinkConfig", "DropboxSourceConfig"]
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from routes.keys.table import key
 from routes.keys.values import FLAG, NAME, PATH, TEXT, choice
 from routes.model import WireFormat
 from routes.systems import Addresses, NetworkConfig, SinkConfig, SourceConfig, consumer
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["ADDRESSES", "NatsConfig", "NatsSinkConfig", "NatsSourceConfig"]
 

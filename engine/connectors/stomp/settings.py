@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.connectors.jms import JmsConfig, JmsSourceConfig
 from routes.keys.table import key
 from routes.keys.values import choice
 from routes.model import Acknowledge
 from routes.systems import SinkConfig
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["StompSinkConfig", "StompSourceConfig"]
 
