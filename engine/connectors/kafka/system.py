@@ -22,7 +22,7 @@ __all__ = ["SYSTEM", "KafkaConnector"]
 
 
 class KafkaConnector(Connector[BrokerConfig, KafkaSourceConfig, SinkConfig]):
-    """Topics of the bridge's own Kafka. `engine.topics` and the doctor's check of Kafka look after them."""
+    """Topics of the bridge's own Kafka. `engine.kafka.topics` and the doctor's check of Kafka look after them."""
 
     name = "kafka"
     connection = BrokerConfig
