@@ -31,7 +31,7 @@ source.nats.type=nats
 source.nats.destinations=to.jms.>, ask.jms, to.template.>
 sink.jms.type=stomp
 sink.jms.reply-to=queue:bridge.replies
-sink.jms.reply-timeout=60s
+sink.jms.reply-timeout=4m
 sink.nats.type=nats
 sink.nats.reply-to=bridge.replies
 sink.nats.reply-timeout=60s
@@ -272,7 +272,7 @@ def test_a_reply_finds_its_way_through_a_restart_of_everything_between(bridge: B
         for name in ("sink:jms", "sink:nats", "router", "source:nats"):
             os.kill(part(bridge, name), signal.SIGKILL)
         await asyncio.to_thread(jms.answer, "queue:service.jms")
-        return (await subscription.next_msg(90)).data
+        return (await subscription.next_msg(200)).data
 
     assert with_nats(bridge, work) == b"still there?"
 
