@@ -30,6 +30,7 @@ __all__ = [
     "class_data_fingerprint",
     "jars_fingerprint",
     "main",
+    "make_log_folder",
     "nats_fingerprint",
     "python_fingerprint",
 ]
@@ -123,7 +124,7 @@ def _set_up(*, dev: bool) -> int:
             for fault in faults:
                 print(fault, file=sys.stderr)
             return _EXIT_SETUP
-        LOG.parent.mkdir(exist_ok=True)
+        make_log_folder()
         LOG.write_text("")
     if python_stale:
         _make_environment()
@@ -189,7 +190,7 @@ def _try_class_data() -> None:
     stamp, wanted = CLASS_DATA / ".ready", class_data_fingerprint()
     if _read(stamp) == wanted:
         return
-    LOG.parent.mkdir(exist_ok=True)
+    make_log_folder()
     CLASS_DATA.mkdir(exist_ok=True)
     try:
         step = Step("Class data of the JVMs, for starts in half the time", LOG, str.strip, last_line)
@@ -209,7 +210,7 @@ def _install_debian_packages() -> None:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         print(f"some tests will be skipped; to run them: {wish}", file=sys.stderr)
         return
-    LOG.parent.mkdir(exist_ok=True)
+    make_log_folder()
     os.environ["DEBIAN_FRONTEND"] = "noninteractive"
     try:
         for command in (["update"], ["install", "--yes", "--no-install-recommends", *missing]):
@@ -218,13 +219,18 @@ def _install_debian_packages() -> None:
         print(f"some tests will be skipped: {error}; to run them: {wish}", file=sys.stderr)
 
 
+def make_log_folder() -> None:
+    """Makes the folder of logs; it is `embedded.data` of a new clone too, so only its owner may enter it."""
+    LOG.parent.mkdir(mode=0o700, exist_ok=True)
+
+
 def _try_witness() -> None:
     """Qpid Proton, which has to be compiled; without it the tests that ask it say so and skip."""
     pinned, stamp = ROOT / "requirements-witness.txt", VENV / ".ready-witness"
     wanted = _fingerprint([pinned], "")
     if _read(stamp) == wanted:
         return
-    LOG.parent.mkdir(exist_ok=True)
+    make_log_folder()
     pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=raw"]
     options: list[str | Path] = ["--no-build-isolation", "--require-hashes", "-r", pinned]
     try:
@@ -277,7 +283,7 @@ def _build_nats() -> None:
     if fault := machine.go():
         raise StepError(fault)
     NATS.mkdir(exist_ok=True)
-    LOG.parent.mkdir(exist_ok=True)
+    make_log_folder()
     fresh = NATS / f"{_NATS_PROGRAM}.new"
     command: list[str | Path] = ["go", "build", "-v", "-trimpath", "-o", fresh, _NATS_PACKAGE]
     Step("NATS server", LOG, go_reader, go_cause).run(command, ROOT / "tools" / "nats")

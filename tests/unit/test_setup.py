@@ -71,6 +71,14 @@ def test_java_home_goes_before_path(programs: Path, tmp_path: Path, monkeypatch:
     assert machine.faults(maven=False) == []
 
 
+def test_the_folder_of_logs_which_the_bridge_uses_too_is_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "LOG", tmp_path / "var" / "setup.log")
+    setup.make_log_folder()
+    assert (tmp_path / "var").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("module", ["tools.setup", "tools.run", "tools.pin"])
 def test_an_old_python_is_told_in_one_line(module: str) -> None:
     ast.parse((ROOT / "tools/__init__.py").read_text(), feature_version=(3, 4))
