@@ -64,6 +64,7 @@ def test_kafka_continues_where_it_stopped(own_kafka: EmbeddedKafka) -> None:
         assert admin.list_topics(timeout=20).cluster_id == cluster
 
 
+@pytest.mark.kills
 def test_a_stop_of_kafka_leaves_no_transaction_open_for_ever(own_kafka: EmbeddedKafka) -> None:
     own_kafka.start()
     admin = admin_of(own_kafka)
