@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["until"]
 
 
-def until(condition: Callable[[], object], seconds: float = 30, what: str = "") -> None:
+def until(condition: Callable[[], object], seconds: float = 60, what: str = "") -> None:
     """Returns when it is true; fails after that time."""
     deadline = time.monotonic() + seconds
     while not condition():

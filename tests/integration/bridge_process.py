@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Bridge", "configuration", "descendants", "part", "run_to_its_end", "wait"]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120
+SECONDS = 240
 
 EMBEDDED = """\
 bridge.id=test

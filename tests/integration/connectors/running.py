@@ -102,7 +102,7 @@ class Running(Worker):
         name = f"jmsbridge_source_{what}_total" if what == "reconnects" else f"jmsbridge_source_{what}_messages_total"
         return self.sample(name, source=SOURCE, **labels)
 
-    def acknowledges(self, count: int, seconds: float = 30) -> None:
+    def acknowledges(self, count: int, seconds: float = 60) -> None:
         """Waits until so many are acknowledged."""
         what = f"acknowledged, {self.count('received')} received before"
         self.comes_to(lambda: self.count("acknowledged"), count, what, seconds)
