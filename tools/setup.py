@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.private import make_folder
 from tools import machine
 from tools.lock import LOCK, differences
 from tools.readers import go_cause, go_reader, last_line, maven_cause, maven_reader, pip_cause, pip_reader
@@ -220,8 +221,8 @@ def _install_debian_packages() -> None:
 
 
 def make_log_folder() -> None:
-    """Makes the folder of logs; it is `embedded.data` of a new clone too, so only its owner may enter it."""
-    LOG.parent.mkdir(mode=0o700, exist_ok=True)
+    """Makes the folder of logs, which is `embedded.data` of a new clone too and will hold messages."""
+    make_folder(LOG.parent)
 
 
 def _try_witness() -> None:
