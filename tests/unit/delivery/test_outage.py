@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.connectors.base import NotConnectedError
+from engine.connectors.base import NotConnectedError, Redelivery
 from engine.delivery import sink_loop, source_loop
 from engine.delivery.back_off import BackOff
+from engine.delivery.deduplication.deduplicator import Deduplicator
 from engine.delivery.replies import Requests
 from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_loop import SinkLoop
 from engine.delivery.source_loop import SourceLoop, SourceWorker
 from engine.kafka.journal import JournalError
+from engine.kafka.retry import StoppedError
 from engine.telemetry.meters import SinkMetrics, SourceMetrics
 from engine.telemetry.status import PartStates, State
 from routes.config import loads
@@ -24,7 +26,7 @@ from routes.config import loads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.base import Delivery, Outcome, Outgoing, Redelivery
+    from engine.connectors.base import Delivery, Outcome, Outgoing
 
 CONFIG = loads("""
 bridge.id=b1
@@ -58,6 +60,15 @@ class Unreachable:
         raise AssertionError
 
     def close(self) -> None:
+        pass
+
+
+class Redelivering(Unreachable):
+    """A source that connects, and whose broker may deliver messages again."""
+
+    redelivery: Redelivery | None = Redelivery(1.0, 0.0)
+
+    def connect(self) -> None:
         pass
 
 
@@ -120,6 +131,22 @@ def test_a_source_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.
     assert said.states == [(State.DEGRADED, f"{Unreachable.address}: the broker says: access refused")] * 10
     assert min(hours.waits) >= 30, "a refused login is not asked for at once"
     assert registry.get_sample_value("jmsbridge_connection_up", {"component": "source:jms"}) == 0
+
+
+def test_a_source_is_not_ready_before_it_has_looked_for_repeated_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, said = Event(), Said()
+
+    def begin(_: Deduplicator) -> None:
+        stop.set()
+        raise StoppedError
+
+    monkeypatch.setattr(Deduplicator, "begin", begin)
+    metrics = SourceMetrics(CollectorRegistry(), "jms", "source:jms")
+
+    SourceLoop(CONFIG, SourceWorker("jms", 1, 1), Redelivering(), metrics, said).run(stop)
+
+    assert stop.is_set()
+    assert State.READY not in [state for state, _ in said.states]
 
 
 def test_a_sink_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
