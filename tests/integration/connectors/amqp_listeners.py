@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from engine.embedded.artemis import artemis_home
 from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
 from tests.conftest import JARS
+from tests.integration.connectors.worker import start_worker
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROOT = JARS.parent
-_PROGRAM = """\
-import sys, threading
-from pathlib import Path
-from prometheus_client import CollectorRegistry
-from engine.delivery.source_loop import run_source
-from engine.telemetry.status import Reporter
-from routes import config
-run_source(
-    config.load(Path(sys.argv[1])), "src", 1, Reporter(None, "source:src", CollectorRegistry()), threading.Event()
-)
-"""
 
 
 def listening(port: int, *destinations: str, **more: str) -> Mapping[str, str]:
@@ -44,7 +33,7 @@ class SourceProcess:
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(self._file)], cwd=_ROOT)
+        self._process = start_worker("source", "src", self._file)
         until(lambda: accepts(self._port), 60)
 
     def kill(self) -> None:
