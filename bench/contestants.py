@@ -90,9 +90,9 @@ class Bridge(Contestant):
 
     COMMAND: ClassVar[str] = f"{shlex.quote(sys.executable)} -m engine run --only router --config"
 
-    def __init__(self, mode: str, settings: Mapping[str, str], command: str = COMMAND) -> None:
-        """`command` gets the path of the properties file appended."""
-        self.name = f"bridge {mode}"
+    def __init__(self, mode: str, settings: Mapping[str, str], command: str = COMMAND, note: str = "") -> None:
+        """`command` gets the path of the properties file appended; `note` tells two bridges apart."""
+        self.name = f"bridge {mode}, {note}" if note else f"bridge {mode}"
         self._settings = {"router.mode": mode, **settings}
         self._command = command
 
