@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from routes.keys.settings import Settings
-    from routes.keys.table import Field
 
 __all__ = [
     "SYSTEMS",
@@ -37,6 +36,7 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "System",
+    "SystemSection",
     "all_systems",
     "client_id",
     "consumer",
@@ -73,6 +73,16 @@ class ServerTraits(NamedTuple):
     title: str
     port_keys: tuple[str, ...]
     """Keys of the ports that it listens on."""
+
+
+class SystemSection(NamedTuple):
+    """Section of the configuration, `<name>.NAME.*`, that belongs to one system alone."""
+
+    name: str
+    about: str
+    """Description for the page of all keys."""
+    kind: type
+    """Dataclass whose fields declare the keys behind NAME."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +144,8 @@ class System(str):
     """Whether a reply brings its token as the last word of its address, not as the correlation id."""
     reply_wildcard: str = ""
     """End of the address at which replies with tokens are received."""
-    sections: Mapping[str, str] = {}
-    """Sections of the configuration that belong to the system alone, each with a description."""
-    rows: tuple[Field, ...] = ()
-    """The keys of these sections."""
+    sections: tuple[SystemSection, ...] = ()
+    """Sections of the configuration that belong to the system alone."""
 
     def check(self, settings: Settings, section: str, name: str) -> None:
         """Adds the faults of one source or sink of this system; `section` is `source` or `sink`."""

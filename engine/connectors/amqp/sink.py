@@ -31,11 +31,11 @@ from engine.connectors.amqp.performatives import (
     serial,
 )
 from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.transformer_settings import Transformer
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
 from engine.connectors.products import Feature, is_topic, require
-from routes.transformers import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.connectors.nats.settings import ADDRESSES, NatsConfig, NatsSinkConfig, NatsSourceConfig
+from engine.connectors.nats.settings import ADDRESSES, NatsConfig, NatsSinkConfig, NatsSourceConfig, WireFormat
 from engine.connectors.system import Connector
-from routes.model import WireFormat
 from routes.systems import Scheme, ServerTraits
 
 if TYPE_CHECKING:

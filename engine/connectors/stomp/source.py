@@ -17,7 +17,7 @@ from engine.connectors.products import require
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import ROUTING, StompSession
-from routes.model import Acknowledge
+from engine.connectors.stomp.settings import Acknowledge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
