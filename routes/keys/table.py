@@ -84,6 +84,11 @@ class Key:
     """Function from the parsed value, `Settings` and NAME to the value of the dataclass's field; None: the parsed
     value."""
 
+    @property
+    def masked(self) -> bool:
+        """True if the value is never shown."""
+        return bool(self.row.get("secret")) or is_secret_key(self.name)
+
     def field(self, prefix: str, systems: tuple[str, ...] = ()) -> Field:
         """Returns the row of the key behind a prefix."""
         assert self.kind is not None
@@ -114,9 +119,8 @@ def key(
         default = kind.parse(text) if text is not None and isinstance(kind, ValueKind) else None
         default = made(default, None, "") if made and default is not None else default
         default = MISSING if row.get("required") else default
-    shown = not (row.get("secret") or is_secret_key(name))
     extra: dict[str, Any] = {"default_factory": factory} if factory else {"default": default}
-    return dataclasses.field(**extra, repr=shown, metadata={"key": declared})
+    return dataclasses.field(**extra, repr=not declared.masked, metadata={"key": declared})
 
 
 def made_of(name: str, made: Callable[[Any, Any, str], Any], value: Any = MISSING) -> Any:
