@@ -64,7 +64,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
         session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
         try:
             session.open()
-            require(config, broker, session.product, session.server)
+            require(config, broker, session)
             return f"{session.endpoint} takes the login"
         finally:
             session.close()

@@ -74,7 +74,7 @@ class StompSource:
         """
         self.close()
         self._session.open()
-        require(self._config, self._source, self._session.product, self._session.server)
+        require(self._config, self._source, self._session)
         for number, destination in enumerate(self._destinations, 1):
             self._subscribe(str(number), destination)
 

@@ -36,7 +36,7 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
         session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, 0)
         try:
             session.open()
-            require(config, broker, session.product, session.server)
+            require(config, broker, session)
             return f"{session.endpoint} takes the login"
         finally:
             session.close()
