@@ -17,12 +17,12 @@ from bench.report import Check, Report, table
 from engine.connectors.amqp.codec import sections
 from engine.connectors.amqp.codec.sections import VALUE, Header, Properties, Sections
 from engine.connectors.amqp.codec.values import AmqpMap, Byte, Symbol, Timestamp
+from engine.connectors.amqp.transformer_settings import TransformerSettings
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.header_frame import HeaderFrame, from_message, to_message
 from engine.message import Message
 from routes.properties import JmsType, Property
-from routes.transformers import TransformerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -121,7 +121,7 @@ def place_of(
     scheme, _, rest = destination.partition(":")
     system = _system(config, scheme, destination, url, to_send)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
-    if username and not system.schemes:
+    if username and not system.has_login:
         msg = f"--username is for brokers; {destination} is a folder, which needs no login"
         raise UsageError(msg)
     login: dict[str, Any] = {"username": username, "password": os.environ.get(_PASSWORD)} if username else {}
@@ -197,7 +197,7 @@ def _checked(system: Connector[Any, Any, Any], url: str) -> dict[str, Any]:
     found = system.at(url)
     if found is None:
         login = f" without a login; give the user by --username, the password by the variable {_PASSWORD}"
-        msg = f"--url{_quoted(url)}: expected {system.url_form}{login if '@' in url and system.schemes else ''}"
+        msg = f"--url{_quoted(url)}: expected {system.url_form}{login if '@' in url and system.has_login else ''}"
         raise UsageError(msg)
     return found
 

@@ -36,10 +36,10 @@ from engine.cli.options import (
     read_seconds,
 )
 from engine.cli.output import BodyFormat, Item, item_json, item_text, note, show_bytes
+from engine.connectors.nats.settings import WireFormat
 from engine.errors import UnreachableError, UsageError
 from engine.printable import json_text, printable
 from routes.errors import BridgeError
-from routes.model import WireFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

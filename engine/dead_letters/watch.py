@@ -16,14 +16,14 @@ import structlog
 
 from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
-from engine.dead_letters.letter import NO_ROUTE, DeadLetter
+from engine.dead_letters.letter import DeadLetter
 from engine.kafka.clients import NO_GROUP, admin, consumer
 from engine.kafka.cluster import is_missing, problem_of_error, problems_of_access
 from engine.kafka.errors import END, LOGIN, MISSING, UNUSED_GROUP, is_fatal, remedy
 from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
-from engine.telemetry.metrics import DEAD_LETTER_REASONS
+from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.telemetry.status import DeadLetterCounts, Latest
 
 if TYPE_CHECKING:

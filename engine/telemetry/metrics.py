@@ -108,7 +108,7 @@ With `routing.on-soft-failure=skip` the message is skipped, else it becomes a de
 DEAD_LETTER_REASONS = tuple(dict.fromkeys((*FAILURE_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS)))
 """Reasons of dead letters, of routes, sinks and sources together."""
 NO_ROUTE = "-"
-"""Value of the label `route` for a dead letter that no route wanted."""
+"""Value of the label `route`, and name in filters, for a message that no route wanted or that failed before routing."""
 LATENCY_BUCKETS_SECONDS = (
     *(0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),

@@ -1,6 +1,6 @@
 """The declaration of a key, the rows of the field table, and the lookup of a file's keys among them.
 
-A key is declared once: as a row, or by `key` in the frozen dataclass that holds its value, which then is a row, too.
+A key is declared once: by `key`, in the frozen dataclass whose field holds its value. The row follows from that.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from routes.keys.values import ValueKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Field", "Key", "Match", "Table", "key", "keys_of", "rows_of"]
+__all__ = ["Field", "Key", "Match", "Table", "key", "keys_of", "made_of", "part", "parts_of", "rows_of"]
 
 _NEAR = 0.75
+_AS_THE_KEY = object()
+"""Stands for the default of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class Key:
     """A key as the field of a dataclass declares it, without the part of the key before it."""
 
     name: str
-    kind: ValueKind | Callable[[], ValueKind]
-    """A function where the kind depends on the systems that are registered."""
+    kind: ValueKind | Callable[[], ValueKind] | None
+    """A function where the kind depends on the systems that are registered; None: another field declares the key."""
     doc: str
     row: Mapping[str, Any]
     """Further attributes of `Field`."""
@@ -82,10 +84,17 @@ class Key:
     """Function from the parsed value, `Settings` and NAME to the value of the dataclass's field; None: the parsed
     value."""
 
+    @property
+    def masked(self) -> bool:
+        """True if the value is never shown."""
+        return bool(self.row.get("secret")) or is_secret_key(self.name)
+
     def field(self, prefix: str, systems: tuple[str, ...] = ()) -> Field:
         """Returns the row of the key behind a prefix."""
+        assert self.kind is not None
         kind = self.kind if isinstance(self.kind, ValueKind) else self.kind()
-        return Field(prefix + self.name, kind, self.doc, systems=systems, **self.row)
+        aliases = tuple(prefix + alias for alias in self.row.get("aliases", ()))
+        return Field(prefix + self.name, kind, self.doc, **{**self.row, "systems": systems, "aliases": aliases})
 
 
 def key(
@@ -95,42 +104,64 @@ def key(
     *,
     made: Callable[[Any, Any, str], Any] | None = None,
     factory: Callable[[], Any] | None = None,
+    value: Any = _AS_THE_KEY,
     **row: Any,
 ) -> Any:
     """Declares the key of a dataclass's field; `row` has further attributes of `Field`.
 
-    The field has the default of the key, or the value of `factory`; without either it is None, or has to be given if
-    the key is required.
+    The field of an object that no file made has `value`, or that of `factory`, else the default of the key; without any
+    of these it is None, or has to be given if the key is required or `value` is `MISSING`.
     """
     declared = Key(name, kind, doc, row, made)
-    default: Any = MISSING
-    if factory is None and not row.get("required"):
+    default: Any = value
+    if value is _AS_THE_KEY and factory is None:
         text = row.get("default")
         default = kind.parse(text) if text is not None and isinstance(kind, ValueKind) else None
         default = made(default, None, "") if made and default is not None else default
-    shown = not (row.get("secret") or is_secret_key(name))
+        default = MISSING if row.get("required") else default
     extra: dict[str, Any] = {"default_factory": factory} if factory else {"default": default}
-    return dataclasses.field(**extra, repr=shown, metadata={"key": declared})
+    return dataclasses.field(**extra, repr=not declared.masked, metadata={"key": declared})
+
+
+def made_of(name: str, made: Callable[[Any, Any, str], Any], value: Any = MISSING) -> Any:
+    """Declares a field that is made of the key of another field; `made` as in `Key`, `value` as for `key`."""
+    return dataclasses.field(default=value, metadata={"key": Key(name, None, "", {}, made)})
+
+
+def part(kind: type) -> Any:
+    """Declares a field that holds another dataclass, whose fields declare their keys behind the same prefix."""
+    return dataclasses.field(metadata={"part": kind})
 
 
 def keys_of(kind: type) -> Mapping[str, Key]:
-    """Returns the keys that a dataclass declares, by the names of its fields."""
+    """Returns the keys that the fields of a dataclass are made of, by the names of the fields."""
     return {each.name: each.metadata["key"] for each in fields(kind) if "key" in each.metadata}
 
 
-def rows_of(prefix: str, kinds: Sequence[tuple[type, str]]) -> Iterator[Field]:
-    """Yields the rows of the dataclasses of several systems, given with the system's name: each key once.
+def parts_of(kind: type) -> Mapping[str, type]:
+    """Returns the dataclasses that `part` declares in a dataclass, by the names of the fields."""
+    return {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}
+
+
+def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ()) -> Iterator[Field]:
+    """Yields the rows of dataclasses, each key once; `systems` has those of single systems, with the system's name.
 
     A key that several systems declare has the row of the first.
     """
     found: dict[str, Field] = {}
-    for kind, system in kinds:
-        for declared in keys_of(kind).values():
+    for kind, system in (*((kind, "") for kind in kinds), *systems):
+        for declared in _declared(kind):
             row = declared.field(prefix, (system,) if system else ())
             before = found.setdefault(row.key, row)
             if before is not row and before.systems:
                 found[row.key] = replace(before, systems=(*before.systems, system))
     yield from found.values()
+
+
+def _declared(kind: type) -> Iterator[Key]:
+    yield from (declared for declared in keys_of(kind).values() if declared.kind is not None)
+    for each in parts_of(kind).values():
+        yield from _declared(each)
 
 
 class Match(NamedTuple):

@@ -31,6 +31,7 @@ from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats import message as nats_message
 from engine.connectors.nats.client import Parser
 from engine.connectors.nats.header_frame import FrameError, HeaderFrame
+from engine.connectors.nats.settings import WireFormat
 from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
 from engine.delivery.replies import ReturnAddress
@@ -40,7 +41,6 @@ from routes.config import lint_text, loads
 from routes.config.jaas import read_jaas
 from routes.errors import ConfigurationError, PredicateError
 from routes.keys.values import BadValueError
-from routes.model import WireFormat
 from routes.predicate import evaluate, parse
 from routes.properties import JmsType, Property
 from tests.unit.connectors.amqp_listener_house import House

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from engine.kafka.settings import Role, librdkafka, spark_options
 from routes.config import loads
 from routes.config.jaas import read_jaas, write_jaas
-from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER
+from routes.config.kafka import COMMON, CONSUMER, PRODUCER
 from routes.keys.values import BadValueError
 from routes.model import Config
 

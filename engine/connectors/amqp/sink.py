@@ -31,11 +31,11 @@ from engine.connectors.amqp.performatives import (
     serial,
 )
 from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.transformer_settings import Transformer
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
 from engine.connectors.products import Feature, is_topic, require
-from routes.transformers import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ class AmqpSink:
         self._known.clear()
         self._failure = None
         self._session.open()
-        require(self._config, self._sink, self._session.product, self._session.server)
+        require(self._config, self._sink, self._session)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Sends as many messages as there is credit for, in one write; the rest follows with further credit."""
@@ -165,7 +165,7 @@ class AmqpSink:
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
     def _link(self, address: str) -> Sender:
-        if is_topic(address) and (instead := self._session.product.lack("amqp", Feature.WRITE_TOPIC)):
+        if is_topic(address) and (instead := self._session.lacks.get(Feature.WRITE_TOPIC)):
             raise RefusedError(f"{self._session.server} does not honour {Feature.WRITE_TOPIC} over AMQP: {instead}")
         kind, name = kind_and_name(address)
         terminus = Terminus(name, kind)

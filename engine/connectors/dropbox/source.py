@@ -17,8 +17,8 @@ from engine.connectors.dropbox.box import locate, subscription
 from engine.connectors.dropbox.file_name import escape
 from engine.connectors.dropbox.folder import FileWatcher, open_root, told
 from engine.connectors.dropbox.folder_reader import FolderReader, ReaderSettings
+from engine.connectors.dropbox.settings import FileWatch, Processed
 from engine.private import make_folder
-from routes.model import FileWatch, Processed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

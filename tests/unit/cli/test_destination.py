@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from engine.cli.destination import BrokerDestination, kafka_topic, place_of
+from engine.connectors.nats.settings import WireFormat
 from engine.errors import UsageError
 from routes.config import loads
-from routes.model import Config, WireFormat
+from routes.model import Config
 
 ROUTE = "bridge.id=b1\nroutes.r.in.include=msg.address==orders\nroutes.r.out.topic=orders\n"
 BROKERS = """\

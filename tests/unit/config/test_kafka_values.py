@@ -11,8 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from engine.cli import main
 from engine.kafka.settings import librdkafka
 from routes.config import lint_text, loads
-from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER
-from routes.config.kafka_values import CHOICES, NOT_LESS, WHOLE
+from routes.config.kafka import CHOICES, COMMON, CONSUMER, NOT_LESS, PRODUCER, WHOLE
 
 START = """\
 bridge.id=b

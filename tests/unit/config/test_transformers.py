@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.connectors.amqp.transformer_settings import CLASSES, Transformer, Transformers, TransformerSettings
 from routes.config import lint, loads
-from routes.transformers import CLASSES, Transformer, Transformers, TransformerSettings
 
 LEAST = """\
 bridge.id=b

@@ -19,11 +19,11 @@ from engine.connectors.amqp.codec.sections import (
     encode_sections,
 )
 from engine.connectors.amqp.codec.values import AmqpMap, Byte, Char, Float, Int, Short, Symbol, Timestamp, UByte, UInt
+from engine.connectors.amqp.transformer_settings import Transformer, TransformerSettings
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from routes.transformers import Transformer, TransformerSettings
 
 MESSAGE_TYPE, DESTINATION, REPLY_TO = (Symbol(f"x-opt-jms-{name}") for name in ("msg-type", "dest", "reply-to"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from inspect import isfunction, signature
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from engine.cli.destination import place_of
 from engine.cli.exchange import give, take
-from engine.connectors.base import Outgoing
+from engine.connectors.base import Outgoing, Sink, Source
 from engine.connectors.system import connector
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.delivery.replies import listener
@@ -21,7 +22,7 @@ from engine.message import Message
 from engine.supervision.parts import parts
 from engine.telemetry.meters import SourceMetrics
 from routes.config import diff, lint_text, loads, reference, show
-from routes.systems import SYSTEMS, system_named
+from routes.systems import SYSTEMS, all_systems, system_named
 from tests.unit.connectors.toy.system import SERVERS, ToySinkConfig, ToySourceConfig, start
 
 if TYPE_CHECKING:
@@ -88,6 +89,17 @@ def test_routes_know_its_addresses() -> None:
     (fault,) = told((PLAIN + SOURCE + SINK).replace("t:box-2", "toy:shelf"))
     assert fault == "4:20: 'shelf' is no destination of type toy; box-NUMBER, as in toy:box-1"
     assert str(loads((PLAIN + SOURCE + SINK).replace("t:box-2", "toy:box-3")).routes[0].target) == "t:box-3"
+
+
+def test_a_key_ends_in_a_star_beside_others_that_begin_alike() -> None:
+    plain = PLAIN.replace("t:box-2", "x") + SOURCE
+    keys = {"option": "small", "option.size": "3", "option.size.unit": "mm", "option.password": "secret"}
+    (source,) = loads(plain + "".join(f"source.s.{key}={value}\n" for key, value in keys.items())).sources
+    assert isinstance(source, ToySourceConfig)
+    assert (source.preset, source.size, dict(source.options)) == ("small", 3, {"size.unit": "mm", "password": "secret"})
+    assert source.secrets == ("secret",)
+    assert "secret" not in repr(source)
+    assert told(plain + "source.s.option.size=10\n") == ["8:22: '10' is not a whole number from 1 to 9; "]
 
 
 def test_its_keys_are_documented_shown_and_compared(tmp_path: Path) -> None:
@@ -176,6 +188,16 @@ def test_a_configuration_is_read_without_any_client_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_classes_of_every_system_have_the_methods_of_the_contract() -> None:
+    for system in map(connector, all_systems()):
+        for contract, name in ((Source, system.source_class), (Sink, system.sink_class)):
+            methods = {each: value for each, value in vars(contract).items() if isfunction(value) and each[0] != "_"}
+            made = system._class(name) if name else contract
+            assert {each: list(signature(getattr(made, each)).parameters) for each in methods} == {
+                each: list(signature(value).parameters) for each, value in methods.items()
+            }
 
 
 def test_the_name_of_a_system_is_its_line_in_the_registry() -> None:
