@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -166,16 +164,6 @@ def test_its_sinks_take_replies_and_its_parts_are_started() -> None:
         "toys://h:9",
     )
     assert [part.name for part in parts(config)] == ["router", "source:s", "sink:t"]
-
-
-def test_a_configuration_is_read_without_any_client_library() -> None:
-    program = (
-        "import sys; from routes.config import lint_text; from routes.systems import all_systems\n"
-        f"lint_text({PLAIN + 'source.s.type=nats'!r}); all_systems()\n"
-        "print(sorted({'pyspark', 'confluent_kafka', 'stomp', 'nats'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_the_name_of_a_system_is_its_line_in_the_registry() -> None:
