@@ -178,8 +178,12 @@ class Table:
         for field in self.fields:
             for spelling in (field.key, *field.aliases):
                 candidate = _with_names_of(spelling, segments)
-                ratio = SequenceMatcher(None, key, candidate).ratio()
-                if ratio > best_ratio and not field.open:
+                # Lengths and letters bound the ratio, and cost less.
+                shorter, longer = sorted((len(key), len(candidate)))
+                if field.open or 2 * shorter / (shorter + longer) <= best_ratio:
+                    continue
+                matcher = SequenceMatcher(None, key, candidate)
+                if matcher.quick_ratio() > best_ratio and (ratio := matcher.ratio()) > best_ratio:
                     best, best_ratio = candidate, ratio
         return best
 
