@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from difflib import SequenceMatcher
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routes.keys.secrets import is_secret_key
@@ -180,6 +179,7 @@ class Table:
     def __init__(self, rows: Callable[[], tuple[Field, ...]]) -> None:
         """`rows` is called at each use, and returns the same tuple until the systems that are registered change."""
         self._rows = rows
+        self._made: _Lookup | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -188,7 +188,7 @@ class Table:
 
     def row(self, key: str) -> Field:
         """Returns the row of a key as documented, with any text in place of a `*` behind a NAME."""
-        if (found := _by_key(self.fields).get(key)) is not None:
+        if (found := self._lookup.by_key.get(key)) is not None:
             return found
         if (match := self.find(key)) is not None and match.rest:
             return match.field
@@ -196,7 +196,7 @@ class Table:
 
     def find(self, key: str) -> Match | None:
         """Returns the row of a key. Rows that end in `*` come last, the longest first."""
-        for pattern, field in _patterns(self.fields):
+        for pattern, field in self._lookup.patterns:
             if match := pattern.fullmatch(key):
                 name, rest = (match.groupdict().get(group) or "" for group in ("name", "rest"))
                 return Match(field, name, rest) if name else Match(field, rest)
@@ -209,8 +209,12 @@ class Table:
         for field in self.fields:
             for spelling in (field.key, *field.aliases):
                 candidate = _with_names_of(spelling, segments)
-                ratio = SequenceMatcher(None, key, candidate).ratio()
-                if ratio > best_ratio and not field.open:
+                # Lengths and letters bound the ratio, and cost less.
+                shorter, longer = sorted((len(key), len(candidate)))
+                if field.open or 2 * shorter / (shorter + longer) <= best_ratio:
+                    continue
+                matcher = SequenceMatcher(None, key, candidate)
+                if matcher.quick_ratio() > best_ratio and (ratio := matcher.ratio()) > best_ratio:
                     best, best_ratio = candidate, ratio
         return best
 
@@ -228,16 +232,23 @@ class Table:
         """Returns the rows of a section, in order."""
         return tuple(field for field in self.fields if field.section == section)
 
+    @property
+    def _lookup(self) -> _Lookup:
+        # Known by its identity: the hash of all rows takes longer than a search among them.
+        rows, made = self.fields, self._made
+        if made is None or made.rows is not rows:
+            self._made = made = _Lookup(rows)
+        return made
 
-@cache
-def _by_key(rows: tuple[Field, ...]) -> dict[str, Field]:
-    return {row.key: row for row in rows}
 
+class _Lookup:
+    """Rows by key, and the patterns of their keys."""
 
-@cache
-def _patterns(rows: tuple[Field, ...]) -> list[tuple[re.Pattern[str], Field]]:
-    ordered = sorted(rows, key=lambda row: (row.open, -len(row.key)))
-    return [(_pattern(spelling), row) for row in ordered for spelling in (row.key, *row.aliases)]
+    def __init__(self, rows: tuple[Field, ...]) -> None:
+        self.rows = rows
+        self.by_key = {row.key: row for row in rows}
+        ordered = sorted(rows, key=lambda row: (row.open, -len(row.key)))
+        self.patterns = [(_pattern(spelling), row) for row in ordered for spelling in (row.key, *row.aliases)]
 
 
 def _pattern(spelling: str) -> re.Pattern[str]:

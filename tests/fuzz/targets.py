@@ -26,6 +26,7 @@ from engine.connectors.base import RefusedError
 from engine.connectors.dropbox import file_name
 from engine.connectors.dropbox.box import locate
 from engine.connectors.kafka.message import RecordConverter, SourceRecord
+from engine.connectors.kafka.settings import KafkaSourceConfig
 from engine.connectors.nats import headers as nats_headers
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats import message as nats_message
@@ -294,7 +295,9 @@ def reader() -> RecordConverter:
         "bridge.id=b\nsource.k.type=kafka\nsource.k.destinations=t\nsource.k.address=queue:${topic}.${msg.header.a}\n"
     )
     config = loads(f"{lines}routes.r.in.include=TRUE\nroutes.r.out.topic=o\n")
-    return RecordConverter(config.sources[0], "b")
+    (source,) = config.sources
+    assert isinstance(source, KafkaSourceConfig)
+    return RecordConverter(source, "b")
 
 
 def record(data: bytes) -> None:

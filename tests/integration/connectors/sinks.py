@@ -223,7 +223,8 @@ class RouterStandIn:
                 ROUTE: route,
             }
             self._offset += 1
-            headers = [*record.headers, *((name, text.encode()) for name, text in own.items())]
+            headers: list[tuple[str, str | bytes | None]] = [*record.headers]
+            headers += ((name, text.encode()) for name, text in own.items())
             self._producer.produce(
                 self._topic,
                 record.value,

@@ -131,9 +131,7 @@ def test_no_secret_is_quoted() -> None:
     assert "hunter2" not in "".join(map(str, faults))
 
 
-@pytest.mark.parametrize(
-    "command", [("validate",), ("doctor", "--timeout", "1"), ("dlt", "list"), ("send", "kafka:x", "y"), ("run",)]
-)
+@pytest.mark.parametrize("command", [("validate",), ("dlt", "list"), ("send", "kafka:x", "y"), ("run",)])
 def test_all_commands_tell_it_alike(
     command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from inspect import isfunction, signature
 from typing import TYPE_CHECKING
 
@@ -178,16 +176,6 @@ def test_its_sinks_take_replies_and_its_parts_are_started() -> None:
         "toys://h:9",
     )
     assert [part.name for part in parts(config)] == ["router", "source:s", "sink:t"]
-
-
-def test_a_configuration_is_read_without_any_client_library() -> None:
-    program = (
-        "import sys; from routes.config import lint_text; from routes.systems import all_systems\n"
-        f"lint_text({PLAIN + 'source.s.type=nats'!r}); all_systems()\n"
-        "print(sorted({'pyspark', 'confluent_kafka', 'stomp', 'nats'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_the_classes_of_every_system_have_the_methods_of_the_contract() -> None:

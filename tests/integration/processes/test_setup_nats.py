@@ -13,7 +13,7 @@ from engine.embedded import nats as embedded
 from engine.errors import SetupError
 from tools import setup
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # What `go version` and `go build -v -trimpath -o FILE PACKAGE` do, as far as set-up sees it.
 GO = """\
