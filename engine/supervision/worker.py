@@ -269,9 +269,9 @@ def _placed(config: Config, status: Reporter, messages: ControlMessages) -> bool
     into the same checkpoint just now.
     """
     from engine.kafka import topics
-    from engine.spark.last_progress import check_place
+    from engine.spark.last_progress import check_progress
 
-    steps = (topics.ensure_state_topic, lambda config, _: check_place(config, leads=messages.go.is_set()))
+    steps = (topics.ensure_state_topic, lambda config, _: check_progress(config, leads=messages.go.is_set()))
     while True:
         leads = messages.go.is_set()
         try:

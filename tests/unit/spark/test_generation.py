@@ -93,13 +93,13 @@ def test_a_checkpoint_whose_generations_were_removed_is_refused(tmp_path: Path) 
         generations.newest()
 
 
-def test_the_place_of_a_generation_is_all_that_it_wrote_down(tmp_path: Path) -> None:
+def test_the_progress_of_a_generation_is_all_that_it_wrote_down(tmp_path: Path) -> None:
     generation = Generations(tmp_path).create(START)
-    assert generation.place() == RouterProgress(START, None, None)
+    assert generation.progress() == RouterProgress(START, None, None)
     assert generation.commits() == -1
     committed(generation, 0, 1)
     generation.stop({0: 1})
-    assert generation.place() == RouterProgress(START, generation.committed(), {0: 1})
+    assert generation.progress() == RouterProgress(START, generation.committed(), {0: 1})
     assert generation.commits() == 1
 
 
