@@ -358,16 +358,16 @@ def _settle(
         return
     # Who stops before the end is told how many are left; for that they are counted first.
     total = len(set(wanted)) if wanted else _open(_survey(settle, config, wanted, options))
-    tally: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with interruptible() as stop, progress(min(total, options.most or total)) as advance:
         for replayed in settle(config, wanted, options=options, stop=stop):
-            tally[replayed.outcome] += 1
+            counts[replayed.outcome] += 1
             if wanted or replayed.outcome in _SETTLED:
                 advance()
             typer.echo(replayed_json(replayed) if json_output else replayed_text(replayed))
-    left = total - sum(count for outcome, count in tally.items() if wanted or outcome in _SETTLED)
+    left = total - sum(count for outcome, count in counts.items() if wanted or outcome in _SETTLED)
     interrupted = stop.is_set() and left > 0
-    done = _told(tally) or ("nothing done" if interrupted else nothing)
+    done = _counts(counts) or ("nothing done" if interrupted else nothing)
     rest = f"; {left} left, the same command goes on with them" if left > 0 else ""
     note(f"{'interrupted: ' * interrupted}{done}{rest}")
     if interrupted:
@@ -396,14 +396,14 @@ def _foretell(histogram: Histogram, nothing: str, json_output: bool) -> None:
             typer.echo(line)
     elif histogram.rows:
         console().print(histogram_table(histogram))
-    tally: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for group, row in histogram.rows:
-        tally[group.outcome] += row.count
-    note(_told(tally) or nothing)
+        counts[group.outcome] += row.count
+    note(_counts(counts) or nothing)
 
 
-def _told(tally: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {outcome}" for outcome, number in tally.items())
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
 
 
 def read_filters(

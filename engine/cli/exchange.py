@@ -56,7 +56,7 @@ def give(
         UnreachableError: the broker does not answer.
         HardFailureError: it refuses.
     """
-    with _told(place):
+    with _translated_errors(place):
         sink = place.system.make_sink(config, own, 1)
         try:
             sink.connect()
@@ -89,7 +89,7 @@ def take(
 @contextmanager
 def listening(config: Config, place: BrokerDestination, own: SourceConfig) -> Iterator[Source]:
     """A source that is connected and has subscribed, until the block ends; raises as `give` does."""
-    with _told(place):
+    with _translated_errors(place):
         source = place.system.make_source(config, own, 1)
         try:
             source.connect()
@@ -178,7 +178,7 @@ class _Giver:
 
 
 @contextmanager
-def _told(place: BrokerDestination) -> Iterator[None]:
+def _translated_errors(place: BrokerDestination) -> Iterator[None]:
     """Turns errors of the connectors into errors for people."""
     try:
         with quiet_log():

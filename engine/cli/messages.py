@@ -135,7 +135,7 @@ def send(
     if topic is not None:
         _no_format(destination, form, stream)
         where = _to_kafka(settings, topic, message, count)
-        _tell(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
+        _sent(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
         return
     from engine.cli.exchange import give, who
 
@@ -145,7 +145,7 @@ def send(
         msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
         raise UsageError(msg)
     give(settings, place, own, *_outgoing(place, own, message), number=count)
-    _tell(f"sent {_count(count)} to {destination} at {place.url}", json_output, destination, count, place.url)
+    _sent(f"sent {_count(count)} to {destination} at {place.url}", json_output, destination, count, place.url)
 
 
 def _sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
@@ -187,7 +187,7 @@ def _to_kafka(config: Config, topic: str, message: Message, count: int) -> str:
     return produce.send(config, topic, replace(message, headers=fields).to_record(), count)
 
 
-def _tell(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
+def _sent(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
     if as_json:
         typer.echo(json_text({"destination": destination, "messages": count, "where": where}))
     else:

@@ -25,7 +25,7 @@ __all__ = [
     "NotConnectedError",
     "Outcome",
     "Outgoing",
-    "Placed",
+    "Positioned",
     "Redelivery",
     "RefusedError",
     "Sink",
@@ -176,13 +176,13 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Placed(Protocol):
+class Positioned(Protocol):
     """Source whose system numbers its messages and knows up to which all are acknowledged.
 
     The system may lose that knowledge and then deliver acknowledged messages again.
     """
 
-    def place(self) -> str:
+    def position(self) -> str:
         """Returns the system's current acknowledgement position as text for `recall`; empty if there is none.
 
         Raises:
@@ -190,7 +190,7 @@ class Placed(Protocol):
         """
 
     def recall(self, notes: Sequence[str]) -> None:
-        """Takes texts that `place` returned before, on this or other connections: the latest of each worker.
+        """Takes texts that `position` returned before, on this or other connections: the latest of each worker.
 
         Later deliveries that were acknowledged by then have `Delivery.is_past`.
         """

@@ -37,9 +37,9 @@ def unknown_fields(settings: Settings) -> None:
     """Warns of keys and destinations that are made of a field which no message has."""
     for name in settings.names("routes"):
         for key, field in _fields(settings, name):
-            entry, told = settings.entry(key, name), unknown_field(field)
-            if entry is not None and told and (offset := entry.value.find(field)) >= 0:
-                settings.faults.append(entry.move(Fault(*told, level=Level.WARNING), offset))
+            entry, problem = settings.entry(key, name), unknown_field(field)
+            if entry is not None and problem and (offset := entry.value.find(field)) >= 0:
+                settings.faults.append(entry.move(Fault(*problem, level=Level.WARNING), offset))
 
 
 def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:

@@ -205,7 +205,7 @@ def test_the_limits_of_a_consumer_are_kept(jetstream: NatsHarness, connectors: C
     source.close()
 
 
-def test_a_message_that_its_consumer_may_not_ask_for_is_told(
+def test_a_message_that_its_consumer_may_not_ask_for_is_reported(
     jetstream: NatsHarness, connectors: Connectors, queue: str
 ) -> None:
     add_stream(jetstream, queue, queue)

@@ -276,7 +276,7 @@ def test_a_folder_may_be_named_on_the_command_line() -> None:
         ("dropbox:a", None, "u", "--username is for brokers; dropbox:a is a folder, which needs no login"),
     ],
 )
-def test_what_is_no_dropbox_is_told(destination: str, url: str | None, username: str | None, said: str) -> None:
+def test_what_is_no_dropbox_is_reported(destination: str, url: str | None, username: str | None, said: str) -> None:
     with pytest.raises(UsageError) as raised:
         place_of(config(DROPBOXES), destination, url, username, to_send=True)
     assert str(raised.value).startswith(said)

@@ -72,7 +72,7 @@ def test_the_last_committed_interval_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 2}', '{"version": 1}'])
-def test_a_damaged_start_is_told(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_start_is_reported(tmp_path: Path, damage: str) -> None:
     generations = Generations(tmp_path)
     (generations.create(START).folder / "start.json").write_text(damage)
     with pytest.raises(DamagedError, match=r"start.json is damaged"):
