@@ -7,7 +7,7 @@ import signal
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +25,7 @@ from engine.cli.dlt_output import (
     replayed_json,
     replayed_text,
 )
-from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, load
+from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, grouped, load
 from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
 from engine.errors import UsageError
 from engine.printable import json_text, printable
@@ -54,46 +54,64 @@ _AGO = duration("1ms", "36500d")
 
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
-Reasons = Annotated[
-    list[str],
-    typer.Option(
-        "--reason", metavar="REASON", help="Only those with this reason, as key-not-found. Repeatable: any of them."
-    ),
-]
-Routes = Annotated[
-    list[str],
-    typer.Option(
-        "--route", metavar="NAME", help="Only those that failed in this route, - for none. Repeatable: any of them."
-    ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="TIME",
-        help="Only those that failed then or later: 2026-11-22T06:00:00Z (UTC if it names no zone), or how long ago, "
-        "as 2h.",
-    ),
-]
-Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Only those that failed before then; as --since.")
-]
-HeaderValues = Annotated[
-    list[str],
-    typer.Option(
-        "--header",
-        "-H",
-        metavar="NAME=VALUE",
-        help="Only those whose message has this value: of a JMS field (JMSType), a property, or a Kafka header. "
-        "Repeatable: any of the values of one name, and all names.",
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where", metavar="PREDICATE", help="Only those whose message fulfils a predicate of the routing language."
-    ),
-]
+
+@dataclass(frozen=True, slots=True)
+class FilterOptions:
+    """Options that select dead letters; see `engine.cli.options.grouped`."""
+
+    reasons: Annotated[
+        list[str],
+        typer.Option(
+            "--reason",
+            metavar="REASON",
+            help="Only dead letters with this reason, such as key-not-found. If repeated, with any of them.",
+        ),
+    ] = field(default_factory=list)
+    routes: Annotated[
+        list[str],
+        typer.Option(
+            "--route",
+            metavar="NAME",
+            help="Only dead letters of this route; - for those without a route. If repeated, of any of them.",
+        ),
+    ] = field(default_factory=list)
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only dead letters that failed at or after this time: 2026-11-22T06:00:00Z (UTC if it names no zone), "
+            "or an age such as 2h.",
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="Only dead letters that failed before this time; see --since."),
+    ] = None
+    headers: Annotated[
+        list[str],
+        typer.Option(
+            "--header",
+            "-H",
+            metavar="NAME=VALUE",
+            help="Only dead letters whose message has this value in a JMS field (JMSType), property or Kafka header. "
+            "If repeated, any of the values of one name, and all names.",
+        ),
+    ] = field(default_factory=list)
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="PREDICATE",
+            help="Only dead letters whose message matches a predicate of the routing language.",
+        ),
+    ] = None
+
+    def filters(self) -> Filters:
+        """Makes the filters; UsageError if an option is invalid."""
+        return read_filters(self.reasons, self.routes, self.since, self.until, self.headers, self.where)
+
+
 Quarantine = Annotated[
     bool, typer.Option("--quarantine", help="Those in quarantine: replayed too often (routing.max-replays).")
 ]
@@ -124,14 +142,10 @@ _DryRun = Annotated[
         "jms-bridge dlt list --quarantine",
     ),
 )
+@grouped
 def list_letters(
+    selection: FilterOptions,
     count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
-    reasons: Reasons = [],  # noqa: B006 - Typer's way to say that an option is repeatable
-    routes: Routes = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    headers: HeaderValues = [],  # noqa: B006
-    where: Where = None,
     quarantine: Quarantine = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
@@ -143,7 +157,7 @@ def list_letters(
     from engine.dead_letters.replay import source_topic
     from engine.kafka.reader import KafkaTopicReader
 
-    filters = read_filters(reasons, routes, since, until, headers, where)
+    filters = selection.filters()
     topic = source_topic(settings := load(config), quarantine=quarantine)
     if quarantine and not _exists(settings, topic):
         note(f"no dead letters in '{topic}'")
@@ -198,15 +212,11 @@ def show(
         "jms-bridge dlt replay --quarantine --force 0:3",
     )
 )
+@grouped
 def replay(
+    selection: FilterOptions,
     positions: _Positions = None,
     everything: _All = False,
-    reasons: Reasons = [],  # noqa: B006
-    routes: Routes = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    headers: HeaderValues = [],  # noqa: B006
-    where: Where = None,
     quarantine: Quarantine = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also those that were replayed too often, and those that were discarded.")
@@ -233,7 +243,7 @@ def replay(
     from engine.dead_letters.replay import Options
     from engine.dead_letters.replay import replay as replay_letters
 
-    filters = read_filters(reasons, routes, since, until, headers, where)
+    filters = selection.filters()
     settings = load(config)
     wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force))
@@ -248,15 +258,11 @@ def replay(
         "jms-bridge dlt discard --quarantine --all",
     )
 )
+@grouped
 def discard(
+    selection: FilterOptions,
     positions: _Positions = None,
     everything: _All = False,
-    reasons: Reasons = [],  # noqa: B006
-    routes: Routes = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    headers: HeaderValues = [],  # noqa: B006
-    where: Where = None,
     quarantine: Quarantine = False,
     most: Most = None,
     dry_run: _DryRun = False,
@@ -274,7 +280,7 @@ def discard(
     from engine.dead_letters.replay import Options
     from engine.dead_letters.replay import discard as discard_letters
 
-    filters = read_filters(reasons, routes, since, until, headers, where)
+    filters = selection.filters()
     settings = load(config)
     wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("discard", positions, everything, filters, quarantine))

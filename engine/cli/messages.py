@@ -15,24 +15,13 @@ from engine.cli.destination import Broker, Username, kafka_topic, place_of
 from engine.cli.options import (
     DEFAULT_CONFIG,
     Base64,
-    BodyFile,
     ConfigFile,
-    CorrelationId,
-    Expires,
-    Headers,
-    JmsTypeOption,
     Json,
-    NonPersistent,
-    Priority,
-    Properties,
+    MessageOptions,
     Seconds,
-    TypedProperties,
     command,
     examples,
     load,
-    read_fields,
-    read_headers,
-    read_message,
     read_seconds,
 )
 from engine.cli.output import BodyFormat, Item, item_json, item_text, note, show_bytes
@@ -96,18 +85,13 @@ def send(
             "NAME:ADDRESS with the NAME of a sink or source.",
         ),
     ],
-    body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
-    headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
-    properties: Properties = [],  # noqa: B006
-    typed: TypedProperties = [],  # noqa: B006
-    correlation_id: CorrelationId = None,
-    reply_to: Annotated[str | None, typer.Option(metavar="DESTINATION", help="JMSReplyTo, as queue:replies.")] = None,
-    jms_type: JmsTypeOption = None,
-    priority: Priority = None,
-    expires: Expires = None,
-    non_persistent: NonPersistent = False,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Send it so many times.")] = 1,
-    body_file: BodyFile = None,
+    given: MessageOptions,
+    reply_to: Annotated[
+        str | None, typer.Option(metavar="DESTINATION", help="JMSReplyTo, for example queue:replies.")
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of times to send the message.")
+    ] = 1,
     form: _Format = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="NATS: has to be kept by a stream of JetStream, which then confirms it.")
@@ -127,10 +111,10 @@ def send(
     reads from there; else of the first sink or source of that type; else the embedded one.
     """
     topic = kafka_topic(destination)
-    fields = {**read_headers(headers), **read_fields(correlation_id, jms_type, priority, expires, non_persistent)}
+    fields = given.fields()
     if reply_to is not None:
         fields["JMSReplyTo"] = reply_to
-    message = read_message(fields, properties, typed, body, body_file)
+    message = given.message(fields)
     settings = load(config)
     if topic is not None:
         _no_format(destination, form, stream)
@@ -344,20 +328,13 @@ def request(
             "NAME of a sink or source.",
         ),
     ],
-    body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
+    given: MessageOptions,
     timeout: Annotated[
         float,
-        typer.Option(parser=read_seconds, metavar="SECONDS", help="How long to wait for the reply, as 5s or 500ms."),
+        typer.Option(
+            parser=read_seconds, metavar="SECONDS", help="How long to wait for the reply, for example 5s or 500ms."
+        ),
     ] = 5.0,
-    headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
-    properties: Properties = [],  # noqa: B006
-    typed: TypedProperties = [],  # noqa: B006
-    correlation_id: CorrelationId = None,
-    jms_type: JmsTypeOption = None,
-    priority: Priority = None,
-    expires: Expires = None,
-    non_persistent: NonPersistent = False,
-    body_file: BodyFile = None,
     form: _Format = None,
     url: Broker = None,
     username: Username = None,
@@ -377,11 +354,11 @@ def request(
     if kafka_topic(destination) is not None:
         msg = f"{destination}: Kafka knows no replies; ask at a queue, topic or subject"
         raise UsageError(msg)
-    fields = {**read_headers(headers), **read_fields(correlation_id, jms_type, priority, expires, non_persistent)}
+    fields = given.fields()
     if "JMSReplyTo" in fields:
         msg = "--header JMSReplyTo: request awaits the reply at a place of its own; use send for another one"
         raise UsageError(msg)
-    message = read_message(fields, properties, typed, body, body_file)
+    message = given.message(fields)
     settings = load(config)
     place = place_of(settings, destination, url, username, to_send=True)
     reply = _asked(settings, place, message, form, timeout)

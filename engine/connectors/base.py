@@ -31,6 +31,7 @@ __all__ = [
     "Sink",
     "Source",
     "Transactional",
+    "WrappedSource",
 ]
 
 
@@ -173,6 +174,43 @@ class Source(Protocol):
 
         If the connection still works, it returns only after the broker has received all acknowledgements.
         """
+
+
+class WrappedSource:
+    """Source that passes every call on to another source; a subclass changes some of them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def address(self) -> str:
+        """Address of the wrapped source."""
+        return self._source.address
+
+    @property
+    def redelivery(self) -> Redelivery | None:
+        """Redelivery behaviour of the wrapped source."""
+        return self._source.redelivery
+
+    def connect(self) -> None:
+        """Connects, see `Source`."""
+        self._source.connect()
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """Returns the next delivery, see `Source`."""
+        return self._source.receive(timeout_seconds)
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """Acknowledges deliveries, see `Source`."""
+        self._source.acknowledge(tokens)
+
+    def tend(self) -> None:
+        """Keeps the connection alive, see `Source`."""
+        self._source.tend()
+
+    def close(self) -> None:
+        """Ends the connection, see `Source`."""
+        self._source.close()
 
 
 @runtime_checkable
