@@ -7,7 +7,7 @@ each message, which is its default, so that none that it did not see is acknowle
 stand beside a consumer that only takes and acknowledges.
 
 All start on a full queue of their own; in each round one after the other. The rate is that of the broker's append times
-after the share of the warm-up, so that nobody is charged for its start; the bare consumer tells its own.
+after the share of the warm-up, so that no start counts; the bare consumer measures its own time.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def measure(kafka: Broker, options: Options) -> Report:
     }
     passes = []
     with _artemis(options) as artemis:
-        # Both brokers are cold in the beginning, which must not count against whoever comes first.
+        # Both brokers are cold in the beginning, which must not count against the first contestant.
         for name, command in list(contestants.items())[:2] if options.peer else ():
             print(f"to warm the brokers: {_line(_pass(name, command, kafka, artemis, options))}", flush=True)
         for _ in range(options.rounds):

@@ -58,7 +58,7 @@ def measure(broker: Broker, options: Options) -> Report:
     print(f"journal loaded: {records} records in {time.monotonic() - begun:.0f} s", flush=True)
     contestants: list[Contestant] = [Peer(_LINGER_MS)] if options.peer else []
     contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
-    # The broker's own JVM is cold in the beginning, which must not count against whoever comes first.
+    # The broker's own JVM is cold in the beginning, which must not count against the first contestant.
     print(f"to warm the broker: {_line(_pass(broker, contestants[0], options))}", flush=True)
     passes = []
     for _ in range(options.rounds):

@@ -32,7 +32,7 @@ class Alert:
     lasts: str
     """For how long it must hold, as Prometheus writes durations."""
     severity: str
-    """`critical`: messages do not flow or are lost; `warning`: somebody has to look before they do."""
+    """`critical`: messages do not flow or are lost; `warning`: an operator has to act before they do."""
     summary: str
     """One line with `{{ $labels.… }}` and `{{ $value }}`."""
 
@@ -119,7 +119,7 @@ ALERTS: tuple[Alert, ...] = (
         "sum by (instance, source, reason) (increase(jmsbridge_source_rejected_messages_total[10m])) > 0",
         "0m",
         "warning",
-        "Source {{ $labels.source }} could not take in {{ $value | humanize }} messages within ten minutes: "
+        "Source {{ $labels.source }} rejected {{ $value | humanize }} messages within ten minutes: "
         "{{ $labels.reason }}.",
     ),
     Alert(

@@ -85,7 +85,7 @@ def _is_open(config: Config) -> bool:
 
 
 def _free_port() -> int:
-    """Prometheus' own; another one if somebody has that."""
+    """Default port of Prometheus; another one if it is in use."""
     for port in (_PORT, 0):
         try:
             with socket.create_server(("127.0.0.1", port)) as server:

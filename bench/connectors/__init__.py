@@ -74,7 +74,7 @@ def measure(kafka: Broker, options: Options) -> Report:
 def _rounds(case: Case, options: Options) -> list[Pass]:
     workers = {f"{_BRIDGE}, {count} workers": count for count in (options.workers,) if count > 1}
     contestants = {_BARE: 0, _BRIDGE: 1, **workers}
-    # The servers are cold in the beginning, which must not count against whoever comes first.
+    # The servers are cold in the beginning, which must not count against the first contestant.
     print(f"to warm the servers: {_line(_pass(case, _BARE, 0, options))}", flush=True)
     passes = []
     for _ in range(options.rounds):

@@ -42,7 +42,7 @@ _ANSWER_SECONDS = 30.0
 
 
 async def core_source(given: Given) -> None:
-    """A subscription whose callback produces; nobody waits for Kafka, since nobody can be told."""
+    """Subscription whose callback produces; it does not wait for Kafka, since it could report a failure to no one."""
     producer, topic = Producer({**PRODUCER, "bootstrap.servers": given["bootstrap"]}), given["topic"]
 
     async def take(message: Msg) -> None:

@@ -40,12 +40,12 @@ class Publisher:
 
     def __init__(self, url: str) -> None:
         self._socket = _connected(url)
-        # Where the server says that nobody listens.
+        # The server reports that there is no subscriber.
         self._socket.sendall(b"SUB bench.replies 1\r\n")
         self.publish(b"")
 
     def heard(self, subject: str, headers: dict[str, str], body: bytes) -> bool:
-        """Publishes a message unless nobody listens; whether somebody does."""
+        """Publishes a message if there is a subscriber; returns True if there is one."""
         return b" 503" not in self.publish(line(subject, headers, body, "bench.replies"))
 
     def publish(self, lines: bytes) -> bytes:

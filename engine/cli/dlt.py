@@ -113,9 +113,12 @@ class FilterOptions:
 
 
 Quarantine = Annotated[
-    bool, typer.Option("--quarantine", help="Those in quarantine: replayed too often (routing.max-replays).")
+    bool,
+    typer.Option("--quarantine", help="Dead letters in quarantine, which were replayed routing.max-replays times."),
 ]
-Most = Annotated[int | None, typer.Option("--max", min=1, metavar="NUMBER", help="Stop after so many.")]
+Most = Annotated[
+    int | None, typer.Option("--max", min=1, metavar="NUMBER", help="Stop after this number of dead letters.")
+]
 _Position = Annotated[
     str, typer.Argument(metavar="POSITION", help="PARTITION:OFFSET or TOPIC:PARTITION:OFFSET, as dlt list shows it.")
 ]
@@ -123,12 +126,12 @@ _Positions = Annotated[
     list[str] | None,
     typer.Argument(metavar="POSITION", help="PARTITION:OFFSET or TOPIC:PARTITION:OFFSET, as dlt list shows it."),
 ]
-_All = Annotated[bool, typer.Option("--all", help="All dead letters that are there now.")]
+_All = Annotated[bool, typer.Option("--all", help="All dead letters that are in the topic now.")]
 _DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Do nothing; say how many there are of each reason and route, and what would become of them.",
+        help="Change nothing; show how many there are of each reason and route, and what would happen to them.",
     ),
 ]
 
@@ -145,14 +148,16 @@ _DryRun = Annotated[
 @grouped
 def list_letters(
     selection: FilterOptions,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of dead letters to show.")
+    ] = 50,
     quarantine: Quarantine = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """List the newest dead letters, the newest last: position, time, route, reason, key, size.
 
-    Filters of different options have all to be fulfilled.
+    A dead letter must match all filters that are given.
     """
     from engine.dead_letters.replay import source_topic
     from engine.kafka.reader import KafkaTopicReader
@@ -185,7 +190,7 @@ def show(
     base64: Base64 = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Show one dead letter: why it is here, its headers, its body."""
+    """Show one dead letter: its reason, headers and body."""
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import source_topic
     from engine.kafka.reader import KafkaTopicReader, Position
@@ -219,25 +224,25 @@ def replay(
     everything: _All = False,
     quarantine: Quarantine = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also those that were replayed too often, and those that were discarded.")
+        bool, typer.Option("--force", help="Also replay dead letters that were replayed too often, and discarded ones.")
     ] = False,
     most: Most = None,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=0.001, max=1e9, metavar="NUMBER", help="Messages a second, evenly; not faster."),
+        typer.Option("--rate", min=0.001, max=1e9, metavar="NUMBER", help="Limit in messages a second, evenly spaced."),
     ] = None,
     dry_run: _DryRun = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Send the originals of dead letters through the journal again, each once.
+    """Send the original messages of dead letters through the journal again, each once.
 
-    A replay is remembered in the topic `<dead-letter topic>.replayed`: a dead letter replayed before is not sent again,
-    and a command that was interrupted goes on where it was. If a message fails again, the new dead letter has a new
-    position and can be replayed in turn, `routing.max-replays` times; then a replay moves it to the topic
+    A replay is recorded in the topic `<dead-letter topic>.replayed`: a dead letter that was replayed before is not sent
+    again, and an interrupted command continues where it ended. If a message fails again, the new dead letter has a new
+    position and can be replayed too, `routing.max-replays` times; after that a replay moves it to the topic
     `<dead-letter topic>.quarantine`.
 
-    Filters of different options have all to be fulfilled.
+    A dead letter must match all filters that are given.
     """
     from engine.dead_letters.audit import Actor
     from engine.dead_letters.replay import Options
@@ -269,12 +274,12 @@ def discard(
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Settle dead letters without a replay: nobody needs their messages any more.
+    """Settle dead letters that are no longer needed, without a replay.
 
-    That is noted in the topic `<dead-letter topic>.replayed`; the dead letters themselves stay in their topic as long
-    as its retention says. They count in no figure any more, and are replayed only with `--force`.
+    This is recorded in the topic `<dead-letter topic>.replayed`; the dead letters themselves stay in their topic for as
+    long as its retention says. They no longer count in any figure, and are replayed only with `--force`.
 
-    Filters of different options have all to be fulfilled.
+    A dead letter must match all filters that are given.
     """
     from engine.dead_letters.audit import Actor
     from engine.dead_letters.replay import Options
@@ -290,11 +295,13 @@ def discard(
 
 @app.command(epilog=examples("jms-bridge dlt audit", "jms-bridge dlt audit -n 1000 --json"))
 def audit(
-    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of dead letters to show.")
+    ] = 50,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Show who replayed, discarded or put into quarantine which dead letters, the newest last."""
+    """Show which user replayed, discarded or quarantined which dead letters, the newest last."""
     from engine.dead_letters.audit import last
 
     entries = last(load(config), count)
@@ -354,7 +361,7 @@ def _settle(
     dry_run: bool,
     json_output: bool,
 ) -> None:
-    """Does it, or says what would be done, and how many are left."""
+    """Settles dead letters and shows how many are left; a dry run shows what would be done."""
     from engine.dead_letters.replay import source_topic
 
     such = "such " if options.filters else ""
@@ -362,7 +369,7 @@ def _settle(
     if dry_run:
         _foretell(_survey(settle, config, wanted, options), nothing, json_output)
         return
-    # Who stops before the end is told how many are left; for that they are counted first.
+    # Counted first, so that an interrupted command can show how many are left.
     total = len(set(wanted)) if wanted else _open(_survey(settle, config, wanted, options))
     counts: Counter[str] = Counter()
     with interruptible() as stop, progress(min(total, options.most or total)) as advance:

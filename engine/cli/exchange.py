@@ -1,6 +1,6 @@
 """Messages to and from a broker, through the sinks and sources of the bridge itself.
 
-One connection each and no second try: what goes wrong is told to whoever typed the command.
+Each command makes one connection and does not retry: an error goes to the user at once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def who(command: str) -> str:
 def give(
     config: Config, place: BrokerDestination, own: SinkConfig, message: Message, reply_to: str, number: int = 1
 ) -> None:
-    """Send a message so many times and wait until the broker has confirmed all; an empty `reply_to` asks no reply.
+    """Sends a message `number` times and waits until the broker has confirmed all; `reply_to` may be empty.
 
     Raises:
         UnreachableError: the broker does not answer.
@@ -68,7 +68,7 @@ def give(
 def take(
     config: Config, place: BrokerDestination, own: SourceConfig, most: int | None, seconds: float | None
 ) -> Iterator[Item]:
-    """Messages as they come, until none does; for ever if `seconds` is None.
+    """Yields messages as they arrive, until none does within `seconds`; without end if that is None.
 
     A message is acknowledged once the caller asks for the next one.
     """
@@ -99,7 +99,7 @@ def listening(config: Config, place: BrokerDestination, own: SourceConfig) -> It
 
 
 def next_delivery(source: Source, seconds: float | None) -> Delivery | None:
-    """The next one; None if none came in time, which without `seconds` never happens."""
+    """Returns the next delivery; None if none arrives within `seconds`. Without `seconds` it waits without end."""
     deadline = None if seconds is None else time.monotonic() + seconds
     while True:
         left = _POLL_SECONDS if deadline is None else min(deadline - time.monotonic(), _POLL_SECONDS)
@@ -119,7 +119,7 @@ def item(place: BrokerDestination, delivery: Delivery) -> Item:
 
 
 class _Giver:
-    """Gives one message to a sink, again and again, with many under way."""
+    """Sender of one message to a sink, any number of times, with many under way."""
 
     def __init__(
         self, sink: Sink, place: BrokerDestination, message: Message, number: int, reply_to: str | None
@@ -136,7 +136,7 @@ class _Giver:
         self._confirmed = 0
 
     def run(self) -> None:
-        """Returns when all are confirmed."""
+        """Sends the messages; returns when all are confirmed."""
         deadline = time.monotonic() + _CONFIRM_SECONDS
         try:
             while self._confirmed < self._number:
@@ -179,7 +179,7 @@ class _Giver:
 
 @contextmanager
 def _translated_errors(place: BrokerDestination) -> Iterator[None]:
-    """Turns errors of the connectors into errors for people."""
+    """Turns errors of the connectors into errors of the command."""
     try:
         with quiet_log():
             yield

@@ -46,8 +46,8 @@ _Format = Annotated[
     typer.Option(
         "--format",
         metavar="headers|json|typed|typed-1.0|raw",
-        help="NATS: how the message carries headers, as sink.NAME.format; raw carries none. Without it: as the "
-        "configured sink has it, else headers.",
+        help="NATS: how the message carries headers, see sink.NAME.format; raw carries none. Default: the format of "
+        "the configured sink, else headers.",
     ),
 ]
 
@@ -94,7 +94,7 @@ def send(
     ] = 1,
     form: _Format = None,
     stream: Annotated[
-        bool, typer.Option("--stream", help="NATS: has to be kept by a stream of JetStream, which then confirms it.")
+        bool, typer.Option("--stream", help="NATS: require a JetStream stream to store and confirm the message.")
     ] = False,
     url: Broker = None,
     username: Username = None,
@@ -103,12 +103,12 @@ def send(
 ) -> None:
     """Send a message and wait until the broker has it.
 
-    It goes as a sink would send it: to a JMS broker over STOMP or AMQP, as text, or as a bytes message if the body is
-    not UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name has its
-    headers; to Kafka as a record in the form of the journal.
+    The message is sent as a sink would send it: to a JMS broker over STOMP or AMQP, as text, or as a bytes message if
+    the body is not UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name
+    holds its headers; to Kafka as a record in the form of the journal.
 
-    The broker is that of --url; else of the sink or source called NAME, as routes spell it; else of the source that
-    reads from there; else of the first sink or source of that type; else the embedded one.
+    The broker is that of --url, else that of the sink or source NAME, else that of the source that reads from the
+    destination, else that of the first sink or source of the type, else the embedded one.
     """
     topic = kafka_topic(destination)
     fields = given.fields()
@@ -133,7 +133,7 @@ def send(
 
 
 def _sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
-    """The sink that sends it; UsageError where an option is for another system."""
+    """Configuration of the sink that sends the message; UsageError if an option is for another system."""
     if not place.has("format"):
         _no_format(place.text, form, bool(stream))
         return place.sink(who)
@@ -144,11 +144,11 @@ def _sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream
 
 
 def _outgoing(place: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
-    """The message as it goes out, and where replies to it go; UsageError where it cannot go there so."""
+    """The message to be sent, and its reply address; UsageError if it cannot be sent to this destination."""
     fields = dict(message.headers)
     reply_to = fields.pop("JMSReplyTo", "")
     if refused := sorted(place.system.not_sent & fields.keys()):
-        msg = f"{refused[0]} is set by the broker or by who receives the message; it cannot be sent to {place.text}"
+        msg = f"{refused[0]} is set by the broker or by the receiver of the message; it cannot be sent to {place.text}"
         raise UsageError(msg)
     if getattr(own, "format", None) is WireFormat.RAW and (fields or message.properties):
         given = ", ".join([*fields, *message.properties])
@@ -202,16 +202,17 @@ def receive(
         ),
     ],
     start: Annotated[
-        _From, typer.Option("--from", metavar="beginning|end", help="Where to start in a Kafka topic.")
+        _From, typer.Option("--from", metavar="beginning|end", help="Starting point in a Kafka topic.")
     ] = _From.BEGINNING,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until Ctrl-C.")] = False,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Wait for so many messages, then stop.")
+        int | None,
+        typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Wait for this number of messages, then stop."),
     ] = None,
     timeout: Seconds = 30.0,
     stream: Annotated[
         str | None,
-        typer.Option(metavar="STREAM", help="NATS: read from this stream of JetStream instead of subscribing."),
+        typer.Option(metavar="STREAM", help="NATS: read from this JetStream stream instead of subscribing."),
     ] = None,
     url: Broker = None,
     username: Username = None,
@@ -221,12 +222,12 @@ def receive(
 ) -> None:
     """Show messages with position, key, headers and body.
 
-    From Kafka it shows what is there and stops at the end; nothing is consumed, other readers are not disturbed. From a
-    queue it takes the messages off, as any JMS consumer does, until none is left.
+    For a Kafka topic, the command shows the records that are there and stops at the end; it consumes nothing and does
+    not affect other readers. From a queue it takes the messages, as any JMS consumer does, until none is left.
 
-    To a topic or a NATS subject it subscribes, so it shows what is published from now on. From a stream of JetStream it
-    shows all that is there, like from Kafka: through a consumer of its own, which it removes in the end, so that nobody
-    is disturbed. Only a stream with retention workqueue or interest loses what is shown.
+    To a topic or a NATS subject the command subscribes, so it shows what is published from now on. For a JetStream
+    stream it shows all stored messages through a consumer of its own, which it removes at the end; other readers are
+    not affected. Only a stream with retention workqueue or interest loses the messages that are shown.
     """
     topic = kafka_topic(destination)
     settings = load(config)
@@ -250,7 +251,7 @@ def receive(
 
 
 def _show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
-    """Print each message as it comes; the number of them."""
+    """Prints each message as it arrives; returns their number."""
     shown = 0
     form = BodyFormat.BASE64 if base64 else BodyFormat.HEX
     for item in messages:
@@ -338,18 +339,18 @@ def request(
     form: _Format = None,
     url: Broker = None,
     username: Username = None,
-    full: Annotated[bool, typer.Option("--full", help="Show the reply with its headers, as receive does.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show the reply with its headers, like receive.")] = False,
     json_output: Json = False,
     base64: Base64 = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Send a message, wait for the reply to it and print its body.
 
-    At a JMS broker and in folders the reply is awaited in a queue made for it, with the correlation id of the request
-    or, as is the other habit there, with its message id. At a NATS server it is awaited under a subject made for it.
-    Kafka knows no replies.
+    At a JMS broker and in folders, the command waits in a queue of its own for a reply with the correlation id of the
+    request or, as some services answer, with its message id. At a NATS server it waits on a subject of its own. Kafka
+    has no replies.
 
-    Exits with 7 if the request was sent and no reply came in time.
+    The exit code is 7 if the request was sent and no reply arrived in time.
     """
     if kafka_topic(destination) is not None:
         msg = f"{destination}: Kafka knows no replies; ask at a queue, topic or subject"
@@ -371,7 +372,7 @@ def request(
 
 
 def _asked(config: Config, place: BrokerDestination, message: Message, form: WireFormat | None, seconds: float) -> Item:
-    """The reply. Its place is listened to before the request is sent."""
+    """Sends a request and returns its reply; subscribes to the reply address first."""
     from engine.cli.exchange import give, item, listening, who
 
     name = who("request")
@@ -390,7 +391,7 @@ def _asked(config: Config, place: BrokerDestination, message: Message, form: Wir
         delivery = _reply(source, None if place.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (
-                f"no reply from {place.text} at {place.url} in {seconds:g} s; is somebody there to answer it, and is "
+                f"no reply from {place.text} at {place.url} in {seconds:g} s; does a service answer it, and is "
                 "--timeout long enough?"
             )
             raise NoReplyError(msg)
@@ -399,13 +400,13 @@ def _asked(config: Config, place: BrokerDestination, message: Message, form: Wir
 
 
 def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delivery | None:
-    """The first delivery that is a reply to the request; others are remarked."""
+    """Returns the first delivery that is a reply to the request; prints a note about each other one."""
     from engine.cli.exchange import next_delivery
 
     deadline = time.monotonic() + seconds
     while (delivery := next_delivery(source, max(deadline - time.monotonic(), 0))) is not None:
         found = delivery.message.headers.get("JMSCorrelationID", "")
-        # The broker may have given the request another message id than ours; nobody else uses the place of the reply.
+        # The broker may have given the request a message id of its own; only replies to it arrive at this address.
         if correlation_id is None or found == correlation_id or found.startswith("ID:"):
             return delivery
         note(f"passed over a message with correlation id {found or '(none)'}, not {correlation_id}")
@@ -413,7 +414,7 @@ def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delive
     return None
 
 
-journal = typer.Typer(name="journal", help="The topic between the sources and the router.", no_args_is_help=True)
+journal = typer.Typer(name="journal", help="The Kafka topic between the sources and the router.", no_args_is_help=True)
 
 
 @journal.callback()
@@ -424,9 +425,9 @@ def _group() -> None:
 @journal.command(epilog=examples("jms-bridge journal tail", "jms-bridge journal tail -n 3 --follow"))
 def tail(
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, metavar="NUMBER", help="How many of the newest messages.")
+        int, typer.Option("--count", "-n", min=0, metavar="NUMBER", help="Number of messages to show.")
     ] = 10,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until Ctrl-C.")] = False,
     json_output: Json = False,
     base64: Base64 = False,
     config: ConfigFile = DEFAULT_CONFIG,

@@ -54,25 +54,27 @@ _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 ConfigFile = Annotated[
     Path,
     # Whether it can be read is told by who reads it, as a fault of the file; Typer would call it a wrong argument.
-    typer.Option("-c", "--config", help="The properties file.", metavar="FILE", readable=False),
+    typer.Option("-c", "--config", help="Properties file.", metavar="FILE", readable=False),
 ]
 DEFAULT_CONFIG = Path("jms-bridge.properties")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value per line, for programs.")]
 Headers = Annotated[
     list[str],
-    typer.Option("--header", "-H", metavar="NAME=VALUE", help="A JMS field, as JMSCorrelationID=42. Repeatable."),
+    typer.Option(
+        "--header", "-H", metavar="NAME=VALUE", help="A JMS field, for example JMSCorrelationID=42. Repeatable."
+    ),
 ]
 Properties = Annotated[
     list[str],
-    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property, as region=emea. Repeatable."),
+    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property, for example region=emea. Repeatable."),
 ]
 TypedProperties = Annotated[
     list[str],
     typer.Option(
         "--typed-property",
         metavar="NAME:TYPE=VALUE",
-        help="A property whose wire says its type (boolean, byte, short, int, long, float, double, string), "
-        "as count:int=5. Repeatable.",
+        help="A property with its type (boolean, byte, short, int, long, float, double, string), "
+        "for example count:int=5. Repeatable.",
     ),
 ]
 BodyFile = Annotated[

@@ -179,7 +179,7 @@ class IngressPipeline:
         try:
             self.settle()
         except (NotConnectedError, JournalError, BridgeError) as error:
-            _log.warning("some messages will come again", why=str(error))
+            _log.warning("some messages will be delivered again", why=str(error))
 
     def count(self) -> None:
         """Updates the metrics.
@@ -224,7 +224,7 @@ class IngressPipeline:
         is_skipped = self._config.routing.on_soft_failure is Policy.SKIP
         policy = Policy.SKIP if is_skipped else Policy.DEAD_LETTER
         self._metrics.rejected(reason)
-        _log.warning("not taken in", message=who, destination=where, why=why, policy=policy.value)
+        _log.warning("message rejected", message=who, destination=where, why=why, policy=policy.value)
         if is_skipped:
             waiting.settled(None)
             return True
@@ -247,7 +247,7 @@ class IngressPipeline:
         if self._deduplicator is not None:
             self._deduplicator.tend(self._received_before, self._acknowledged)
         if self._duplicates and not tokens and time.monotonic() > self._log_at:
-            _log.info("came again and is in the journal already", messages=self._duplicates)
+            _log.info("redelivered messages left out: the journal has them", messages=self._duplicates)
             self._duplicates, self._log_at = 0, time.monotonic() + _LOG_SECONDS
         if self.failure:
             raise self.failure

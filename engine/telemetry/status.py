@@ -215,7 +215,7 @@ class Reporter:
                     self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
         except BrokenPipeError:
             # The supervisor is gone; `supervision.worker` notices that too and ends this process.
-            _log.debug("nobody reads the status any more")
+            _log.debug("the supervisor no longer reads the status")
         finally:
             os.close(fd)
 

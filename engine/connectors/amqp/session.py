@@ -356,7 +356,7 @@ class AmqpSession:
                 self._remote[handle] = link
                 link.answered(fields)
                 return
-        raise self.fail("the broker attaches a link that nobody asked for")
+        raise self.fail("the broker attaches a link that the bridge did not request")
 
     def _detached(self, fields: list[Any]) -> None:
         link = self._remote.pop(number(fields, 0), None)

@@ -207,7 +207,9 @@ class DeliveryQueue:
             if reader.link.terminus.destination in stalled and (reader.deliveries or reader.waiting):
                 why = f"it has answered no message for {seconds}, and other addresses wait"
                 reader.session.refuse(reader.link, Condition(server_performatives.RESOURCE_LIMIT, why))
-        self._refuse_waiting(stalled, f"nobody has taken a message from there for {seconds}, and other addresses wait")
+        self._refuse_waiting(
+            stalled, f"no client has taken a message from there for {seconds}, and other addresses wait"
+        )
 
     def _refuse_waiting(self, destinations: Collection[str], why: str) -> None:
         """Refuses messages of queues beyond the limits for stalled addresses."""

@@ -104,9 +104,7 @@ def test_a_server_that_goes_is_noticed_but_what_has_come_is_kept(own: NatsHarnes
     source.close()
 
 
-def test_frames_are_read_and_faults_are_reported(
-    jetstream: NatsHarness, connectors: Connectors, queue: str
-) -> None:
+def test_frames_are_read_and_faults_are_reported(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:
     source = connectors.source(jetstream.url, queue, stream=queue)
     frame = HeaderFrame(b"body")
     good = [json_frame.encode(frame), typed_frame.encode(frame)]

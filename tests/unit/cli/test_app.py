@@ -278,7 +278,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
             ("send", "nats:a", "x", "--format", "raw", "-p", "b=c"),
             "a message of format raw is its body alone: leave out",
         ),
-        (("send", "queue:a", "x", "-H", "JMSMessageID=ID:1"), "JMSMessageID is set by the broker or by who receives"),
+        (("send", "queue:a", "x", "-H", "JMSMessageID=ID:1"), "JMSMessageID is set by the broker or by the receiver"),
         (
             ("send", "queue:a", "x", "--reply-to", "replies"),
             "'replies' is no destination: expected queue/NAME or topic/",
