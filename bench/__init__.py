@@ -1,6 +1,6 @@
 """Measures the bridge against a Kafka Streams program that does the same work, on one machine and in one run.
 
-    workload      the messages and the routes, the same for everybody
+    workload      the messages and the routes, the same for all
     broker        a Kafka of its own for each run
     programs      the Java programs in `peer/`: loader, peer, paced probe, verifier
     contestants   how peer and bridge are started on the workload

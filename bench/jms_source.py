@@ -1,4 +1,4 @@
-"""How fast sources move a full queue of Artemis into Kafka, beside plain JMS applications.
+"""Rate at which sources move a full queue of Artemis into Kafka, compared with plain JMS applications.
 
 The application (`peer/jms/JmsPeer.java`) is what one would write by hand with Artemis' own client: it acknowledges 500
 messages at a time after Kafka has confirmed them, and writes bodies and ids only, where the source writes all headers.
@@ -56,20 +56,20 @@ _AMQP = "amqp source, two workers"
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One contestant's way through its queue."""
+    """Pass of one contestant through its queue."""
 
     contestant: str
     rate: float
     """Messages a second after the warm-up."""
     whole_seconds: float
-    """From the first message in Kafka to the last."""
+    """Time from the first message in Kafka to the last."""
     cpu_per_million: float
     """CPU seconds of the process tree for a million messages after the warm-up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where one pass reads and writes."""
+    """Queue and topic of one pass."""
 
     kafka: Broker
     artemis: EmbeddedArtemis
@@ -207,7 +207,7 @@ def _run(command: str, place: _Place, **arguments: object) -> str:
 
 
 def _append_times(kafka: Broker, place: _Place) -> list[float]:
-    """When the broker appended each record, seconds since 1970, in order."""
+    """Times at which the broker appended the records, in seconds since 1970, in order."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "bench", "log_level": 0})
     consumer.assign([TopicPartition(place.name, partition, 0) for partition in range(PARTITIONS)])
     times: list[float] = []

@@ -1,4 +1,4 @@
-"""Whether the router's memory stays flat at an even, high rate.
+"""Growth of the router's memory at an even, high rate.
 
 Resident memory of the JVM and of its Python driver, and the used heap, every five seconds. What counts is the slope of
 resident memory after the first quarter of the time, when the JVM has warmed up, over the rest.

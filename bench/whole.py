@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.1
 
 
 def seconds_to_first_message(options: Options) -> float:
-    """From the start of `run` to the first record in the destination topic; everything is new and gone afterwards."""
+    """Time from the start of `run` to the first record in the destination topic, with new and temporary folders."""
     folder = options.folder / uuid.uuid4().hex[:8]
     folder.mkdir(parents=True)
     kafka, core, text, amqp, http = free_ports(5)

@@ -1,4 +1,4 @@
-"""Whether this machine has what a set-up needs: Python, Java and Maven, each new enough; Go for a NATS server."""
+"""Checks that this machine has what a set-up needs: Python, Java and Maven, each new enough; Go for a NATS server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["faults", "go"]
 
 _OLDEST_JAVA = 17
 _OLDEST_MAVEN = (3, 6, 3)
-"""What the Maven plugins in pom.xml ask for."""
+"""Oldest Maven that the plugins in pom.xml support."""
 _OLDEST_GO = (1, 21)
-"""It understands which version tools/nats/go.mod asks for, and gets that one or says what is wrong."""
+"""Oldest Go that understands the version in tools/nats/go.mod, and downloads it or reports the fault."""
 
 
 def faults(*, maven: bool) -> list[str]:
-    """One line for each thing that is missing or too old; `maven` only matters while jars are to be fetched."""
+    """Returns a line for each program that is missing or too old; `maven` only matters while jars are to be fetched."""
     java = _java()
     # Maven runs on that Java: without one it cannot even say its version.
     found = [_python(), java, _maven(ask=java is None) if maven else None]

@@ -1,4 +1,4 @@
-"""What is measured: each source and sink with its load."""
+"""Measured cases: each source and sink with its load."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Streams:
         self.do(lambda stream: stream.add_stream(name=name, subjects=[name]))
 
     def remove(self, name: str) -> None:
-        """If there is one."""
+        """Removes a stream, if it exists."""
 
         async def remove(stream: JetStreamContext) -> None:
             if name in [info.config.name for info in await stream.streams_info()]:
@@ -125,7 +125,7 @@ class Streams:
         self.do(remove)
 
     def fill(self, name: str, headers: Callable[[int], dict[str, str]], body: bytes, messages: int) -> None:
-        """So many messages into a stream."""
+        """Publishes `messages` messages into a stream."""
 
         async def fill(stream: JetStreamContext) -> None:
             for begin in range(0, messages, _AT_ONCE):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.destination import Broker, Username, kafka_topic, place_of
+from engine.cli.destination import Broker, Username, broker_destination, kafka_topic
 from engine.cli.options import (
     DEFAULT_CONFIG,
     Base64,
@@ -123,38 +123,38 @@ def send(
         return
     from engine.cli.exchange import give, who
 
-    place = place_of(settings, destination, url, username, to_send=True)
-    own = _sink_of(place, who("send"), form, stream or None)
+    target = broker_destination(settings, destination, url, username, to_send=True)
+    own = _sink_of(target, who("send"), form, stream or None)
     if stream and "JMSReplyTo" in fields:
         msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
         raise UsageError(msg)
-    give(settings, place, own, *_outgoing(place, own, message), number=count)
-    _sent(f"sent {_count(count)} to {destination} at {place.url}", json_output, destination, count, place.url)
+    give(settings, target, own, *_outgoing(target, own, message), number=count)
+    _sent(f"sent {_count(count)} to {destination} at {target.url}", json_output, destination, count, target.url)
 
 
-def _sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
+def _sink_of(target: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
     """Configuration of the sink that sends the message; UsageError if an option is for another system."""
-    if not place.has("format"):
-        _no_format(place.text, form, bool(stream))
-        return place.sink(who)
+    if not target.has("format"):
+        _no_format(target.text, form, bool(stream))
+        return target.sink(who)
     if form is WireFormat.AUTO:
         msg = "--format auto: expected headers, json, typed, typed-1.0 or raw"
         raise UsageError(msg)
-    return place.sink(who, format=form, stream=stream)
+    return target.sink(who, format=form, stream=stream)
 
 
-def _outgoing(place: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
+def _outgoing(target: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
     """The message to be sent, and its reply address; UsageError if it cannot be sent to this destination."""
     fields = dict(message.headers)
     reply_to = fields.pop("JMSReplyTo", "")
-    if refused := sorted(place.system.not_sent & fields.keys()):
-        msg = f"{refused[0]} is set by the broker or by the receiver of the message; it cannot be sent to {place.text}"
+    if refused := sorted(target.system.not_sent & fields.keys()):
+        msg = f"{refused[0]} is set by the broker or by the receiver of the message; it cannot be sent to {target.text}"
         raise UsageError(msg)
     if getattr(own, "format", None) is WireFormat.RAW and (fields or message.properties):
         given = ", ".join([*fields, *message.properties])
         msg = f"a message of format raw is its body alone: leave out {given}, or take another --format"
         raise UsageError(msg)
-    return replace(message, headers=fields), place.reply_address(reply_to) if reply_to else ""
+    return replace(message, headers=fields), target.reply_address(reply_to) if reply_to else ""
 
 
 def _no_format(destination: str, form: WireFormat | None, stream: bool) -> None:
@@ -237,7 +237,7 @@ def receive(
     else:
         items = _from_broker(
             settings,
-            place_of(settings, destination, url, username, to_send=False),
+            broker_destination(settings, destination, url, username, to_send=False),
             stream,
             count,
             None if follow else timeout,
@@ -261,22 +261,22 @@ def _show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
 
 
 def _from_broker(
-    config: Config, place: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
+    config: Config, target: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
 ) -> Iterator[Item]:
     from engine.cli.exchange import take, who
 
-    if not place.has("stream"):
-        _no_stream(place.text, stream)
-    own = place.source(who("receive"), stream=stream)
+    if not target.has("stream"):
+        _no_stream(target.text, stream)
+    own = target.source(who("receive"), stream=stream)
     if stream is None:
-        yield from take(config, place, own, count, seconds)
+        yield from take(config, target, own, count, seconds)
         return
     from engine.connectors.nats.passing_consumer import passing_consumer
     from engine.connectors.nats.settings import NatsSourceConfig
 
     assert isinstance(own, NatsSourceConfig)
     with passing_consumer(config, own):
-        yield from take(config, place, own, count, seconds)
+        yield from take(config, target, own, count, seconds)
 
 
 def _no_stream(destination: str, stream: str | None) -> None:
@@ -357,12 +357,12 @@ def request(
         raise UsageError(msg)
     fields = given.fields()
     if "JMSReplyTo" in fields:
-        msg = "--header JMSReplyTo: request awaits the reply at a place of its own; use send for another one"
+        msg = "--header JMSReplyTo: request uses a reply address of its own; use send for another one"
         raise UsageError(msg)
     message = given.message(fields)
     settings = load(config)
-    place = place_of(settings, destination, url, username, to_send=True)
-    reply = _asked(settings, place, message, form, timeout)
+    target = broker_destination(settings, destination, url, username, to_send=True)
+    reply = _asked(settings, target, message, form, timeout)
     body_format = BodyFormat.BASE64 if base64 else BodyFormat.HEX
     if json_output:
         typer.echo(item_json(reply))
@@ -371,32 +371,34 @@ def request(
         typer.echo(shown)
 
 
-def _asked(config: Config, place: BrokerDestination, message: Message, form: WireFormat | None, seconds: float) -> Item:
+def _asked(
+    config: Config, target: BrokerDestination, message: Message, form: WireFormat | None, seconds: float
+) -> Item:
     """Sends a request and returns its reply; subscribes to the reply address first."""
     from engine.cli.exchange import give, item, listening, who
 
     name = who("request")
     # A stream would take the reply address for its own confirmation.
-    own = _sink_of(place, name, form, stream=False)
-    message, _ = _outgoing(place, own, message)
+    own = _sink_of(target, name, form, stream=False)
+    message, _ = _outgoing(target, own, message)
     correlation_id = message.headers.get("JMSCorrelationID") or uuid.uuid4().hex
-    if not place.system.token_in_address:
+    if not target.system.token_in_address:
         message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
-    address = place.system.passing_reply_address.format(uuid.uuid4().hex)
+    address = target.system.passing_reply_address.format(uuid.uuid4().hex)
     # A reply has the format of its request, and a typed frame does not say its release.
     release = getattr(own, "format", None)
-    replies = place.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
-    with listening(config, place, replies) as source:
-        give(config, place, own, message, address)
-        delivery = _reply(source, None if place.system.token_in_address else correlation_id, seconds)
+    replies = target.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
+    with listening(config, target, replies) as source:
+        give(config, target, own, message, address)
+        delivery = _reply(source, None if target.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (
-                f"no reply from {place.text} at {place.url} in {seconds:g} s; does a service answer it, and is "
+                f"no reply from {target.text} at {target.url} in {seconds:g} s; does a service answer it, and is "
                 "--timeout long enough?"
             )
             raise NoReplyError(msg)
         source.acknowledge([delivery.token])
-    return item(place, delivery)
+    return item(target, delivery)
 
 
 def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delivery | None:

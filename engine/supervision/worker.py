@@ -249,7 +249,7 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
     # they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     is_checked = not config.embedded_kafka or is_kafka_first(config)
-    if is_checked and not (_prepared(steps, config, status, messages.stop) and _placed(config, status, messages)):
+    if is_checked and not (_prepared(steps, config, status, messages.stop) and _can_continue(config, status, messages)):
         return
     status.state(State.STARTING, "starting Spark")
     spark = session.start(config, *partitions[-1:])
@@ -262,7 +262,7 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
         runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
 
 
-def _placed(config: Config, status: Reporter, messages: ControlMessages) -> bool:
+def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -> bool:
     """Checks that the router can go on from where the last run ended; returns False if the part is to stop instead.
 
     A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing

@@ -1,4 +1,4 @@
-"""Limits repeated log lines: the first few of a kind pass, then one line tells how many were left out.
+"""Limits repeated log lines: the first few of a kind pass, then one line gives the number of the others.
 
 Works for structlog's events and, as a filter of a handler, for lines that libraries log themselves. Errors always pass:
 some end the process, and theirs is the last line.
@@ -63,7 +63,7 @@ class Limiter:
         later: Callable[[float, Callable[[], None]], None] | None = None,
         tell: Callable[[LeftOut], None] | None = None,
     ) -> None:
-        """`later` calls a function after some seconds, `tell` logs what was left out; both are for tests."""
+        """`later` calls a function after some seconds, `tell` logs what was left out; tests replace both."""
         self._lines = lines
         self._seconds = seconds
         self._clock = clock

@@ -287,7 +287,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("receive", "queue:a", "--stream", "S"), "--stream is for NATS; queue:a is read without"),
         (("receive", "kafka:a", "--stream", "S"), "--stream is for NATS; kafka:a is read without"),
         (("request", "kafka:a", "x"), "kafka:a: Kafka knows no replies; ask at a queue, topic or subject"),
-        (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request awaits the reply at a place of its own"),
+        (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request uses a reply address of its own"),
         (("request", "queue:a", "--timeout", "soon"), "'soon' is no time: expected seconds, as 5 or 5s, or 500ms"),
     ],
 )
