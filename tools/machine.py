@@ -35,7 +35,7 @@ def go() -> str | None:
         return f"no go in PATH: {remedy}"
     match = re.search(r"\bgo(\d+)\.(\d+)", _says(program, "version"))
     if match is None:
-        return f"{program} version does not tell a version: {remedy}"
+        return f"{program} version does not report a version: {remedy}"
     version = tuple(map(int, match.groups()))
     return f"{program} is Go {'.'.join(match.groups())}: {remedy}" if version < _OLDEST_GO else None
 
@@ -55,7 +55,7 @@ def _java() -> str | None:
         return f"no java in {f'JAVA_HOME={home}' if home else 'PATH'}: {remedy}"
     match = re.search(r'version "(?:1\.)?(\d+)', _says(java, "-version"))
     if match is None:
-        return f"{java} -version does not tell a version: {remedy}"
+        return f"{java} -version does not report a version: {remedy}"
     return f"{java} is Java {match[1]}: {remedy}" if int(match[1]) < _OLDEST_JAVA else None
 
 
@@ -69,7 +69,7 @@ def _maven(*, ask: bool) -> str | None:
         return None
     match = re.search(r"Apache Maven (\d+)\.(\d+)\.(\d+)", _says(maven, "--version"))
     if match is None:
-        return f"{maven} --version does not tell a version: {remedy}"
+        return f"{maven} --version does not report a version: {remedy}"
     version = tuple(map(int, match.groups()))
     return f"{maven} is Maven {'.'.join(match.groups())}: {remedy}" if version < _OLDEST_MAVEN else None
 

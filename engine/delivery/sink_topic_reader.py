@@ -232,8 +232,8 @@ class SinkTopicReader:
     def _without_texts(self) -> None:
         self._texts = False
         _log.warning(
-            "Kafka does not take which messages are delivered behind one that waits; they come again after a "
-            "restart. Its offset.metadata.max.bytes should be 4096 or more",
+            "Kafka refuses the note of messages delivered after a waiting one; they are sent again after a restart. "
+            "Its offset.metadata.max.bytes should be 4096 or more",
             topic=self._topic,
         )
 

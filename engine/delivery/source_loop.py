@@ -206,7 +206,7 @@ class SourceLoop:
         self._status.state(State.READY, self._source.address)
 
     def _reading(self, left: int) -> None:
-        self._status.state(State.STARTING, f"looking for what the journal has already: {left:,} records to go")
+        self._status.state(State.STARTING, f"reading the end of the journal: {left:,} records to go")
 
     def _wait_for_room(self) -> None:
         self._stalled()

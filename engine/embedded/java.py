@@ -42,6 +42,6 @@ def java_version(java: Path) -> int:
         raise SetupError(msg) from error
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     if match is None:
-        msg = f"{java} -version does not tell a version, it says {output.strip()!r}"
+        msg = f"{java} -version does not report a version, it says {output.strip()!r}"
         raise SetupError(msg)
     return int(match[1])

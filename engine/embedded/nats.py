@@ -52,7 +52,7 @@ def nats_version(program: Path) -> str:
     output = _output(program, "--version")
     if match := re.search(r"\bv?(\d+\.\d+\S*)", output):
         return match[1]
-    msg = f"{program} --version does not tell a version, it says {output.strip()!r}"
+    msg = f"{program} --version does not report a version, it says {output.strip()!r}"
     raise SetupError(msg)
 
 

@@ -60,11 +60,11 @@ def last_progress(
         if entry is None or _is_of_here(entry, generations.root):
             raise HardFailureError(_refusal(error, generations.root, entry)) from error
         if not is_trial:
-            _log.warning("the checkpoint of an earlier run is of no use, and not needed", why=str(error))
+            _log.warning("the checkpoint of an earlier run cannot be used, and is not needed", why=str(error))
     if entry is None:
         return None
     if not is_trial:
-        _log.info("takes over from what is noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
+        _log.info("continues from the position noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
     return entry.progress
 
 

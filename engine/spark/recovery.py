@@ -170,7 +170,7 @@ class Recovery:
         topics = outputs(routes)
         after = self._settled_ends(topics)
         if vanished := sorted(set(topics) - set(after)):
-            _log.warning("topics of the last run are gone; what it had not yet sent there is not sent", topics=vanished)
+            _log.warning("topics of the last run are gone; records not yet sent to them are not sent", topics=vanished)
         before = self.kafka.starts(after)
         for since in (start.outputs, {} if since_ms is None else self.kafka.since(after, since_ms)):
             for topic, offsets in before.items():

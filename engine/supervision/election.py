@@ -222,7 +222,7 @@ class Election:
         except BridgeError as error:
             self.failure = error
         except Exception as error:
-            _log.exception("the election ended by an unforeseen error")
+            _log.exception("the election ended by an unexpected error")
             self.failure = BridgeError(f"the election ended: {type(error).__name__}: {error}")
 
     def _prepared(self) -> bool:

@@ -120,7 +120,7 @@ class Reload:
         if part not in self._unproven or isinstance(error, SoftFailureError):
             return False
         failed, proven = self._current.snapshot.hash, self._proven
-        _log.error("the configuration is given up, the one before it comes back", component=part, why=str(error))
+        _log.error("the configuration is revoked, the previous one comes back", component=part, why=str(error))
         self._numbers += 1
         back = Revision(self._numbers, proven.snapshot, proven.config, proven.parts)
         others = self._touched - {ROUTER}
@@ -150,7 +150,7 @@ class Reload:
         lines = [str(fault).partition("\n")[0] for fault in faults] or [str(error)]
         for line in lines:
             _log.error("configuration refused", why=line)
-        _log.error("the configuration before it stays in force", config_hash=self._current.snapshot.hash)
+        _log.error("the previous configuration stays in force", config_hash=self._current.snapshot.hash)
         self._note(success=False, why="; ".join(lines))
 
     def _begin(self, revision: Revision, change: RevisionChange) -> None:
@@ -263,7 +263,7 @@ class _Reading:
         except BridgeError as error:
             self.error = error
         except Exception as error:
-            _log.exception("the configuration could not be read by an unforeseen error")
+            _log.exception("the configuration could not be read because of an unexpected error")
             self.error = BridgeError(f"{type(error).__name__}: {error}")
 
 

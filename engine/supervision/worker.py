@@ -183,7 +183,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, ControlMessages],
             status.error(error, foreseen=True)
             return 1
         except Exception as error:
-            _log.exception("ended by an unforeseen error")
+            _log.exception("ended by an unexpected error")
             status.error(error)
             return 1
         status.state(State.STOPPING)

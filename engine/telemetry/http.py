@@ -211,7 +211,7 @@ class HttpServer:
 
     def _run(self) -> None:
         if self._socket is None:
-            _log.warning("another bridge serves its figures there; this one does when it has ended", address=self.url)
+            _log.warning("another bridge uses this address; this one follows when it has ended", address=self.url)
         while self._socket is None:
             if self._ends.wait(_TRY_SECONDS):
                 return

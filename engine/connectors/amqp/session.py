@@ -202,7 +202,7 @@ class AmqpSession:
             if self._open:
                 self._leave(links)
         except NotConnectedError as error:
-            _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+            _log.warning("closed without confirmation", who=self._who, broker=str(self.endpoint), why=str(error))
         finally:
             self.hang_up()
 

@@ -71,7 +71,7 @@ class NatsReplies(WrappedSource):
                 back_off = error.back_off_seconds if isinstance(error, NotAllowedError) else None
                 raise NotConnectedError(f"no stream for the replies: {why}", back_off) from error
             if not self._warned:
-                _log.warning("replies that come while the bridge is away are lost", source=self._own.name, why=why)
+                _log.warning("replies are lost while the bridge is not connected", source=self._own.name, why=why)
             self._warned = True
             return None
         finally:

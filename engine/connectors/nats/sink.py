@@ -282,7 +282,7 @@ def _subject(address: str) -> bytes:
     prefix = _PREFIX.match(address)
     subject = address[prefix.end() :] if prefix else address
     if not ADDRESSES.allow(address):
-        raise RefusedError(f"'{subject[:100]}' would order the server about; messages are not sent there")
+        raise RefusedError(f"'{subject[:100]}' is for commands to the server; messages are not sent there")
     try:
         return subject.encode()
     except UnicodeEncodeError as error:

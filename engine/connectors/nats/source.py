@@ -138,7 +138,7 @@ class NatsSource:
             return Delivery(message, token, is_past=is_past)
         if not fault.body_only:
             return Delivery(message, token, fault=fault.why)
-        _log.warning("taken as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
+        _log.warning("treated as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
         return Delivery(message, token)
 
     def _default(self) -> tuple[str, int]:

@@ -213,7 +213,8 @@ def test_plain_nats_to_a_tls_server_says_what_to_write(
     serve: Serve, connectors: Connectors, certificates: Path
 ) -> None:
     server = serve(tls(certificates, "broker"))
-    assert str(refusal(connectors, server.url)) == "the server wants TLS; write tls:// in place of nats:// in its url"
+    expected = "the server requires TLS; write tls:// in place of nats:// in its url"
+    assert str(refusal(connectors, server.url)) == expected
 
 
 # What is no server

@@ -122,7 +122,7 @@ def test_frames_are_read_and_faults_are_reported(jetstream: NatsHarness, connect
     assert [delivery.fault for delivery in found[3:]] == [None, None]
     assert [delivery.message.body for delivery in found[2:]] == [good[0][:-1], good[1][:-1], good[1][:-2]]
     assert {delivery.message.body_type for delivery in found[2:]} == {BodyType.BYTES}
-    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["taken as a plain body"] * 2
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["treated as a plain body"] * 2
 
 
 def test_numbers_of_the_suite_come_in_their_order(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:
