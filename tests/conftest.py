@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -13,7 +14,7 @@ import pytest
 import structlog
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, find_nats_server, free_ports
+from engine.embedded import EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, find_nats_server, free_ports
 from engine.errors import SetupError
 from tests.waiting import until
 from tools.setup import NATS_MISSING
@@ -30,6 +31,11 @@ JARS = Path(__file__).parents[1] / ".jars"
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
 hypothesis.settings.load_profile("bridge")
+
+
+def pytest_configure() -> None:
+    """Has JVMs start without the optimising compiler, which takes half of the CPU time of a short life."""
+    os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -77,13 +83,13 @@ class TopicFactory(Protocol):
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """A Kafka that is ready; `.bootstrap` is its address."""
-    yield from _running(EmbeddedKafka(tmp_path_factory.mktemp("data"), *free_ports(1), JARS, jvm=QUICK_START))
+    yield from _running(EmbeddedKafka(tmp_path_factory.mktemp("data"), *free_ports(1), JARS))
 
 
 @pytest.fixture(scope="session")
 def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedArtemis]:
     """An Artemis that is ready; `.stomp_url`, `.amqp_url`, `.core_url` are its addresses."""
-    yield from _running(EmbeddedArtemis(tmp_path_factory.mktemp("data"), *free_ports(3), JARS, jvm=QUICK_START))
+    yield from _running(EmbeddedArtemis(tmp_path_factory.mktemp("data"), *free_ports(3), JARS))
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,11 @@ All listen on 127.0.0.1 only, keep their data in one folder and continue from th
 
 from engine.embedded.artemis import EmbeddedArtemis
 from engine.embedded.java import find_java
-from engine.embedded.jvm import QUICK_START
 from engine.embedded.kafka import EmbeddedKafka
 from engine.embedded.nats import EmbeddedNats, find_nats_server
 from engine.embedded.ports import free_ports
 
 __all__ = [
-    "QUICK_START",
     "EmbeddedArtemis",
     "EmbeddedKafka",
     "EmbeddedNats",

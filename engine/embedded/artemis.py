@@ -47,7 +47,6 @@ class EmbeddedArtemis(JvmServer):
         jars: Path,
         *,
         heap_megabytes: int = 512,
-        jvm: Sequence[str] = (),
     ) -> None:
         """`jars` is the folder with the unpacked distribution, `artemis/apache-artemis-*`."""
         ports = {
@@ -55,7 +54,7 @@ class EmbeddedArtemis(JvmServer):
             "embedded.stomp.port": stomp_port,
             "embedded.amqp.port": amqp_port,
         }
-        super().__init__(data / "artemis", ports, heap_megabytes, jvm)
+        super().__init__(data / "artemis", ports, heap_megabytes)
         self._core_port, self._stomp_port, self._amqp_port = core_port, stomp_port, amqp_port
         self._jars = jars.absolute()
 

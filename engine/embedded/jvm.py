@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["QUICK_START", "JvmServer"]
-
-QUICK_START = ("-XX:TieredStopAtLevel=1",)
-"""JVM options that halve the work of a start but keep the broker slower: for brokers that live a minute."""
+__all__ = ["JvmServer"]
 
 # The optimising compiler starts later than by default: it would take half the processor time of a start.
 _LATE_OPTIMISING = (
@@ -37,10 +34,10 @@ class JvmServer(EmbeddedServer):
 
     causes: ClassVar[Sequence[re.Pattern[str]]] = (_THROWN, _LOGGED_ERROR)
 
-    def __init__(self, folder: Path, ports: Mapping[str, int], heap_megabytes: int, jvm: Sequence[str]) -> None:
-        """`ports` are those the broker listens on, by the setting that changes them; `jvm` are options for Java."""
+    def __init__(self, folder: Path, ports: Mapping[str, int], heap_megabytes: int) -> None:
+        """`ports` are those the broker listens on, by the setting that changes them."""
         super().__init__(folder, ports)
-        self._jvm = [f"-Xmx{heap_megabytes}m", "-XX:+UseG1GC", *_LATE_OPTIMISING, *jvm]
+        self._jvm = [f"-Xmx{heap_megabytes}m", "-XX:+UseG1GC", *_LATE_OPTIMISING]
 
     @abstractmethod
     def _prepare(self, java: Path) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.embedded.jvm import QUICK_START, JvmServer
+from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
 from engine.jars import HALLMARKS
@@ -64,11 +64,10 @@ class EmbeddedKafka(JvmServer):
         jars: Path,
         *,
         heap_megabytes: int = 512,
-        jvm: Sequence[str] = (),
         max_message_bytes: int = _DEFAULT_MAX_MESSAGE_BYTES,
     ) -> None:
         """`jars` is the folder with `kafka/*.jar`; `max_message_bytes` is the limit of topics that set none."""
-        super().__init__(data / "kafka", {"embedded.kafka.port": port}, heap_megabytes, jvm)
+        super().__init__(data / "kafka", {"embedded.kafka.port": port}, heap_megabytes)
         self._port = port
         self._jars = jars.absolute() / "kafka"
         self._max_message_bytes = max_message_bytes
@@ -108,7 +107,7 @@ class EmbeddedKafka(JvmServer):
         # Joined by `=`, because an id may begin with a dash.
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
         done = subprocess.run(
-            [java, *QUICK_START, *self._logging(), "-cp", f"{self._jars}/*", *tool],
+            [java, "-XX:TieredStopAtLevel=1", *self._logging(), "-cp", f"{self._jars}/*", *tool],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from engine.embedded import QUICK_START, EmbeddedKafka, find_java, free_ports
+from engine.embedded import EmbeddedKafka, find_java, free_ports
 from engine.message import Message
 from tests.conftest import JARS
 from tests.integration.bridge_process import Bridge, wait
@@ -43,7 +43,7 @@ COUNT, SIZE = 3000, 4000
 
 def limit(kafka: EmbeddedKafka, client: str, change: str) -> None:
     """Changes how much a client may send."""
-    command = [find_java(), *QUICK_START, "-cp", f"{JARS}/kafka/*", "kafka.admin.ConfigCommand"]
+    command = [find_java(), "-cp", f"{JARS}/kafka/*", "kafka.admin.ConfigCommand"]
     where = ["--bootstrap-server", kafka.bootstrap, "--entity-type", "clients", "--entity-name", client]
     subprocess.run([*command, *where, "--alter", *change.split()], check=True, capture_output=True, timeout=60)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.embedded import QUICK_START, EmbeddedKafka, free_ports
+from engine.embedded import EmbeddedKafka, free_ports
 from engine.kafka.clients import consumer
 from engine.supervision.election import Election
 from routes.config import loads
@@ -122,7 +122,7 @@ def test_a_bridge_whose_kafka_ended_on_a_full_disk_leads_again_when_there_is_roo
 ) -> None:
     # Else it would go on without Kafka for three quarters of a minute.
     monkeypatch.setattr("engine.supervision.election._EMBEDDED_SESSION_SECONDS", 10.0)
-    kafka = EmbeddedKafka(small_disk, *free_ports(1), JARS, jvm=QUICK_START)
+    kafka = EmbeddedKafka(small_disk, *free_ports(1), JARS)
     kafka.start()
     try:
         with elected(kafka, small_disk) as election:

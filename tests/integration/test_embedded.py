@@ -18,7 +18,7 @@ import stomp
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, free_ports
+from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.embedded.ports import accepts
 from engine.errors import SetupError
 from tests.processes import gone
@@ -37,14 +37,14 @@ MIB = 1024 * 1024
 @pytest.fixture
 def own_artemis(tmp_path: Path) -> Iterator[EmbeddedArtemis]:
     """One that a test may stop, kill and start."""
-    broker = EmbeddedArtemis(tmp_path, *free_ports(3), JARS, jvm=QUICK_START)
+    broker = EmbeddedArtemis(tmp_path, *free_ports(3), JARS)
     yield broker
     broker.stop()
 
 
 @pytest.fixture
 def own_kafka(tmp_path: Path) -> Iterator[EmbeddedKafka]:
-    broker = EmbeddedKafka(tmp_path, *free_ports(1), JARS, jvm=QUICK_START)
+    broker = EmbeddedKafka(tmp_path, *free_ports(1), JARS)
     yield broker
     broker.stop()
 
@@ -193,7 +193,7 @@ def test_an_early_end_is_told_in_one_line_with_its_cause_and_the_log(own_kafka: 
 
 
 def test_a_second_bridge_on_the_same_data_is_refused(artemis: EmbeddedArtemis) -> None:
-    second = EmbeddedArtemis(artemis.folder.parent, *free_ports(3), JARS, jvm=QUICK_START)
+    second = EmbeddedArtemis(artemis.folder.parent, *free_ports(3), JARS)
 
     message = refusal(second)
 

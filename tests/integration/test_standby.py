@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from engine.embedded import QUICK_START, EmbeddedArtemis, EmbeddedKafka, free_ports
+from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.message import POSITION, BodyType, Message
 from routes.properties import Property
 from tests.conftest import JARS
@@ -37,7 +37,7 @@ class KafkaBehindProxy(EmbeddedKafka):
 
     def __init__(self, folder: Path) -> None:
         port, self.behind = free_ports(2)
-        super().__init__(folder, port, JARS, jvm=QUICK_START)
+        super().__init__(folder, port, JARS)
         self.proxy = Proxy(self.behind)
 
     def _properties(self, controller_port: int) -> dict[str, str]:
@@ -319,6 +319,7 @@ def test_a_second_start_on_the_same_file_waits(site: Site) -> None:
     site.check()
 
 
+@pytest.mark.kills
 def test_a_checkpoint_that_is_lost_is_refused_with_two_ways_out_which_both_work(site: Site) -> None:
     bridge = site.bridge("one")
     bridge.start("--only", "router")

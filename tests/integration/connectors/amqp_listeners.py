@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
-from engine.embedded.artemis import artemis_home
-from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
 from tests.conftest import JARS
+from tests.integration.connectors.worker import start_worker
+from tests.java import jms_program
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -17,17 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROOT = JARS.parent
-_PROGRAM = """\
-import sys, threading
-from pathlib import Path
-from prometheus_client import CollectorRegistry
-from engine.delivery.source_loop import run_source
-from engine.telemetry.status import Reporter
-from routes import config
-run_source(
-    config.load(Path(sys.argv[1])), "src", 1, Reporter(None, "source:src", CollectorRegistry()), threading.Event()
-)
-"""
 
 
 def listening(port: int, *destinations: str, **more: str) -> Mapping[str, str]:
@@ -44,7 +32,7 @@ class SourceProcess:
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(self._file)], cwd=_ROOT)
+        self._process = start_worker("source", "src", self._file)
         until(lambda: accepts(self._port), 60)
 
     def kill(self) -> None:
@@ -57,12 +45,11 @@ class Sending:
     """`JmsSender.java`: sends numbered messages until all are accepted."""
 
     def __init__(self, url: str, queue: str, count: int, size: int, log: Path) -> None:
-        classes = artemis_home(JARS) / "lib" / "*"
         program = _ROOT / "bench" / "peer" / "jms" / "JmsSender.java"
         self._log = log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(find_java()), "-cp", str(classes), str(program), url, queue, "0", str(count), str(size)],
+                [*jms_program(program), url, queue, "0", str(count), str(size)],
                 stdout=output,
                 stderr=output,
             )

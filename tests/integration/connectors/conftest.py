@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.embedded import QUICK_START, EmbeddedKafka, EmbeddedNats, free_ports
+from engine.embedded import EmbeddedKafka, EmbeddedNats, free_ports
 from engine.embedded.ports import accepts
 from engine.kafka.topics import ensure_journal
 from tests.conftest import JARS
@@ -44,7 +44,7 @@ _names = itertools.count(1)
 @pytest.fixture
 def own_kafka(tmp_path: Path) -> Iterator[EmbeddedKafka]:
     """One that the test may halt."""
-    server = EmbeddedKafka(tmp_path / "kafka", *free_ports(1), JARS, jvm=QUICK_START)
+    server = EmbeddedKafka(tmp_path / "kafka", *free_ports(1), JARS)
     server.start()
     yield server
     server.stop()

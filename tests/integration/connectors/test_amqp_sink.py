@@ -13,7 +13,7 @@ from engine.connectors.amqp.settings import AmqpSinkConfig
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.embedded import QUICK_START, free_ports
+from engine.embedded import free_ports
 from engine.jms_values import MapEntry, encode_map, encode_stream
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
@@ -49,7 +49,7 @@ def structured(kind: BodyType, body: bytes, types: str) -> Message:
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StrictArtemis]:
-    server = StrictArtemis(tmp_path_factory.mktemp("strict"), *free_ports(3), JARS, jvm=QUICK_START)
+    server = StrictArtemis(tmp_path_factory.mktemp("strict"), *free_ports(3), JARS)
     server.start()
     yield server
     server.stop()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.embedded import EmbeddedArtemis, free_ports
-from tests.conftest import JARS, QUICK_START
+from tests.conftest import JARS
 from tests.integration.connectors.amqp_harness import AmqpHarness
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.running import SOURCE, numbered, numbers
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[EmbeddedArtemis]:
-    server = EmbeddedArtemis(tmp_path, *free_ports(3), JARS, jvm=QUICK_START)
+    server = EmbeddedArtemis(tmp_path, *free_ports(3), JARS)
     server.start()
     yield server
     server.stop()

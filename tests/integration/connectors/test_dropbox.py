@@ -7,7 +7,6 @@ import random
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -19,11 +18,11 @@ from engine.telemetry.status import State
 from tests.dropboxes import files, headers
 from tests.integration.connectors.running import numbers, read
 from tests.integration.connectors.sinks import RouterStandIn, committed, configure, in_order, numbered
+from tests.integration.connectors.worker import start_worker
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from engine.embedded import EmbeddedKafka
-    from routes.model import Config
     from tests.dropboxes import Dropboxes
     from tests.integration.connectors.conftest import Configure, Start, StartSink
     from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
@@ -43,26 +42,11 @@ while [ ! -e {box}/stop ]; do
     done
 done
 """
-WORKER = """
-import sys, threading
-from pathlib import Path
-from prometheus_client import CollectorRegistry
-from engine.connectors.{kind}_loop import run_{kind}
-from engine.telemetry.status import Reporter
-from routes import config
-status = Reporter(None, "{kind}:{name}", CollectorRegistry())
-run_{kind}(config.load(Path(sys.argv[1])), "{name}", 1, status, threading.Event())
-"""
 
 
 def shell(script: str, **values: object) -> subprocess.Popen[bytes]:
     text = script.format(**{name: shlex.quote(str(value)) for name, value in values.items()})
     return subprocess.Popen(["/bin/sh", "-c", text])
-
-
-def worker(kind: str, name: str, config: Config) -> subprocess.Popen[bytes]:
-    code = WORKER.format(kind=kind, name=name)
-    return subprocess.Popen([sys.executable, "-c", code, str(config.path)], start_new_session=True)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -138,14 +122,14 @@ def test_three_processes_that_are_killed_again_and_again_lose_nothing(
     names = [f"4.{1_140_429_201_295_000 + n}-1.T" for n in range(10_000)]
     dropbox.boxes.put(box, {name: str(n).encode() for n, name in enumerate(names)})
 
-    running = [worker("source", "src", config) for _ in range(3)]
+    running = [start_worker("source", "src", config.path) for _ in range(3)]
     kills = 0
     for part in range(1, 6):
         until(lambda part=part: len(files(box / "processed")) >= 1200 * part, 120, "progress")
         time.sleep(dice.uniform(0, 0.05))
         kill(running.pop(0))
         kills += 1
-        running.append(worker("source", "src", config))
+        running.append(start_worker("source", "src", config.path))
     until(lambda: len(files(box / "processed")) == 10_000, 120, "all processed")
     for process in running:
         kill(process)
@@ -166,7 +150,7 @@ def test_a_sink_that_is_killed_at_any_moment_loses_and_doubles_nothing(
     RouterStandIn(config).give(address, numbered(10_000, size=300))
     box = dropbox_sink.boxes.queue(queue)
     for part in range(5):
-        process = worker("sink", "out", config)
+        process = start_worker("sink", "out", config.path)
         until(lambda part=part: len(files(box / "target")) > 1500 * part, 120, "progress")
         time.sleep(dice.uniform(0, 0.2))
         # Consumers go on meanwhile.
@@ -175,7 +159,7 @@ def test_a_sink_that_is_killed_at_any_moment_loses_and_doubles_nothing(
         kill(process)
         for name in files(box / "processed"):
             (box / "processed" / name).rename(box / "target" / name)
-    last = worker("sink", "out", config)
+    last = start_worker("sink", "out", config.path)
     until(lambda: committed(config) == 10_000, 120, "all delivered")
     kill(last)
     found = [int(arrived.body.rstrip(b".")) for arrived in dropbox_sink.arrived(queue, 10_000)]
@@ -192,11 +176,11 @@ def test_a_sink_to_a_topic_that_is_killed_gives_each_subscription_everything_onc
     subscribed = [boxes.subscription("prices", f"sub{n}.c") for n in (1, 2)]
     RouterStandIn(config).give("topic/prices", numbered(5000))
     for part in range(3):
-        process = worker("sink", "out", config)
+        process = start_worker("sink", "out", config.path)
         until(lambda part=part: len(files(subscribed[1] / "target")) > 1200 * part, 120, "progress")
         time.sleep(dice.uniform(0, 0.2))
         kill(process)
-    last = worker("sink", "out", config)
+    last = start_worker("sink", "out", config.path)
     until(lambda: committed(config) == 5000, 120, "all delivered")
     kill(last)
     for each in subscribed:

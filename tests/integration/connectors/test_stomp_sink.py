@@ -13,7 +13,7 @@ from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.settings import StompSinkConfig
 from engine.connectors.stomp.sink import StompSink
 from engine.connectors.stomp.system import SYSTEM
-from engine.embedded import QUICK_START, free_ports
+from engine.embedded import free_ports
 from engine.message import BodyType, Message
 from routes.properties import Property
 from tests.conftest import JARS
@@ -38,7 +38,7 @@ def jms(artemis: EmbeddedArtemis, tmp_path: Path) -> Iterator[JmsClient]:
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StrictArtemis]:
-    server = StrictArtemis(tmp_path_factory.mktemp("strict"), *free_ports(3), JARS, jvm=QUICK_START)
+    server = StrictArtemis(tmp_path_factory.mktemp("strict"), *free_ports(3), JARS)
     server.start()
     yield server
     server.stop()

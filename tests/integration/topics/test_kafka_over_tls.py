@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from engine.embedded import QUICK_START, EmbeddedKafka, free_ports
+from engine.embedded import EmbeddedKafka, free_ports
 from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK
 from engine.errors import HardFailureError, UnreachableError
@@ -41,7 +41,7 @@ class TlsKafka(EmbeddedKafka):
 
     def __init__(self, data: Path, certificates: Path) -> None:
         plain, *ports = free_ports(1 + len(LISTENERS))
-        super().__init__(data, plain, JARS, jvm=QUICK_START)
+        super().__init__(data, plain, JARS)
         self.certificates = certificates
         self.at = {name: f"{LOOPBACK}:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
 
@@ -110,9 +110,10 @@ OWN = ("security.protocol=SSL", "ssl.certificate.location=bridge.pem", "ssl.key.
 def by_java(config: Config, folder: Path) -> str:
     """What Kafka's own command line says, with the settings that Spark would get."""
     options = {key.removeprefix("kafka."): value for key, value in spark_options(config, "admin").items()}
+    options |= {"default.api.timeout.ms": "8000", "request.timeout.ms": "8000"}
     (folder / "java.properties").write_text(javaproperties.dumps(options))
     tool = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", config.bootstrap_servers, "--list"]
-    command = [find_java(), *QUICK_START, "-cp", f"{JARS}/kafka/*", *tool, "--command-config"]
+    command = [find_java(), "-cp", f"{JARS}/kafka/*", *tool, "--command-config"]
     done = subprocess.run([*command, folder / "java.properties"], capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
