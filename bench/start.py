@@ -1,4 +1,4 @@
-"""How long it takes from the start of the process to the first routed message.
+"""Time from the start of the process to the first routed message.
 
 The router alone, on a Kafka that runs and a journal with messages in it, and the peer on the same; and the whole
 bridge from nothing, embedded brokers included (`bench.whole`).

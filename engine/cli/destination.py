@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from routes.model import Config
     from routes.systems import System
 
-__all__ = ["Broker", "BrokerDestination", "Username", "kafka_topic", "place_of"]
+__all__ = ["Broker", "BrokerDestination", "Username", "broker_destination", "kafka_topic"]
 
 _KAFKA = "kafka"
 _JMS = ("queue", "topic")
@@ -49,7 +49,7 @@ Username = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class BrokerDestination:
-    """A destination at a broker, and how to get there."""
+    """Destination at a broker, with the connection settings."""
 
     text: str
     """As the user spelt it."""
@@ -110,10 +110,10 @@ def kafka_topic(destination: str) -> str | None:
     return name if scheme == _KAFKA else None
 
 
-def place_of(
+def broker_destination(
     config: Config, destination: str, url: str | None, username: str | None, *, to_send: bool
 ) -> BrokerDestination:
-    """The place at a broker; UsageError if there is none of that kind.
+    """Finds the broker of a destination; UsageError if the destination or the broker is invalid.
 
     The broker is that of `url`; else of the source or sink of that name; else of the source that reads this address;
     else of the first source or sink of that type; else the embedded one.

@@ -134,14 +134,14 @@ class DeadLetterWatch:
             if census.trouble != self._trouble:
                 _log.exception("the dead letters cannot be watched")
         census = replace(census, trouble=self._clean(census.trouble))
-        self._tell(census)
+        self._log_trouble(census)
         if census.reachable:
             self._answered = time.monotonic()
         elif self._census is not None and time.monotonic() - self._answered < _SILENCE_SECONDS:
             return  # Kafka is silent for a moment; the last counts still hold.
         self._census = census
 
-    def _tell(self, census: DeadLetterCounts) -> None:
+    def _log_trouble(self, census: DeadLetterCounts) -> None:
         if census.trouble != self._trouble:
             self._trouble = census.trouble
             # It is for the router to create a topic that never existed, or to complain of it.

@@ -44,12 +44,12 @@ def java_version(java: Path) -> int:
             return int(match[1])
     try:
         # `-version` writes to stderr in every release of Java.
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         msg = f"{java} does not run: {error}"
         raise SetupError(msg) from error
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     if match is None:
-        msg = f"{java} -version does not tell a version, it says {told.strip()!r}"
+        msg = f"{java} -version does not report a version, it says {output.strip()!r}"
         raise SetupError(msg)
     return int(match[1])

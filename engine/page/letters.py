@@ -283,7 +283,7 @@ class _Choice:
         topic = source_topic(config, quarantine=quarantine)
         positions = tuple(dict.fromkeys(Position.parse(text, topic) for text in form.all("position")))
         if not positions:
-            msg = "nothing is chosen; go back and tick the dead letters that are meant"
+            msg = "no dead letter is selected; go back and select some"
             raise UsageError(msg)
         if len(positions) > _MOST:
             msg = f"{len(positions)} dead letters are too many at once; choose {_MOST} at most, or use jms-bridge dlt"

@@ -91,8 +91,8 @@ def _ago(milliseconds: float | None) -> Markup:
     if milliseconds is None or milliseconds < 0:
         return Markup("&ndash;")
     seconds = max(time.time() - milliseconds / 1000, 0.0)
-    told = "just now" if seconds < 1 else f"{amounts.duration(seconds)} ago"
-    return Markup('<time title="{0}" datetime="{0}">{1}</time>').format(_iso(milliseconds), told)
+    text = "just now" if seconds < 1 else f"{amounts.duration(seconds)} ago"
+    return Markup('<time title="{0}" datetime="{0}">{1}</time>').format(_iso(milliseconds), text)
 
 
 def _printable(text: str) -> str:

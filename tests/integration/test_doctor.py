@@ -141,7 +141,7 @@ def test_a_kafka_that_is_away_is_told_in_time_and_the_rest_all_the_same(
     assert told.findings["source:jms"]["state"] == "ok"
 
 
-def test_a_broker_that_is_away_is_told(doctor: Doctor, settings: dict[str, object]) -> None:
+def test_a_broker_that_is_away_is_reported(doctor: Doctor, settings: dict[str, object]) -> None:
     (port,) = free_ports(1)
     told = doctor(written({**settings, "stomp": f"stomp://127.0.0.1:{port}"}))
     assert (told.code, told.failed) == (6, {"source:jms"})
@@ -162,7 +162,7 @@ def test_a_destination_that_is_missing_is_told_and_one_that_would_be_made_is_wel
     assert missing not in topics(kafka)
 
 
-def test_a_journal_that_cannot_be_made_as_configured_is_told(
+def test_a_journal_that_cannot_be_made_as_configured_is_reported(
     doctor: Doctor, settings: dict[str, object], kafka: EmbeddedKafka
 ) -> None:
     told = doctor(written(settings, "journal.replication=3\n"))
@@ -172,7 +172,9 @@ def test_a_journal_that_cannot_be_made_as_configured_is_told(
     assert settings["journal"] not in topics(kafka)
 
 
-def test_a_journal_that_is_compacted_is_told(doctor: Doctor, settings: dict[str, object], topic: TopicFactory) -> None:
+def test_a_journal_that_is_compacted_is_reported(
+    doctor: Doctor, settings: dict[str, object], topic: TopicFactory
+) -> None:
     journal = topic("journal", config={"cleanup.policy": "compact"})
     told = doctor(written({**settings, "journal": journal}))
     assert f"topic {journal}" in told.failed
@@ -205,7 +207,7 @@ def test_a_login_is_taken_or_refused_and_no_password_is_shown(
     assert "guessed-wrong" not in json.dumps(wrong.findings)
 
 
-def test_a_certificate_that_is_not_trusted_is_told(
+def test_a_certificate_that_is_not_trusted_is_reported(
     doctor: Doctor, settings: dict[str, object], secure: SecureArtemis
 ) -> None:
     told = doctor(written(settings, f"sink.out.type=amqp\nsink.out.url=amqps://127.0.0.1:{secure.port}\n"))

@@ -245,7 +245,7 @@ def test_the_second_waits_and_takes_over_when_the_first_is_killed(site: Site) ->
         print(f"\nstopped: routed again {seconds:.1f} s after the end")
         assert seconds < TAKEOVER_SECONDS / 2
     site.check()
-    assert "takes over from what is noted in Kafka" in first.output
+    assert "continues from the position noted in Kafka" in first.output
 
 
 @pytest.mark.kills

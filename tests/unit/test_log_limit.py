@@ -119,7 +119,7 @@ def test_flush_tells_at_once(house: House) -> None:
     assert house.told == [("a", 2)]
 
 
-def test_memory_is_bounded_and_what_is_forgotten_is_told(house: House) -> None:
+def test_memory_is_bounded_and_what_is_forgotten_is_reported(house: House) -> None:
     house.log("first", times=5)
     for number in range(1000):
         house.log(f"e{number}")

@@ -234,7 +234,7 @@ class AmqpSession:
             if self._open:
                 self._leave(links)
         except NotConnectedError as error:
-            _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+            _log.warning("closed without confirmation", who=self._who, broker=str(self.endpoint), why=str(error))
         finally:
             self.hang_up()
 
@@ -388,7 +388,7 @@ class AmqpSession:
                 self._remote[handle] = link
                 link.answered(fields)
                 return
-        raise self.fail("the broker attaches a link that nobody asked for")
+        raise self.fail("the broker attaches a link that the bridge did not request")
 
     def _detached(self, fields: list[Any]) -> None:
         link = self._remote.pop(number(fields, 0), None)

@@ -43,7 +43,7 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
     def check_connection(self, config: Config, broker: DropboxConfig, client_id: str) -> str:
         """See `Connector`: checks that the folders of a source can be read and written."""
         from engine.connectors.dropbox.box import examine, locate
-        from engine.connectors.dropbox.folder import open_root, told
+        from engine.connectors.dropbox.folder import open_root, translated_errors
 
         root = config.root(broker)
         if broker.root is None and not root.exists():
@@ -54,7 +54,7 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
                 there = next(each for each in (Path(box.path), *Path(box.path).parents) if each.exists())
                 if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
                     raise NotConnectedError(f"the bridge may not read and write {there}; give its user the rights")
-                with told():
+                with translated_errors():
                     examine(opened, box)
         return f"{root} can be read and written"
 

@@ -316,7 +316,7 @@ class StompSession:
             if self._connection.wire.is_connected():
                 self._leave(self._connection, subscriptions)
         except NotConnectedError as error:
-            _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+            _log.warning("closed without confirmation", who=self._who, broker=str(self.endpoint), why=str(error))
         finally:
             self._connection.wire.disconnect_socket()
             self._connection = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.cli.destination import place_of
+from engine.cli.destination import broker_destination
 from engine.cli.exchange import give, take
 from engine.connectors.base import Outgoing, Sink, Source
 from engine.connectors.system import connector
@@ -159,10 +159,10 @@ def test_a_message_goes_through_its_source_into_the_journal_and_out_of_its_sink(
 def test_it_is_sent_to_and_received_from_on_the_command_line() -> None:
     config = loads(PLAIN + SOURCE + SINK)
     boxes = start(URL)
-    place = place_of(config, "toy:box-4", URL, None, to_send=True)
+    place = broker_destination(config, "toy:box-4", URL, None, to_send=True)
     give(config, place, place.sink("me"), Message(b"x"), "")
     assert [each.body for each in boxes["box-4"]] == [b"x"]
-    here = place_of(config, "s:box-4", None, None, to_send=False)
+    here = broker_destination(config, "s:box-4", None, None, to_send=False)
     assert [item.record.value for item in take(config, here, here.source("me"), 1, 0.1)] == [b"x"]
 
 

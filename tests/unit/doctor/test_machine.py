@@ -112,14 +112,14 @@ def test_a_folder_is_there_or_can_be_made(tmp_path: Path) -> None:
     assert not deep.parent.exists()
 
 
-def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "var").write_text("")
     found = check_folder("embedded.data", tmp_path / "var" / "checkpoint")
     assert (found.state, found.found, found.exit_code) == (Severity.FAILED, f"{tmp_path}/var is no folder", 3)
     assert found.remedy.endswith("or set embedded.data to another folder")
 
 
-def test_a_folder_that_every_user_can_enter_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_every_user_can_enter_is_reported(tmp_path: Path) -> None:
     with TemporaryDirectory() as open_to_all:
         folder = Path(open_to_all)
         folder.chmod(0o755)
@@ -134,7 +134,7 @@ def test_a_folder_that_every_user_can_enter_is_told(tmp_path: Path) -> None:
     assert list(check_privacy("embedded.data", tmp_path / "none")) == []
 
 
-def test_hard_links_to_files_of_others_are_told(tmp_path: Path) -> None:
+def test_hard_links_to_files_of_others_are_reported(tmp_path: Path) -> None:
     switch = tmp_path / "protected_hardlinks"
     assert check_hard_links(switch).state is Severity.OK
     switch.write_text("1\n")
@@ -144,7 +144,7 @@ def test_hard_links_to_files_of_others_are_told(tmp_path: Path) -> None:
 
 
 @needs_permissions
-def test_a_folder_that_is_closed_or_has_a_closed_one_in_it_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_closed_or_has_a_closed_one_in_it_is_reported(tmp_path: Path) -> None:
     closed = tmp_path / "3"
     closed.mkdir(mode=0o500)
     assert check_folder("router.checkpoint", closed).found == f"{closed} cannot be written"
