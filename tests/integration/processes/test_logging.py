@@ -59,7 +59,7 @@ import engine.telemetry.logging
 engine.telemetry.logging.setup(component="source:orders")
 log = structlog.get_logger("engine.test")
 for number in range(100):
-    log.warning("not taken in", message=f"ID:{number}")
+    log.warning("message rejected", message=f"ID:{number}")
     log.error("refused", number=number)
     logging.getLogger("library").warning("no answer from %s", number)
 """
@@ -162,8 +162,8 @@ def test_a_process_logs_a_few_lines_of_a_kind_and_at_its_end_how_many_more() -> 
     )
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert {line["component"] for line in lines} == {"source:orders"}
-    assert [line["message"] for line in lines if line["event"] == "not taken in"] == [f"ID:{n}" for n in range(20)]
+    assert [line["message"] for line in lines if line["event"] == "message rejected"] == [f"ID:{n}" for n in range(20)]
     assert sum(line["event"] == "refused" for line in lines) == 100
     assert sum(line["event"].startswith("no answer") for line in lines) == 20
     told = [(line["what"], line["left_out"], line["level"]) for line in lines if "left_out" in line]
-    assert told == [("not taken in", 80, "warning"), ("no answer from %s", 80, "warning")]
+    assert told == [("message rejected", 80, "warning"), ("no answer from %s", 80, "warning")]

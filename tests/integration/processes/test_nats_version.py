@@ -44,7 +44,7 @@ def test_a_nats_server_that_refuses_its_configuration_or_does_not_run_is_told(
     assert refused.found.endswith("unknown field logfile_max_num")
     program.write_text("#!/bin/sh\necho none\n")
     (unknown,) = check_nats_server()
-    assert unknown.found == f"{program} --version does not tell a version, it says 'none'"
+    assert unknown.found == f"{program} --version does not report a version, it says 'none'"
     program.write_text("#!/none\n")
     (broken,) = check_nats_server()
     assert broken.found.startswith(f"{program} does not run: ")
