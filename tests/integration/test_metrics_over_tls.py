@@ -16,7 +16,7 @@ from engine.telemetry.status import StatusBoard
 from routes.model import HttpConfig
 from tests.certificates import certify
 from tests.integration.bridge_process import ROOT, wait
-from tests.integration.test_metrics_prometheus import Prometheus
+from tests.integration.prometheus import Prometheus
 
 
 class Figures:
