@@ -41,7 +41,7 @@ class Browser:
         return [str(line["message"]) for line in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
     def run(self, script: str) -> Any:
-        return self.driver.execute_script(script)  # type: ignore[no-untyped-call]
+        return self.driver.execute_script(script)
 
     def text(self) -> str:
         # In one step: an element found before may be gone when the page has changed.
