@@ -50,7 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     units: dict[Path, list[pytest.Item]] = {}
     for item in items:
         units.setdefault(_unit(item.path), []).append(item)
-    busy = [unit for unit in units if _is_below(unit, TESTS / "chaos", TESTS / "integration")]
+    light = TESTS / "integration" / "processes"
+    busy = [
+        unit for unit in units if _is_below(unit, TESTS / "chaos", TESTS / "integration") and light not in unit.parents
+    ]
     waiting = [unit for unit in busy if _is_below(unit, TESTS / "integration" / "connectors")]
     shared = [unit for unit in ONE_WORKER if unit in units]
     bridges = shared + [unit for unit in busy if unit not in (*shared, *waiting)]
