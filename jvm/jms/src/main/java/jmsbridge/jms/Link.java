@@ -19,6 +19,9 @@ public interface Link {
   /** One line for users, with what the provider says and its reason codes. */
   String why(Throwable error);
 
+  /** Whether a call to the provider has taken longer than any call should. */
+  boolean isStuck();
+
   /** Whether a login was refused. */
   boolean isLogin(Throwable error);
 }

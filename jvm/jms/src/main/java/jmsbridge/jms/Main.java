@@ -4,6 +4,7 @@ import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 import javax.naming.NamingException;
 
 /**
@@ -14,6 +15,7 @@ import javax.naming.NamingException;
  */
 public final class Main {
   private static final long ALIVE_MILLISECONDS = 1000;
+  private static final long CLOSE_MILLISECONDS = 15_000;
 
   private Main() {}
 
@@ -25,13 +27,14 @@ public final class Main {
     if (first == null) {
       return;
     }
-    beat(pipe);
-    run(pipe, new Settings(first.content()));
+    AtomicReference<Link> link = new AtomicReference<>();
+    beat(pipe, link);
+    run(pipe, new Settings(first.content()), link);
     // A provider may have left threads behind.
     Runtime.getRuntime().halt(0);
   }
 
-  private static void run(Pipe pipe, Settings settings) throws IOException {
+  private static void run(Pipe pipe, Settings settings, AtomicReference<Link> current) throws IOException {
     settings.all("system.").forEach(System::setProperty);
     Link link;
     try {
@@ -49,6 +52,7 @@ public final class Main {
       pipe.write(Pipe.FAILED, List.of("refused", "the client jars do not fit together: " + error));
       return;
     }
+    current.set(link);
     try {
       link.open();
       for (Pipe.Frame frame = pipe.read(); frame != null && frame.kind() != Pipe.CLOSE; frame = pipe.read()) {
@@ -58,6 +62,7 @@ public final class Main {
           link.send(frame.content());
         }
       }
+      haltLater();
       link.close();
       pipe.write(Pipe.END, List.of());
     } catch (RefusedException error) {
@@ -76,24 +81,41 @@ public final class Main {
     return (Link) type.getConstructor(types).newInstance(factory, settings, pipe, names);
   }
 
-  /** Shows the worker that this process is alive. */
-  private static void beat(Pipe pipe) {
-    Thread beat =
-        new Thread(
-            () -> {
-              try {
-                while (true) {
-                  Thread.sleep(ALIVE_MILLISECONDS);
-                  pipe.write(Pipe.ALIVE, List.of());
-                }
-              } catch (InterruptedException | IOException gone) {
-                // The worker is gone, and nobody would see the end of what this process does.
-                Runtime.getRuntime().halt(1);
+  /** Shows the worker that this process is alive, as long as no call to the provider takes very long. */
+  private static void beat(Pipe pipe, AtomicReference<Link> link) {
+    daemon(
+        "alive",
+        () -> {
+          try {
+            while (true) {
+              Thread.sleep(ALIVE_MILLISECONDS);
+              if (link.get() == null || !link.get().isStuck()) {
+                pipe.write(Pipe.ALIVE, List.of());
               }
-            },
-            "alive");
-    beat.setDaemon(true);
-    beat.start();
+            }
+          } catch (InterruptedException | IOException gone) {
+            // The thread that reads the pipe ends everything.
+          }
+        });
+  }
+
+  private static void haltLater() {
+    daemon(
+        "halt",
+        () -> {
+          try {
+            Thread.sleep(CLOSE_MILLISECONDS);
+          } catch (InterruptedException now) {
+            // Halts at once.
+          }
+          Runtime.getRuntime().halt(1);
+        });
+  }
+
+  private static void daemon(String name, Runnable work) {
+    Thread thread = new Thread(work, name);
+    thread.setDaemon(true);
+    thread.start();
   }
 
   /** One line with the reasons of an error, the first cause last. */

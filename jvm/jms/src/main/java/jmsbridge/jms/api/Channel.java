@@ -50,6 +50,7 @@ final class Channel implements Runnable {
   private long committed;
   private long behindSince;
   private Message last;
+  private volatile long busySince;
 
   private long done;
   private boolean ending;
@@ -109,9 +110,7 @@ final class Channel implements Runnable {
   @Override
   public void run() {
     try {
-      while (step()) {
-        continue;
-      }
+      receive();
       settle();
       consumer.close();
       session.close();
@@ -120,6 +119,22 @@ final class Channel implements Runnable {
     } catch (Exception | LinkageError error) {
       client.failed(error);
     }
+  }
+
+  /** True if the thread has not come back from a call to the provider since a time. */
+  boolean isBusySince(long time) {
+    return busySince > 0 && busySince < time;
+  }
+
+  private void receive() throws JMSException, InterruptedException {
+    try {
+      while (step()) {
+        busySince = System.currentTimeMillis();
+      }
+    } catch (IOException gone) {
+      // The worker has gone: what it had is still acknowledged.
+    }
+    busySince = 0;
   }
 
   private boolean step() throws JMSException, IOException, InterruptedException {
@@ -137,6 +152,7 @@ final class Channel implements Runnable {
     boolean isBehind = behindSince > 0 && now - behindSince > CATCH_UP;
     if (received - committed >= mostMessages || bytes >= mostBytes || isBehind) {
       flush();
+      busySince = 0;
       synchronized (this) {
         if (!ending && done < received) {
           wait(IDLE);
@@ -168,6 +184,8 @@ final class Channel implements Runnable {
 
   private void flush() throws IOException {
     if (inFrame > 0) {
+      // While the worker does not read, nothing is wrong with the provider.
+      busySince = 0;
       frame.set(4, inFrame);
       pipe.write(Pipe.MESSAGES, frame);
       begin();

@@ -26,6 +26,8 @@ import jmsbridge.jms.Settings;
  * replaced as jmsbridge.jms.javax.
  */
 public final class Client implements Link {
+  private static final long STUCK_MILLISECONDS = 60_000;
+
   private final ConnectionFactory factory;
   private final Pipe pipe;
   private final Factories.Names names;
@@ -115,13 +117,19 @@ public final class Client implements Link {
       try {
         pipe.write(Pipe.FAILED, List.of("lost", why(error)));
       } catch (IOException gone) {
-        Runtime.getRuntime().halt(1);
+        System.err.println("the worker has gone");
       }
     }
   }
 
   boolean hasFailed() {
     return failed.get();
+  }
+
+  @Override
+  public boolean isStuck() {
+    long oldest = System.currentTimeMillis() - STUCK_MILLISECONDS;
+    return (sender != null && sender.isBusySince(oldest)) || channels.stream().anyMatch(each -> each.isBusySince(oldest));
   }
 
   @Override

@@ -38,6 +38,8 @@ final class Sender {
   private final Pipe pipe;
   private final String duplicateId;
   private final Map<String, Destination> destinations = new LinkedHashMap<>();
+  private long delayed;
+  private volatile long busySince;
 
   /** A message as the worker gives it. */
   private record Given(
@@ -61,13 +63,20 @@ final class Sender {
       given.add(new Given(number, letter, texts.get(0), texts.get(1), texts.get(2), rest, Texts.sized(content)));
     }
     List<String> outcomes = new ArrayList<>();
+    busySince = System.currentTimeMillis();
     if (!together(given, outcomes)) {
       outcomes.clear();
       for (Given each : given) {
         outcomes.addAll(List.of(String.valueOf(each.number()), alone(each)));
       }
     }
+    busySince = 0;
     pipe.write(Pipe.OUTCOMES, outcomes);
+  }
+
+  /** True if a transaction has taken since a time. */
+  boolean isBusySince(long time) {
+    return busySince > 0 && busySince < time;
   }
 
   /** Sends all in one transaction; false if nothing was sent. */
@@ -165,8 +174,6 @@ final class Sender {
         Math.min(Math.max(priority, 0), 9),
         expires > 0 ? Math.max(expires - now, 1) : 0);
   }
-
-  private long delayed;
 
   private void delay(long milliseconds) throws JMSException, RefusedException {
     if (milliseconds != delayed) {
