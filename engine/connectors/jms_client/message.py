@@ -37,6 +37,8 @@ __all__ = ["deliveries", "encoded"]
 _ORIGINS = (ORIGIN, ORIGIN.replace(".", "_"))
 """Names of the property with the bridges that a message came through; the second where a client takes no dot."""
 _BRIDGE = ("jmsbridge.", "jmsbridge_", "JMS_JmsBridge_")
+_INTERNAL = frozenset({"__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE"})
+"""Properties in which Artemis keeps its own notes."""
 _FIELD, _FAULT = "H", "F"
 _TYPES: Mapping[str, JmsType] = {
     "Z": JmsType.BOOLEAN,
@@ -91,6 +93,8 @@ def _message(letter: int, values: list[str], raw: bytes, source: str) -> tuple[M
             headers[name] = text
         elif kind == _FAULT and not name:
             fault = text
+        elif name in _INTERNAL:
+            continue
         elif not name.startswith(_BRIDGE):
             properties[name] = Property(shown(float(text)) if kind in _REALS else text, _TYPES[kind])
         elif name in _ORIGINS:

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from functools import cache
 from threading import Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -27,7 +27,7 @@ from engine.errors import HardFailureError, SetupError
 from engine.jars import HALLMARKS, jars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.connectors.jms_client.settings import JmsClientConfig
     from routes.model import Config
@@ -46,6 +46,7 @@ _MOST_FRAME_BYTES = 1 << 30
 _LINE_CHARS = 1000
 _MOST_LINES = 200
 """Lines of the client's log that are taken over in a minute."""
+_NOTE = "NOTE: Picked up JDK_JAVA_OPTIONS"
 _SETTINGS, _CLOSE = ord("C"), ord("X")
 _READY, _FAILED, _ALIVE, _END = ord("R"), ord("F"), ord("P"), ord("E")
 _CLOSED = (
@@ -311,15 +312,16 @@ class ClientProcess:
             text = text.replace(secret, "******")
         return text
 
-    def _follow(self, output: Iterable[bytes], kept: list[str]) -> None:
+    def _follow(self, output: IO[bytes], kept: list[str]) -> None:
         """Takes what the client prints into the log; `kept` gets the last line."""
         count, minute = 0, 0
-        for raw in output:
-            line = self._masked(raw.decode("utf-8", "replace").strip()[:_LINE_CHARS])
-            if not line:
-                continue
-            kept[:] = [line]
-            now = int(time.monotonic() / 60)
-            count, minute = (count + 1, minute) if now == minute else (1, now)
-            if count <= _MOST_LINES:
-                _log.info("the client says", connection=self._broker.name, line=line)
+        with output:
+            for raw in output:
+                line = self._masked(raw.decode("utf-8", "replace").strip()[:_LINE_CHARS])
+                if not line or line.startswith(_NOTE):
+                    continue
+                kept[:] = [line]
+                now = int(time.monotonic() / 60)
+                count, minute = (count + 1, minute) if now == minute else (1, now)
+                if count <= _MOST_LINES:
+                    _log.info("the client says", connection=self._broker.name, line=line)

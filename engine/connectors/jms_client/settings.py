@@ -22,6 +22,7 @@ __all__ = ["JNDI_NAME", "JmsClientConfig", "JmsClientSinkConfig", "JmsClientSour
 
 JNDI_NAME = "connection-factory"
 """The key behind `jndi.` that is no property of the context: the name of the connection factory."""
+_LOGIN = re.compile("//[^/@]*@")
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]+:[A-Za-z0-9._-]+:[A-Za-z0-9._-]+")
 
 
@@ -119,7 +120,9 @@ class JmsClientConfig(BrokerConfig):
     def embedded_url(self, ports: Mapping[str, int]) -> str:
         """Returns a text that is the same for connections to the same broker, without secrets."""
         given = {**self.properties, **{f"jndi.{name}": text for name, text in self.jndi.items()}}
-        told = [f"{name}={text}" for name, text in sorted(given.items()) if not is_secret_key(name)]
+        # Options and logins in URLs may hold secrets.
+        shown = {name: _LOGIN.sub("//", text.partition("?")[0]) for name, text in given.items()}
+        told = [f"{name}={text}" for name, text in sorted(shown.items()) if not is_secret_key(name)]
         return f"{self.type}://{self.factory or self.jndi.get(JNDI_NAME, '')}{'?' if told else ''}{'&'.join(told)}"
 
     @property
