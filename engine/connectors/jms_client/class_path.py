@@ -136,7 +136,7 @@ def check(settings: Settings, section: str, name: str) -> None:
 
 
 def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
-    """Returns the jars that are there already; None if there is a fault, or if packages are to be fetched yet."""
+    """Returns the jars that are there already; None without any, for a fault, or if packages are to be fetched yet."""
     paths, packages = settings.get(f"{own}class-path", name), settings.get(f"{own}packages", name)
     found: list[Path] = []
     for path in paths or ():
@@ -154,7 +154,7 @@ def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
         if not folder.is_dir():
             return None
         found += sorted(folder.glob("*.jar"))
-    return found
+    return found or None
 
 
 def _above(classes: Classes, found: ClassFile) -> list[ClassFile]:

@@ -34,7 +34,7 @@ def client(core_url: str) -> dict[str, str]:
 class JmsHarness(AmqpHarness):
     """An Artemis of the embedded kind."""
 
-    settable = AmqpHarness.settable | {"JMSExpiration"}
+    unreachable = "Cannot connect to server"
 
     def __init__(self, artemis: EmbeddedArtemis, application: QpidClient) -> None:
         super().__init__(artemis, application)
