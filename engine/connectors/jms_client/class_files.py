@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 __all__ = ["APIS", "ClassFile", "Classes"]
 
@@ -91,33 +91,45 @@ def _setters(methods: Iterable[tuple[int, str, str]]) -> Iterator[tuple[str, str
         kind = descriptor[1 : descriptor.index(")")] if ")" in descriptor else ""
         alone = kind and (len(kind) == 1 or (kind[0] in "L[" and kind.find(";") in (-1, len(kind) - 1)))
         if access & _PUBLIC and name.startswith("set") and len(name) > 3 and alone:
-            yield name[3].lower() + name[4:], kind
+            yield _property(name[3:]), kind
+
+
+def _property(name: str) -> str:
+    """Returns the name of a bean property by that of its setter: `hostName`, but `SSLCipherSuite`."""
+    return name if name[:2].isupper() and len(name) > 1 else name[0].lower() + name[1:]
 
 
 class Classes:
-    """The classes of a class path."""
+    """The classes of a class path; a context that keeps its jars open."""
 
     def __init__(self, path: Iterable[Path]) -> None:
         """`path` has jars and folders, which exist."""
         self._path = tuple(path)
+        self._open = ExitStack()
+        self._jars: dict[Path, zipfile.ZipFile | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        self._jars.clear()
 
     def holders(self, name: str) -> list[Path]:
         """Returns the jars and folders that have a class."""
-        entry = name.replace(".", "/") + ".class"
-        return [each for each in self._path if _has(each, entry)]
+        return [each for each in self._path if self._has(each, _entry(name))]
 
     def find(self, name: str, holder: Path | None = None) -> ClassFile | None:
         """Returns a class, that of a jar if one is given; None if it is in none, or cannot be read."""
-        entry = name.replace(".", "/") + ".class"
         for each in [holder] if holder else self.holders(name):
             try:
-                return parse(_content(each, entry))
+                return parse(self._content(each, _entry(name)))
             except (OSError, ValueError, KeyError, zipfile.BadZipFile):
                 continue
         return None
 
     def above(self, found: ClassFile) -> Iterator[ClassFile | str]:
-        """Yields a class, its superclasses and interfaces; of those that are in no jar the names."""
+        """Yields a class, its superclasses and interfaces; of those of JMS and those that are in no jar the names."""
         waiting, seen = [found], {found.name}
         while waiting:
             one = waiting.pop()
@@ -126,42 +138,39 @@ class Classes:
                 if name in seen:
                     continue
                 seen.add(name)
-                if (parent := self.find(name)) is not None and not name.startswith(APIS):
-                    waiting.append(parent)
-                else:
+                parent = None if name.startswith(APIS) else self.find(name)
+                if parent is None:
                     yield name
+                else:
+                    waiting.append(parent)
 
     def ending(self, suffix: str) -> list[str]:
-        """Returns the names of classes that end alike, without nested classes."""
-        names = (name for each in self._path for name in _names(each))
+        """Returns the names of classes in jars that end alike, without nested classes."""
+        jars = (jar for each in self._path if (jar := self._jar(each)) is not None)
         return sorted(
             name.removesuffix(".class").replace("/", ".")
-            for name in names
+            for jar in jars
+            for name in jar.namelist()
             if name.endswith(f"{suffix}.class") and "$" not in name
         )
 
+    def _jar(self, path: Path) -> zipfile.ZipFile | None:
+        """Returns a jar; None if it is a folder or no jar."""
+        if path not in self._jars:
+            try:
+                self._jars[path] = None if path.is_dir() else self._open.enter_context(zipfile.ZipFile(path))
+            except (OSError, zipfile.BadZipFile):
+                self._jars[path] = None
+        return self._jars[path]
 
-def _has(holder: Path, entry: str) -> bool:
-    return (holder / entry).is_file() if holder.is_dir() else entry in _names(holder)
+    def _has(self, holder: Path, entry: str) -> bool:
+        jar = self._jar(holder)
+        return (holder / entry).is_file() if jar is None else entry in jar.NameToInfo
 
-
-def _names(holder: Path) -> frozenset[str]:
-    if holder.is_dir():
-        return frozenset(each.relative_to(holder).as_posix() for each in holder.rglob("*.class"))
-    return _jar_names(holder, holder.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=256)
-def _jar_names(jar: Path, _: int) -> frozenset[str]:
-    try:
-        with zipfile.ZipFile(jar) as archive:
-            return frozenset(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
-        return frozenset()
+    def _content(self, holder: Path, entry: str) -> bytes:
+        jar = self._jar(holder)
+        return (holder / entry).read_bytes() if jar is None else jar.read(entry)
 
 
-def _content(holder: Path, entry: str) -> bytes:
-    if holder.is_dir():
-        return (holder / entry).read_bytes()
-    with zipfile.ZipFile(holder) as archive:
-        return archive.read(entry)
+def _entry(name: str) -> str:
+    return name.replace(".", "/") + ".class"

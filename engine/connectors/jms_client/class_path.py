@@ -110,16 +110,22 @@ def check(settings: Settings, section: str, name: str) -> None:
     Packages that Maven has not fetched yet are not looked into.
     """
     own = f"{section}.NAME."
-    factory, entry = settings.get(f"{own}connection-factory", name), settings.entry(f"{own}connection-factory", name)
-    if (jars := _jars(settings, own, name)) is None or factory is None or entry is None:
+    jars = _jars(settings, own, name)
+    if jars is None or settings.get(f"{own}connection-factory", name) is None:
         return
-    classes = Classes(jars)
+    with Classes(jars) as classes:
+        _check_factory(settings, own, name, classes, len(jars))
+
+
+def _check_factory(settings: Settings, own: str, name: str, classes: Classes, jars: int) -> None:
+    factory, entry = settings.get(f"{own}connection-factory", name), settings.entry(f"{own}connection-factory", name)
+    assert entry is not None
     holders = classes.holders(factory)
     if not holders:
         known = [each for each in classes.ending(_FACTORY) if _api(classes, each)]
         near = get_close_matches(factory, known, n=_SHOWN, cutoff=0.4) or known[:_SHOWN]
         hint = f"did you mean {' or '.join(near)}?" if near else "name the jars of the provider's client"
-        message = f"none of the {len(jars)} jars in the class path has a class {factory}"
+        message = f"none of the {jars} jars in the class path has a class {factory}"
         settings.faults.append(entry.fault(message, hint))
         return
     apis = {holder: _api(classes, factory, holder) for holder in holders}
@@ -182,7 +188,7 @@ def _no_factory(settings: Settings, own: str, name: str, classes: Classes, holde
 
 def _check_properties(settings: Settings, own: str, name: str, setters: Mapping[str, str]) -> None:
     for setting in settings.open(f"{own}connection-factory.*", name):
-        kind = setters.get(setting.rest)
+        kind = next((setters[each] for each in _spellings(setting.rest) if each in setters), None)
         factory = settings.get(f"{own}connection-factory", name)
         if kind is None:
             near = get_close_matches(setting.rest, setters, n=1, cutoff=0.6)
@@ -193,6 +199,11 @@ def _check_properties(settings: Settings, own: str, name: str, setters: Mapping[
             settings.faults.append(setting.entry.key_fault(f"{factory} has no property '{setting.rest}'", hint))
         elif (expected := _misfit(kind, setting.text)) is not None:
             settings.faults.append(setting.entry.fault(f"{factory} takes for '{setting.rest}' {expected}"))
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Returns a property's name with either case of its first letter, since both lead to the same setter."""
+    return name[:1].lower() + name[1:], name[:1].upper() + name[1:]
 
 
 def _misfit(kind: str, text: str) -> str | None:

@@ -261,14 +261,15 @@ def test_bytes_that_are_no_class_are_refused() -> None:
 
 
 def test_class_files_tell_superclasses_and_setters(tmp_path: Path) -> None:
-    classes = Classes(sorted(LIB.glob("artemis-*.jar")))
-    found = classes.find(FACTORY)
-    assert found is not None
-    assert dict(found.setters)["callTimeout"] == "J"
-    assert "javax.jms.ConnectionFactory" in classes.above(found)
-    assert classes.find("no.such.Class") is None
+    with Classes(sorted(LIB.glob("artemis-*.jar"))) as classes:
+        found = classes.find(FACTORY)
+        assert found is not None
+        assert dict(found.setters)["callTimeout"] == "J"
+        assert "javax.jms.ConnectionFactory" in classes.above(found)
+        assert classes.find("no.such.Class") is None
     (tmp_path / "broken.jar").write_bytes(b"no jar")
-    assert Classes([tmp_path / "broken.jar"]).holders(FACTORY) == []
+    with Classes([tmp_path / "broken.jar", tmp_path]) as classes:
+        assert classes.holders(FACTORY) == []
 
 
 def test_a_configuration_that_is_refused_says_where(tmp_path: Path, lines: dict[str, str]) -> None:
