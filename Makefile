@@ -30,7 +30,7 @@ setup-dev:
 nats: ## a NATS server to try the bridge with, built from its pinned source; needs Go
 	$(SET_UP) --nats
 
-test-fast: check ## check, then the tests that start no server
+test-fast: check ## check, then the tests that start no process
 	$(PYTEST) tests/unit
 
 test: check ## check, then all tests but those of make chaos, on a real Kafka, Artemis and NATS

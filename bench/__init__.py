@@ -1,6 +1,6 @@
 """Measures the bridge against a Kafka Streams program that does the same work, on one machine and in one run.
 
-    workload      the messages and the routes, the same for everybody
+    workload      the messages and the routes, the same for all
     broker        a Kafka of its own for each run
     programs      the Java programs in `peer/`: loader, peer, paced probe, verifier
     contestants   how peer and bridge are started on the workload
@@ -13,5 +13,5 @@
     requests      request and reply through a whole bridge; asking asks and answers
     report        tables, targets, JSON
 
-`python -m bench --help` tells the rest; docs/benchmarks.md says what is compared and how. Nothing here is a test.
+`python -m bench --help` describes the options; docs/benchmarks.md says what is compared and how. This is no test.
 """

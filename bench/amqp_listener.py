@@ -1,4 +1,4 @@
-"""How fast one JMS client gets its messages accepted by the AMQP listener, with asynchronous sends.
+"""Rate at which the AMQP listener accepts the messages of one JMS client with asynchronous sends.
 
 The client is Qpid JMS (`peer/jms/JmsSender.java`): each send has a completion listener, 5,000 at most are open. A
 message is accepted when Kafka has it. Client, listener and Kafka share the machine, as in the other measurements.
@@ -36,7 +36,7 @@ _PATIENCE_SECONDS = 240.0
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One client's messages."""
+    """Pass of one client over its messages."""
 
     rate: float
     """Messages accepted in a second after the warm-up."""

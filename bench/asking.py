@@ -40,7 +40,7 @@ class Stomp:
 
     @staticmethod
     async def connect(port: int) -> Stomp:
-        """To a broker on this machine."""
+        """Connects to a broker on this machine."""
         stomp = Stomp(*await asyncio.open_connection("127.0.0.1", port))
         stomp.send("CONNECT", {"accept-version": "1.2", "host": "localhost"})
         return stomp
@@ -76,7 +76,7 @@ class Asking:
         self.took.setdefault(number, time.perf_counter() - self.sent[number])
 
     async def paced(self, ask: Callable[[int], None], first: int, count: int, rate: float) -> None:
-        """At an even rate; 0: all at once."""
+        """Sends requests at an even rate; at rate 0 all at once."""
         begin = time.perf_counter()
         for number in range(first, first + count):
             if rate and (wait := begin + (number - first) / rate - time.perf_counter()) > 0:

@@ -35,7 +35,7 @@ class Broker:
         self._admin = _client(bootstrap)
 
     def create(self, *topics: str, bound_bytes: int = -1) -> None:
-        """New topics whose records carry the time at which the broker appended them: one clock for everybody.
+        """New topics whose records carry the time at which the broker appended them: one clock for all contestants.
 
         `bound_bytes` is what a partition may keep before its oldest records go.
         """

@@ -1,4 +1,4 @@
-"""How many small messages a second one core encodes and decodes, and turns into canonical messages and back.
+"""Rate at which one core encodes and decodes small messages, and converts them to canonical messages and back.
 
 Bridge frames of NATS, and AMQP messages such as a JMS client sends.
 
@@ -17,12 +17,12 @@ from bench.report import Check, Report, table
 from engine.connectors.amqp.codec import sections
 from engine.connectors.amqp.codec.sections import VALUE, Header, Properties, Sections
 from engine.connectors.amqp.codec.values import AmqpMap, Byte, Symbol, Timestamp
+from engine.connectors.amqp.transformer_settings import TransformerSettings
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.header_frame import HeaderFrame, from_message, to_message
 from engine.message import Message
 from routes.properties import JmsType, Property
-from routes.transformers import TransformerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,15 +37,15 @@ _CODECS = {"json": json_frame, "typed": typed_frame}
 _CHECKED = (*_CODECS, "amqp")
 _MESSAGES = 5_000
 _BLOCKS = 10
-"""In each round."""
+"""Number of blocks in each round."""
 _BODY_BYTES = 100
 
 Step = tuple["Callable[[Any], Any]", "Sequence[Any]"]
-"""What is timed, and what it is called with, one by one."""
+"""Function that is timed, and the arguments of its calls, one by one."""
 
 
 def measure(options: Options) -> Report:
-    """Every step in turn, in blocks."""
+    """Measures every step in turn, in blocks."""
     steps = _steps([_frame(number) for number in range(_MESSAGES)])
     steps |= _amqp_steps([_sections(number) for number in range(_MESSAGES)])
     rates: dict[str, list[float]] = {name: [] for name in steps}
@@ -92,7 +92,7 @@ def _amqp_steps(messages: Sequence[Sections]) -> dict[str, Step]:
 
 
 def _sections(number: int) -> Sections:
-    """What the frame of that number is as the TextMessage of a JMS client."""
+    """Sections of frame `number` as the TextMessage of a JMS client."""
     return Sections(
         Header(durable=True),
         message_annotations=AmqpMap([(Symbol("x-opt-jms-msg-type"), Byte(5)), (Symbol("x-opt-jms-dest"), Byte(0))]),

@@ -1,4 +1,4 @@
-"""Who is measured, and how each is started on the workload: the Kafka Streams peer, and the bridge in both modes."""
+"""Contestants of the benchmark, and their start: the Kafka Streams peer, and the bridge in both modes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Bridge", "Contestant", "Peer", "Place"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one run reads, writes and keeps its files."""
+    """Topics and files of one run."""
 
     bootstrap: str
     journal: str
@@ -30,7 +30,7 @@ class Place:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """One topic for each route, of this run alone."""
+        """Output topics of this run, one for each route."""
         return tuple(f"out.{self.run}.{name}" for name in ROUTES)
 
     @property
@@ -40,7 +40,7 @@ class Place:
 
     @property
     def log(self) -> Path:
-        """What the program prints."""
+        """File with the output of the program."""
         return self.folder / f"{self.run}.log"
 
     def clean(self) -> None:
@@ -55,14 +55,14 @@ class Contestant(ABC):
 
     @abstractmethod
     def command(self, place: Place) -> list[str]:
-        """How to start it; prepares its files."""
+        """Returns the command that starts the contestant; prepares its files."""
 
 
 class Peer(Contestant):
-    """The same routing as a Kafka Streams program (`peer/…/Peer.java`), at least once."""
+    """Routing by a Kafka Streams program (`peer/…/Peer.java`), at least once."""
 
     _HEAP: ClassVar[str] = "-Xmx2g"
-    """As much as the router's JVM has."""
+    """Heap of the peer, as large as that of the router's JVM."""
 
     def __init__(self, linger_ms: int, threads: int = 2) -> None:
         self.name = "kafka streams"
@@ -90,9 +90,9 @@ class Bridge(Contestant):
 
     COMMAND: ClassVar[str] = f"{shlex.quote(sys.executable)} -m engine run --only router --config"
 
-    def __init__(self, mode: str, settings: Mapping[str, str], command: str = COMMAND) -> None:
-        """`command` gets the path of the properties file appended."""
-        self.name = f"bridge {mode}"
+    def __init__(self, mode: str, settings: Mapping[str, str], command: str = COMMAND, note: str = "") -> None:
+        """`command` gets the path of the properties file appended; `note` tells two bridges apart."""
+        self.name = f"bridge {mode}, {note}" if note else f"bridge {mode}"
         self._settings = {"router.mode": mode, **settings}
         self._command = command
 
@@ -113,6 +113,6 @@ class Bridge(Contestant):
 
     @staticmethod
     def commits(place: Place) -> list[float]:
-        """When each interval was committed, seconds since 1970."""
+        """Times at which intervals were committed, in seconds since 1970."""
         found = (place.state / "checkpoint").rglob("commits/*")
         return sorted(path.stat().st_mtime for path in found if path.name.isdigit())

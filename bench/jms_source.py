@@ -1,4 +1,4 @@
-"""How fast sources move a full queue of Artemis into Kafka, beside plain JMS applications.
+"""Rate at which sources move a full queue of Artemis into Kafka, compared with plain JMS applications.
 
 The application (`peer/jms/JmsPeer.java`) is what one would write by hand with Artemis' own client: it acknowledges 500
 messages at a time after Kafka has confirmed them, and writes bodies and ids only, where the source writes all headers.
@@ -7,7 +7,7 @@ each message, which is its default, so that none that it did not see is acknowle
 stand beside a consumer that only takes and acknowledges.
 
 All start on a full queue of their own; in each round one after the other. The rate is that of the broker's append times
-after the share of the warm-up, so that nobody is charged for its start; the bare consumer tells its own.
+after the share of the warm-up, so that no start counts; the bare consumer measures its own time.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ _AMQP = "amqp source, two workers"
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One contestant's way through its queue."""
+    """Pass of one contestant through its queue."""
 
     contestant: str
     rate: float
     """Messages a second after the warm-up."""
     whole_seconds: float
-    """From the first message in Kafka to the last."""
+    """Time from the first message in Kafka to the last."""
     cpu_per_million: float
     """CPU seconds of the process tree for a million messages after the warm-up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where one pass reads and writes."""
+    """Queue and topic of one pass."""
 
     kafka: Broker
     artemis: EmbeddedArtemis
@@ -92,7 +92,7 @@ def measure(kafka: Broker, options: Options) -> Report:
     }
     passes = []
     with _artemis(options) as artemis:
-        # Both brokers are cold in the beginning, which must not count against whoever comes first.
+        # Both brokers are cold in the beginning, which must not count against the first contestant.
         for name, command in list(contestants.items())[:2] if options.peer else ():
             print(f"to warm the brokers: {_line(_pass(name, command, kafka, artemis, options))}", flush=True)
         for _ in range(options.rounds):
@@ -207,7 +207,7 @@ def _run(command: str, place: _Place, **arguments: object) -> str:
 
 
 def _append_times(kafka: Broker, place: _Place) -> list[float]:
-    """When the broker appended each record, seconds since 1970, in order."""
+    """Times at which the broker appended the records, in seconds since 1970, in order."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "bench", "log_level": 0})
     consumer.assign([TopicPartition(place.name, partition, 0) for partition in range(PARTITIONS)])
     times: list[float] = []

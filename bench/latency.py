@@ -1,4 +1,4 @@
-"""How long a message takes from the journal's producer to a consumer of its output topic, at an even rate.
+"""Latency of messages from the journal's producer to a consumer of their output topic, at an even rate.
 
 `peer/…/Paced.java` sends and receives, with one clock. Each contestant is warmed with a loaded journal, then ten
 seconds of the paced messages are left out, then the window begins; it is long enough for three intervals of the
@@ -35,7 +35,7 @@ _PATIENCE_SECONDS = 180.0
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 Sample = tuple[int, int]
-"""When it was sent (microseconds since 1970), and how long it took (microseconds)."""
+"""Time at which a message was sent (microseconds since 1970), and its latency (microseconds)."""
 
 
 def measure(broker: Broker, options: Options) -> Report:
@@ -96,7 +96,7 @@ def _place(broker: Broker, options: Options) -> Place:
 
 
 def _samples(place: Place, outputs: str, options: Options) -> list[Sample]:
-    """What the probe saw, in the order of sending, without the warming."""
+    """Samples of the probe in the order of sending, without the warm-up."""
     file = place.folder / f"{place.run}.csv"
     programs.run(
         "Paced",

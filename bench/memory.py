@@ -1,4 +1,4 @@
-"""Whether the router's memory stays flat at an even, high rate.
+"""Growth of the router's memory at an even, high rate.
 
 Resident memory of the JVM and of its Python driver, and the used heap, every five seconds. What counts is the slope of
 resident memory after the first quarter of the time, when the JVM has warmed up, over the rest.
@@ -99,7 +99,7 @@ def _sample(router: ProcessTree) -> dict[str, float]:
     told = subprocess.run([str(jcmd), str(java_pid), "GC.heap_info"], capture_output=True, text=True, check=False)
     used = _USED.search(told.stdout)
     if used is None:
-        msg = f"jcmd does not tell the heap of {java_pid}: {told.stderr.strip() or told.stdout.strip()}"
+        msg = f"jcmd does not report the heap of {java_pid}: {told.stderr.strip() or told.stdout.strip()}"
         raise RuntimeError(msg)
     resident = sum(size for _, size in programs_found.values()) / _MEGABYTE
     return {"rss": resident, "heap": int(used[1]) / 1024}

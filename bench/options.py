@@ -33,7 +33,7 @@ _MODES = ("realtime", "batch")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for."""
+    """Options of the command line."""
 
     measurements: tuple[str, ...]
     records: int
@@ -47,18 +47,18 @@ class Options:
     source_messages: int
     source_warm_up: int
     connectors: tuple[str, ...]
-    """Which sources and sinks."""
+    """Names of the sources and sinks to measure."""
     workers: int
-    """How many are measured beside one; 1: none."""
+    """Number of workers in the additional run; 1: no additional run."""
     requests: int
     request_rate: int
     modes: tuple[str, ...]
     peer: bool
     floor: bool
     settings: dict[str, str]
-    """For the bridge's properties file."""
+    """Settings for the bridge's properties file."""
     router: str
-    """How the router is started."""
+    """Way in which the router is started."""
     folder: Path
 
 

@@ -26,11 +26,11 @@ _PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Stat:
-    """What is used of /proc/PID/stat, see proc(5)."""
+    """Fields used of /proc/PID/stat, see proc(5)."""
 
     parent: int
     cpu_seconds: float
-    """With that of children which have ended."""
+    """Processor time, with that of children that have ended."""
     begun: int
     rss_bytes: int
     name: str

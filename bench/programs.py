@@ -36,7 +36,7 @@ def build() -> None:
 
 
 def command(program: str, /, *options: str, **arguments: object) -> list[str]:
-    """How to run `jmsbridge.bench.<program>`; `options` are the JVM's."""
+    """Returns the command that runs `jmsbridge.bench.<program>`; `options` are the JVM's."""
     java = str(find_java())
     given = [f"{name}={value}" for name, value in arguments.items()]
     return [java, *options, "-cp", f"{JARS / 'peer'}/*", f"jmsbridge.bench.{program}", *given]
@@ -52,7 +52,7 @@ def run(program: str, /, **arguments: object) -> str:
 
 
 def verify(bootstrap: str, outputs: tuple[str, ...], origin: str, warm: int) -> dict[str, Any]:
-    """What the verifier found in the outputs, see `Verify.java`."""
+    """Returns the findings of the verifier about the outputs, see `Verify.java`."""
     found: dict[str, Any] = json.loads(
         run("Verify", bootstrap=bootstrap, outputs=",".join(outputs), origin=origin, warm=warm)
     )

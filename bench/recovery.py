@@ -1,4 +1,4 @@
-"""How long a router takes after a crash to find out what it has published, when that is millions of records.
+"""Duration of a recovery after a crash, with millions of published records.
 
 The router routes a journal within one interval, so that nothing is committed, and is killed. Another one starts. What
 counts is the time from its start to the first record that was put into the journal since, and that no record is in the
@@ -38,7 +38,7 @@ _INTERVAL = {"router.interval": "1h"}
 
 
 def measure(broker: Broker, options: Options) -> Report:
-    """In the first of the modes: what is read and how is the same in both."""
+    """Measures the first of the modes: recovery reads the same in both."""
     ratio = sum(expected(1600)) / 1600
     records = round(options.recovery_records / ratio)
     broker.create(_JOURNAL)
@@ -53,21 +53,21 @@ def measure(broker: Broker, options: Options) -> Report:
         first.kill()
     print(f"{sum(expected(records)):,} records routed, and the router killed", flush=True)
     programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=_AFTERWARDS)
-    told = _Told(command[-1])
+    progress = _Progress(command[-1])
     wanted = sum(expected(records)) + sum(expected(_AFTERWARDS))
     with running(command, place.log, programs.ROOT) as second:
-        peak = told.watch(second)
+        peak = progress.watch(second)
         seconds = _await_first(broker, place, sum(expected(records)), second)
-        told.stop()
+        progress.stop()
         broker.await_count(place.outputs, wanted, second, _PATIENCE_SECONDS)
     found = programs.verify(broker.bootstrap, place.outputs, BRIDGE_ID, 0)
     if found["repeated"]:
         msg = f"{found['repeated']} records are in the outputs twice"
         raise RuntimeError(msg)
     place.clean()
-    figures = {"seconds": seconds, "told": told.lines, "peak_mb": max(peak, default=0) / (1 << 20)}
-    rows = [[f"{sum(expected(records)):,}", f"{seconds:.1f}", f"{figures['peak_mb']:.0f}", str(len(told.lines))]]
-    columns = ["records in the outputs", "s to the next routed record", "resident memory at most, MB", "lines told"]
+    figures = {"seconds": seconds, "lines": progress.lines, "peak_mb": max(peak, default=0) / (1 << 20)}
+    rows = [[f"{sum(expected(records)):,}", f"{seconds:.1f}", f"{figures['peak_mb']:.0f}", str(len(progress.lines))]]
+    columns = ["records in the outputs", "s to the next routed record", "resident memory at most, MB", "lines"]
     check = Check("recovery: seconds to the next routed record", seconds, TARGET_SECONDS)
     return Report("recovery", [table("Start after a crash", columns, rows)], [check], figures)
 
@@ -83,8 +83,8 @@ def _await_first(broker: Broker, place: Place, before: int, router: ProcessTree)
     return time.time() - router.started
 
 
-class _Told:
-    """What `/ready` says of the router meanwhile."""
+class _Progress:
+    """Lines that `/ready` shows about the router during the recovery."""
 
     def __init__(self, properties: str) -> None:
         text = Path(properties).read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ class _Told:
         self._thread: Thread | None = None
 
     def watch(self, router: ProcessTree) -> list[int]:
-        """From now on; the list takes the resident bytes of the router's programs together, as time goes by."""
+        """Starts watching; returns a list that receives the resident bytes of the router's programs over time."""
         self._thread = Thread(target=self._run, args=(router,), daemon=True)
         self._thread.start()
         return self._memory

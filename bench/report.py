@@ -27,23 +27,23 @@ class Check:
     value: float
     target: float
     at_least: bool = False
-    """Whether the target is a lower bound; else an upper one."""
+    """True if the target is a lower bound, else it is an upper one."""
 
     @property
     def passed(self) -> bool:
-        """Whether the target is met."""
+        """True if the target is met."""
         return self.value >= self.target if self.at_least else self.value <= self.target
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one measurement found."""
+    """Result of one measurement."""
 
     name: str
     tables: list[Table]
     checks: list[Check]
     details: Any
-    """Everything that was measured, as JSON values."""
+    """All measured figures, as JSON values."""
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -57,7 +57,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def targets(checks: Sequence[Check]) -> Table:
-    """Which targets are met."""
+    """Table of the targets, and whether they are met."""
     rows = [
         [
             check.name,
@@ -71,7 +71,7 @@ def targets(checks: Sequence[Check]) -> Table:
 
 
 def machine() -> dict[str, Any]:
-    """Where and when it was measured."""
+    """Machine and time of the measurement."""
     cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),

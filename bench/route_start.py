@@ -1,4 +1,4 @@
-"""One router's way to its first record: `python -m bench.route_start 500 mixed 0` prints CPU seconds as JSON.
+"""Start of one router until its first record: `python -m bench.route_start 500 mixed 0` prints CPU seconds as JSON.
 
 The last number is that of the records that are routed after it, twice, the second time timed; 0: none.
 

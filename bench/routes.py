@@ -1,4 +1,4 @@
-"""What a table of routes costs: CPU seconds of Python and of the JVM up to the first record, and for each record.
+"""Cost of a table of routes: CPU seconds of Python and of the JVM up to the first record, and for each record.
 
 Each round starts a session of its own for each table (`bench.route_start`), one after the other; no broker, no peer.
 """
@@ -27,7 +27,7 @@ _TARGET = 2.0
 
 
 def measure(options: Options) -> Report:
-    """Every table in turn, in rounds."""
+    """Measures every table in turn, in rounds."""
     found: dict[tuple[int, str], list[dict[str, Any]]] = {each: [] for each in _TABLES}
     for _ in range(options.rounds):
         for count, kind in _TABLES:

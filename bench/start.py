@@ -1,4 +1,4 @@
-"""How long it takes from the start of the process to the first routed message.
+"""Time from the start of the process to the first routed message.
 
 The router alone, on a Kafka that runs and a journal with messages in it, and the peer on the same; and the whole
 bridge from nothing, embedded brokers included (`bench.whole`).
@@ -6,17 +6,22 @@ bridge from nothing, embedded brokers included (`bench.whole`).
 
 from __future__ import annotations
 
+import shlex
+import time
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bench import programs
 from bench.contestants import Bridge, Peer, Place
 from bench.processes import running
 from bench.report import Check, Report, table
-from bench.whole import seconds_to_first_message
+from bench.whole import whole_start
 from bench.workload import BRIDGE_ID, expected
+from engine.jars import HALLMARKS, jars
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bench.broker import Broker
     from bench.contestants import Contestant
     from bench.options import Options
@@ -25,42 +30,76 @@ __all__ = ["measure"]
 
 TARGET_SECONDS = 20.0
 _WHOLE = "bridge with brokers, JMS to Kafka"
+_WITHOUT = "no class data"
 _JOURNAL = "bench.journal"
 _RECORDS = 1600
 _PATIENCE_SECONDS = 120.0
 
 
+class _Start(NamedTuple):
+    """One start until its first routed message is seen."""
+
+    seconds: float
+    cpu_seconds: float
+    """Of the process and all that it starts."""
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.1f} s, {self.cpu_seconds:.1f} CPU-s"
+
+
 def measure(broker: Broker, options: Options) -> Report:
-    """Everybody in turn, in rounds."""
+    """All contestants in turn, in rounds: the bridge with the class-data archives of set-up, and without any."""
     broker.create(_JOURNAL)
     programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=_RECORDS)
+    bare = _without_class_data(options.folder)
     contestants: list[Contestant] = [Peer(linger_ms=0)] if options.peer else []
-    contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
-    seconds: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
-    seconds[_WHOLE] = []
+    for mode in options.modes:
+        contestants.append(Bridge(mode, options.settings, options.router))
+        contestants.append(Bridge(mode, options.settings, f"{bare} {options.router}", _WITHOUT))
+    found: dict[str, list[_Start]] = {contestant.name: [] for contestant in contestants}
+    found |= {_WHOLE: [], f"{_WHOLE}, {_WITHOUT}": []}
     for _ in range(options.rounds):
         for contestant in contestants:
-            seconds[contestant.name].append(_run(broker, contestant, options))
-            print(f"{contestant.name}: {seconds[contestant.name][-1]:.1f} s", flush=True)
-        seconds[_WHOLE].append(seconds_to_first_message(options))
-        print(f"{_WHOLE}: {seconds[_WHOLE][-1]:.1f} s", flush=True)
-    rows = [[name, f"{min(found):.1f} / {median(found):.1f} / {max(found):.1f}"] for name, found in seconds.items()]
+            found[contestant.name].append(_run(broker, contestant, options))
+            print(f"{contestant.name}: {found[contestant.name][-1]}", flush=True)
+        for name, launcher in ((_WHOLE, ""), (f"{_WHOLE}, {_WITHOUT}", bare)):
+            found[name].append(_Start(*whole_start(options, launcher)))
+            print(f"{name}: {found[name][-1]}", flush=True)
+    seconds = {name: [start.seconds for start in starts] for name, starts in found.items()}
+    cpu = {name: [start.cpu_seconds for start in starts] for name, starts in found.items()}
+    rows = [[name, _spread(seconds[name]), _spread(cpu[name])] for name in found]
     checks = [
-        Check(f"start, {name}: seconds to the first message", median(found), TARGET_SECONDS)
-        for name, found in seconds.items()
-        if name.startswith("bridge")
+        Check(f"start, {name}: seconds to the first message", median(seconds[name]), TARGET_SECONDS)
+        for name in found
+        if name.startswith("bridge") and _WITHOUT not in name
     ]
-    shown = table("Start of the process to the first routed message", ["", "s, min / median / max"], rows)
-    return Report("start", [shown], checks, seconds)
+    columns = ["", "s, min / median / max", "CPU-s, min / median / max"]
+    shown = table("Start of the process to the first routed message", columns, rows)
+    return Report("start", [shown], checks, {"seconds": seconds, "cpu_seconds": cpu})
 
 
-def _run(broker: Broker, contestant: Contestant, options: Options) -> float:
+def _spread(values: list[float]) -> str:
+    return f"{min(values):.1f} / {median(values):.1f} / {max(values):.1f}"
+
+
+def _without_class_data(folder: Path) -> str:
+    """Returns the start of a command that runs a bridge with the same jars and no class-data archive."""
+    bare = (folder / "jars-without-class-data").absolute()
+    bare.mkdir(parents=True, exist_ok=True)
+    for name in HALLMARKS:
+        if not (bare / name).exists():
+            (bare / name).symlink_to((jars() / name).absolute())
+    return f"env JMS_BRIDGE_JARS={shlex.quote(str(bare))}"
+
+
+def _run(broker: Broker, contestant: Contestant, options: Options) -> _Start:
     place = Place(broker.bootstrap, _JOURNAL, options.folder)
     broker.create(*place.outputs)
     with running(contestant.command(place), place.log, programs.ROOT) as process:
         broker.await_count(place.outputs, sum(expected(_RECORDS)), process, _PATIENCE_SECONDS)
-        started = process.started
+        started, ended = process.started, time.time()
+        cpu_seconds = process.cpu_seconds(started, ended)
     found = programs.verify(broker.bootstrap, place.outputs, BRIDGE_ID, 0)
     broker.delete(*place.outputs)
     place.clean()
-    return float(found["first_ms"] / 1000 - started)
+    return _Start(float(found["first_ms"] / 1000 - started), cpu_seconds)

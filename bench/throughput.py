@@ -1,8 +1,8 @@
-"""How fast a full journal is routed, and what that costs in CPU.
+"""Rate at which a full journal is routed, and its cost in CPU.
 
 Every contestant starts on the same full journal and writes to fresh topics, one after the other, in rounds. Times are
-the broker's append times of the routed records, so they mean the same for everybody: "steady" is from the moment at
-which the share of the warm-up had been routed to the last record, "whole" from the first record to the last.
+the broker's append times of the routed records, so they mean the same for all contestants: "steady" is from the moment
+at which the share of the warm-up had been routed to the last record, "whole" from the first record to the last.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PATIENCE_SECONDS = 540.0
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One contestant's way through the journal."""
+    """Pass of one contestant through the journal."""
 
     contestant: str
     start_seconds: float
-    """From the start of the process to the first routed record."""
+    """Time from the start of the process to the first routed record."""
     whole_seconds: float
     steady_seconds: float
     rate: float
@@ -46,11 +46,11 @@ class Pass:
     cpu_per_million: float
     """CPU seconds of the process tree for a million journal records while steady."""
     cpu_seconds: float
-    """Of the process tree, from its start to the last record."""
+    """CPU time of the process tree, from its start to the last record."""
 
 
 def measure(broker: Broker, options: Options) -> Report:
-    """Loads the journal once and lets everybody route it."""
+    """Loads the journal once and lets every contestant route it."""
     records = options.warm_up + options.records
     broker.create(_JOURNAL)
     begun = time.monotonic()
@@ -58,7 +58,7 @@ def measure(broker: Broker, options: Options) -> Report:
     print(f"journal loaded: {records} records in {time.monotonic() - begun:.0f} s", flush=True)
     contestants: list[Contestant] = [Peer(_LINGER_MS)] if options.peer else []
     contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
-    # The broker's own JVM is cold in the beginning, which must not count against whoever comes first.
+    # The broker's own JVM is cold in the beginning, which must not count against the first contestant.
     print(f"to warm the broker: {_line(_pass(broker, contestants[0], options))}", flush=True)
     passes = []
     for _ in range(options.rounds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import time
@@ -23,15 +24,18 @@ if TYPE_CHECKING:
 
     from bench.options import Options
 
-__all__ = ["seconds_to_first_message"]
+__all__ = ["whole_start"]
 
 _TOPIC = "orders"
 _PATIENCE_SECONDS = 180.0
 _POLL_SECONDS = 0.1
 
 
-def seconds_to_first_message(options: Options) -> float:
-    """From the start of `run` to the first record in the destination topic; everything is new and gone afterwards."""
+def whole_start(options: Options, launcher: str = "") -> tuple[float, float]:
+    """Seconds and CPU-seconds from the start of `run` to the first record in the destination topic.
+
+    All data is new, and removed afterwards. `launcher` is the start of the command line.
+    """
     folder = options.folder / uuid.uuid4().hex[:8]
     folder.mkdir(parents=True)
     kafka, core, text, amqp, http = free_ports(5)
@@ -53,7 +57,7 @@ def seconds_to_first_message(options: Options) -> float:
     }
     file = folder / "bridge.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    command = [sys.executable, "-m", "engine", "run", "--config", str(file)]
+    command = [*shlex.split(launcher), sys.executable, "-m", "engine", "run", "--config", str(file)]
     with running(command, folder / "bridge.log", ROOT) as bridge:
 
         def until(condition: Callable[[], bool]) -> None:
@@ -66,9 +70,10 @@ def seconds_to_first_message(options: Options) -> float:
 
         until(lambda: accepts(text) and _sent(text))
         until(lambda: accepts(kafka) and _arrived(f"{LOOPBACK}:{kafka}"))
-        seconds = time.time() - bridge.started
+        now = time.time()
+        found = now - bridge.started, bridge.cpu_seconds(bridge.started, now)
     _remove(folder)
-    return seconds
+    return found
 
 
 def _sent(port: int) -> bool:

@@ -25,7 +25,7 @@ _TURNS = (0, 1, None, None, 2, 2, 2, 2, 3, 4, 3, 4, None, None, None, None)
 
 
 def expected(records: int) -> tuple[int, ...]:
-    """How many of the first `records` messages each route takes."""
+    """Number of the first `records` messages that each route takes."""
     rounds, rest = divmod(records, len(_TURNS))
     return tuple(rounds * _TURNS.count(route) + _TURNS[:rest].count(route) for route in range(len(ROUTES)))
 

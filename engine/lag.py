@@ -73,7 +73,7 @@ def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
 
     topic = config.journal.topic
     entry = PositionStore(config).read()
-    routed = entry.place.positions if entry else {}
+    routed = entry.progress.positions if entry else {}
     ends = kafka.ends([topic], committed=True).get(topic, {})
     starts = kafka.starts([topic]).get(topic, {})
     return [

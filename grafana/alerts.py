@@ -19,26 +19,26 @@ _RUNBOOKS = "docs/runbooks.md"
 _LEADS = "unless on (instance) jmsbridge_leader == 0"
 """A standby is not ready, and not connected, on purpose."""
 _ONE_BRIDGE = "job, bridge"
-"""What the bridges of one `bridge.id` share; Prometheus gives them the label `bridge`, see `docs/operations.md`."""
+"""Labels that the bridges of one `bridge.id` share; for `bridge` see `docs/operations.md`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One rule."""
+    """Alerting rule."""
 
     name: str
     expression: str
     """PromQL; each series of its result is an alert."""
     lasts: str
-    """For how long it must hold, as Prometheus writes durations."""
+    """Time for which the condition must hold, as Prometheus writes durations."""
     severity: str
-    """`critical`: messages do not flow or are lost; `warning`: somebody has to look before they do."""
+    """`critical`: messages do not flow or are lost; `warning`: an operator has to act before they do."""
     summary: str
-    """One line with `{{ $labels.… }}` and `{{ $value }}`."""
+    """Summary in one line, with `{{ $labels.… }}` and `{{ $value }}`."""
 
     @property
     def heading(self) -> str:
-        """Its run-book's anchor on the page of run-books, as GitHub makes it."""
+        """Anchor of the run-book on the page of run-books, as GitHub makes it."""
         return self.name.lower()
 
 
@@ -119,7 +119,7 @@ ALERTS: tuple[Alert, ...] = (
         "sum by (instance, source, reason) (increase(jmsbridge_source_rejected_messages_total[10m])) > 0",
         "0m",
         "warning",
-        "Source {{ $labels.source }} could not take in {{ $value | humanize }} messages within ten minutes: "
+        "Source {{ $labels.source }} rejected {{ $value | humanize }} messages within ten minutes: "
         "{{ $labels.reason }}.",
     ),
     Alert(

@@ -8,6 +8,7 @@ of that module, which is loaded when a configuration is read. So this package ne
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
@@ -22,10 +23,9 @@ from routes.keys.values import FLAG, NAME, PATH, TEXT, BadValueError, ValueKind,
 from routes.targets import sink_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from routes.keys.settings import Settings
-    from routes.keys.table import Field
 
 __all__ = [
     "SYSTEMS",
@@ -37,6 +37,7 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "System",
+    "SystemSection",
     "all_systems",
     "client_id",
     "consumer",
@@ -74,6 +75,16 @@ class ServerTraits(NamedTuple):
     title: str
     port_keys: tuple[str, ...]
     """Keys of the ports that it listens on."""
+
+
+class SystemSection(NamedTuple):
+    """Section of the configuration, `<name>.NAME.*`, that belongs to one system alone."""
+
+    name: str
+    about: str
+    """Description for the page of all keys."""
+    kind: type
+    """Dataclass whose fields declare the keys behind NAME."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ class System(str):
     sink: type[SinkConfig] | None = None
     """Settings of sinks; None: the system needs none."""
     schemes: tuple[Scheme, ...] = ()
-    """Schemes of URLs; empty: the system has no URL and no login."""
+    """Schemes of URLs; empty: the system has no URL."""
     server: ServerTraits | None = None
     addresses: Addresses = Addresses("(?!)", "no address")
     """Addresses of sinks, and of replies."""
@@ -135,10 +146,8 @@ class System(str):
     """Whether a reply brings its token as the last word of its address, not as the correlation id."""
     reply_wildcard: str = ""
     """End of the address at which replies with tokens are received."""
-    sections: Mapping[str, str] = {}
-    """Sections of the configuration that belong to the system alone, each with a description."""
-    rows: tuple[Field, ...] = ()
-    """The keys of these sections."""
+    sections: tuple[SystemSection, ...] = ()
+    """Sections of the configuration that belong to the system alone."""
 
     def check(self, settings: Settings, section: str, name: str) -> None:
         """Adds the faults of one source or sink of this system; `section` is `source` or `sink`."""
@@ -229,12 +238,14 @@ class BrokerConfig:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values of keys that are never shown."""
-        values = [(declared, getattr(self, name)) for name, declared in keys_of(type(self)).items()]
-        return tuple(
-            value
-            for declared, value in values
-            if isinstance(value, str) and value and (isinstance(value, Secret) or declared.field("").masked)
-        )
+        found: list[str] = []
+        for name, declared in keys_of(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                found += [each for each in value.values() if isinstance(each, Secret)]
+            elif isinstance(value, str) and (isinstance(value, Secret) or declared.masked):
+                found.append(value)
+        return tuple(filter(None, found))
 
     def shared(self) -> dict[str, Any]:
         """Returns the settings of the connection, for another source or sink of the same system."""

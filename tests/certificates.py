@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import subprocess
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+__all__ = ["STORE_PASSWORD", "certify", "keep", "sign"]
+
 STORE_PASSWORD = "for-the-test"
 
-_KEY = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
-_OWNERS = {"broker": "IP:127.0.0.1", "other": "DNS:elsewhere.example", "bridge": "DNS:bridge"}
-_REGISTER = """\
-[ca]
-default_ca = any
-[any]
-database = register
-rand_serial = yes
-new_certs_dir = .
-policy = names
-copy_extensions = copy
-[names]
-commonName = supplied
-"""
-"""What OpenSSL wants for a certificate of a time that is over: it has to register that."""
+_LOOPBACK = x509.IPAddress(ip_address("127.0.0.1"))
+_OWNERS = {"broker": _LOOPBACK, "other": x509.DNSName("elsewhere.example"), "bridge": x509.DNSName("bridge")}
 
 
 def certify(folder: Path) -> Path:
@@ -32,28 +34,58 @@ def certify(folder: Path) -> Path:
     `broker` on loopback, one at an `other` host, an `expired` one, and the `bridge`."""
     folder.mkdir()
     for name in ("ca", "stranger"):
-        openssl(folder, f"req -x509 {_KEY} -keyout {name}.key -out {name}.pem -subj /CN={name}")
+        sign(folder, name, name)
     for name, host in _OWNERS.items():
-        signed = f"-CA ca.pem -CAkey ca.key -subj /CN={name} -addext subjectAltName={host}"
-        openssl(folder, f"req -x509 {_KEY} -keyout {name}.key -out {name}.pem {signed}")
-    (folder / "register").touch()
-    (folder / "register.cnf").write_text(_REGISTER)
-    wish = f"req {_KEY} -keyout expired.key -out expired.csr -subj /CN=expired -addext subjectAltName=IP:127.0.0.1"
-    openssl(folder, wish)
-    when = "-startdate 20200101000000Z -enddate 20200102000000Z"
-    signing = "-in expired.csr -out expired.pem -cert ca.pem -keyfile ca.key"
-    openssl(folder, f"ca -config register.cnf -batch -notext -md sha256 {when} {signing}")
+        sign(folder, name, "ca", host)
+    sign(folder, "expired", "ca", _LOOPBACK, datetime(2020, 1, 1, tzinfo=UTC), days=1)
     return folder
+
+
+def sign(
+    folder: Path,
+    name: str,
+    issuer: str,
+    host: x509.GeneralName | None = None,
+    start: datetime | None = None,
+    days: int = 30,
+) -> None:
+    """Makes a certificate, NAME.pem, with its key, NAME.key; one that is its own issuer is an authority."""
+    key = generate_private_key(SECP256R1())
+    is_authority = issuer == name
+    signing = key if is_authority else _key(folder, issuer)
+    start = start or datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(_common_name(name))
+        .issuer_name(_common_name(issuer))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + timedelta(days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False)
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+    )
+    if host is not None:
+        made = made.add_extension(x509.SubjectAlternativeName([host]), critical=False)
+    (folder / f"{name}.pem").write_bytes(made.sign(signing, SHA256()).public_bytes(Encoding.PEM))
+    (folder / f"{name}.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 def keep(folder: Path, name: str) -> Path:
     """A certificate and its key as a PKCS12 store, for Java, with `STORE_PASSWORD`."""
-    export = f"pkcs12 -export -inkey {name}.key -in {name}.pem -name {name} -out {name}.p12"
-    openssl(folder, f"{export} -passout pass:{STORE_PASSWORD}")
-    return folder / f"{name}.p12"
+    certificate = x509.load_pem_x509_certificate((folder / f"{name}.pem").read_bytes())
+    secret = BestAvailableEncryption(STORE_PASSWORD.encode())
+    store = folder / f"{name}.p12"
+    store.write_bytes(serialize_key_and_certificates(name.encode(), _key(folder, name), certificate, None, secret))
+    return store
 
 
-def openssl(folder: Path, arguments: str) -> None:
-    command = ("openssl", *arguments.split())
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def _key(folder: Path, name: str) -> EllipticCurvePrivateKey:
+    key = load_pem_private_key((folder / f"{name}.key").read_bytes(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    return key
+
+
+def _common_name(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 Server = TypeVar("Server", bound="EmbeddedServer")
 
-JARS = Path(__file__).parents[1] / ".jars"
+TESTS = Path(__file__).parent
+JARS = TESTS.parent / ".jars"
+ONE_WORKER = (TESTS / "integration" / "one_bridge", TESTS / "integration" / "default_bridge")
+"""Folders whose files share a bridge, `conftest.py` of each."""
 
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
@@ -39,22 +42,45 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders the files: first those that start whole bridges and those that wait for servers, in turn, then the others.
+    """Orders the tests: first those that start whole bridges and those that wait for servers, in turn, then the others.
 
     A bridge keeps all cores busy while it starts, and tests of connectors wait most of the time: side by side they take
-    about as long as one of them.
+    about as long as one of them. Files that share a bridge stay together; they begin, since they take longest.
     """
-    files: dict[Path, list[pytest.Item]] = {}
+    units: dict[Path, list[pytest.Item]] = {}
     for item in items:
-        files.setdefault(item.path, []).append(item)
-    tests = JARS.parent / "tests"
-    busy = [path for path in files if _is_below(path, tests / "chaos", tests / "integration")]
-    waiting = [path for path in busy if _is_below(path, tests / "integration" / "connectors")]
-    bridges = [path for path in busy if path not in waiting]
+        units.setdefault(_unit(item.path), []).append(item)
+    light = TESTS / "integration" / "processes"
+    busy = [
+        unit for unit in units if _is_below(unit, TESTS / "chaos", TESTS / "integration") and light not in unit.parents
+    ]
+    waiting = [unit for unit in busy if _is_below(unit, TESTS / "integration" / "connectors")]
+    shared = [unit for unit in ONE_WORKER if unit in units]
+    bridges = shared + [unit for unit in busy if unit not in (*shared, *waiting)]
     pairs = itertools.zip_longest(bridges, waiting)
-    order = [path for pair in pairs for path in pair if path is not None]
-    order += [path for path in files if path not in busy]
-    items[:] = [item for path in order for item in files[path]]
+    order = [unit for pair in pairs for unit in pair if unit is not None]
+    order += [unit for unit in units if unit not in busy]
+    items[:] = [item for unit in order for item in units[unit]]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Has all files of a folder that share a bridge run on one worker, where `--dist loadfile` asks for whole files."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FolderScheduling(LoadFileScheduling):
+        """One worker for each file, or for each folder of `ONE_WORKER`."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return str(_unit(config.rootpath / super()._split_scope(nodeid)))
+
+    return FolderScheduling(config, log)
+
+
+def _unit(path: Path) -> Path:
+    return path.parent if path.parent in ONE_WORKER else path
 
 
 def _is_below(path: Path, *folders: Path) -> bool:

@@ -37,7 +37,7 @@ _SPDX = (
     (r"cddl|common development", "CDDL-1.0"),
     (r"public domain|cc0", "CC0-1.0"),
 )
-"""What licences are called, by what POMs and manifests call them."""
+"""SPDX names of licences, by patterns of the names in POMs and manifests."""
 
 
 _MANIFEST = "META-INF/MANIFEST.MF"
@@ -66,7 +66,7 @@ def locked() -> dict[str, dict[str, Any]]:
 
 
 def differences(jars: Path) -> list[str]:
-    """One line for each jar of a folder that is not as locked, is missing, or is not in the lock."""
+    """Returns a line for each jar of a folder that differs from the lock, is missing, or is not in the lock."""
     wanted, files = locked(), _files(jars)
     wrong = [f"{name} is not in jars.lock" for name in files.keys() - wanted.keys()]
     wrong += [f"{name} is missing" for name in wanted.keys() - files.keys()]

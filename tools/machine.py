@@ -1,4 +1,4 @@
-"""Whether this machine has what a set-up needs: Python, Java and Maven, each new enough; Go for a NATS server."""
+"""Checks that this machine has what a set-up needs: Python, Java and Maven, each new enough; Go for a NATS server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["faults", "go"]
 
 _OLDEST_JAVA = 17
 _OLDEST_MAVEN = (3, 6, 3)
-"""What the Maven plugins in pom.xml ask for."""
+"""Oldest Maven that the plugins in pom.xml support."""
 _OLDEST_GO = (1, 21)
-"""It understands which version tools/nats/go.mod asks for, and gets that one or says what is wrong."""
+"""Oldest Go that understands the version in tools/nats/go.mod, and downloads it or reports the fault."""
 
 
 def faults(*, maven: bool) -> list[str]:
-    """One line for each thing that is missing or too old; `maven` only matters while jars are to be fetched."""
+    """Returns a line for each program that is missing or too old; `maven` only matters while jars are to be fetched."""
     java = _java()
     # Maven runs on that Java: without one it cannot even say its version.
     found = [_python(), java, _maven(ask=java is None) if maven else None]
@@ -35,7 +35,7 @@ def go() -> str | None:
         return f"no go in PATH: {remedy}"
     match = re.search(r"\bgo(\d+)\.(\d+)", _says(program, "version"))
     if match is None:
-        return f"{program} version does not tell a version: {remedy}"
+        return f"{program} version does not report a version: {remedy}"
     version = tuple(map(int, match.groups()))
     return f"{program} is Go {'.'.join(match.groups())}: {remedy}" if version < _OLDEST_GO else None
 
@@ -55,7 +55,7 @@ def _java() -> str | None:
         return f"no java in {f'JAVA_HOME={home}' if home else 'PATH'}: {remedy}"
     match = re.search(r'version "(?:1\.)?(\d+)', _says(java, "-version"))
     if match is None:
-        return f"{java} -version does not tell a version: {remedy}"
+        return f"{java} -version does not report a version: {remedy}"
     return f"{java} is Java {match[1]}: {remedy}" if int(match[1]) < _OLDEST_JAVA else None
 
 
@@ -69,7 +69,7 @@ def _maven(*, ask: bool) -> str | None:
         return None
     match = re.search(r"Apache Maven (\d+)\.(\d+)\.(\d+)", _says(maven, "--version"))
     if match is None:
-        return f"{maven} --version does not tell a version: {remedy}"
+        return f"{maven} --version does not report a version: {remedy}"
     version = tuple(map(int, match.groups()))
     return f"{maven} is Maven {'.'.join(match.groups())}: {remedy}" if version < _OLDEST_MAVEN else None
 

@@ -1,4 +1,4 @@
-"""What the output of pip, Maven and Go tells: how far they are, and why they failed."""
+"""Readers of the output of pip, Maven and Go: their progress, and the reason of a failure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = [
 ]
 
 Read = Callable[[str], "str | None"]
-"""From a line of output, what is being done right now; None: the line does not say."""
+"""Reads the current step from a line of output; None if the line does not name one."""
 
 Explain = Callable[[Sequence[str]], str]
-"""From the whole output of a command that failed, the line that tells why."""
+"""Finds the line with the reason in the output of a command that failed."""
 
 
 def pip_reader(total: int) -> Read:
@@ -49,7 +49,7 @@ def pip_reader(total: int) -> Read:
 
 
 def pip_cause(lines: Sequence[str]) -> str:
-    """Its first error: those after it follow from it. Without a network pip finds no version of anything."""
+    """First error of pip: later ones follow from it. Without a network pip finds no version of anything."""
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     broken = [line for line in lines if "after connection broken by" in line]
     if broken and "from versions: none" in " ".join(errors):
@@ -77,7 +77,7 @@ def maven_reader() -> Read:
 
 
 def maven_cause(lines: Sequence[str]) -> str:
-    """Its first error, without the advice on how to run it again with more output."""
+    """First error of Maven, without the advice on how to run it again with more output."""
     errors = [line.removeprefix("[ERROR] ").strip() for line in lines if line.startswith("[ERROR] ")]
     return errors[0].split(" -> [Help")[0] if errors else last_line(lines)
 

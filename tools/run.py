@@ -43,7 +43,7 @@ def main() -> int:
 
 @contextmanager
 def prometheus(config: Config | None) -> Iterator[str]:
-    """One that scrapes the bridge of a configuration, and its URL; empty where there is none."""
+    """Runs a Prometheus that scrapes the bridge of a configuration; yields its URL, empty if there is none."""
     program = shutil.which("prometheus")
     if program is None or config is None or not _is_open(config):
         yield ""
@@ -79,13 +79,13 @@ def scraping(config: Config) -> str:
 
 
 def _is_open(config: Config) -> bool:
-    """Whether anybody on this machine may read the figures: what needs a login is for a Prometheus that has it."""
+    """True if every user of this machine may read the figures: otherwise Prometheus would need the login."""
     http = config.http
     return not (http.certificate or http.token or http.username)
 
 
 def _free_port() -> int:
-    """Prometheus' own; another one if somebody has that."""
+    """Default port of Prometheus; another one if it is in use."""
     for port in (_PORT, 0):
         try:
             with socket.create_server(("127.0.0.1", port)) as server:
@@ -96,7 +96,7 @@ def _free_port() -> int:
 
 
 def _ends_with_us() -> list[str]:
-    """What lets a program end when we are killed, where there is such a thing."""
+    """Prefix of a command that ends the program when this process is killed; empty if setpriv is missing."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
 

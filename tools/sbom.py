@@ -39,7 +39,7 @@ def bill() -> str:
 
 
 def _packages() -> list[dict[str, Any]]:
-    """Those of `requirements.txt`, with the hashes of all their files."""
+    """Packages of `requirements.txt`, with the hashes of all their files."""
     text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     found = []
     starts = [*_PINNED.finditer(text)]

@@ -41,7 +41,7 @@ VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
 NATS = ROOT / ".nats"
 NATS_MISSING = NATS / "missing"
-"""Where tests find the line that says why there is no NATS server."""
+"""File with the reason why there is no NATS server, for tests."""
 CLASS_DATA = JARS / "class-data"
 LOG = ROOT / "var" / "setup.log"
 
@@ -55,7 +55,7 @@ DEBIAN_PACKAGES = {
 """Programs that some tests run, and the Debian package each is in."""
 
 SYSTEM_PROGRAMS = "/usr/sbin"
-"""Where Debian puts servers, and only root's PATH leads."""
+"""Folder of Debian's servers, which only root has in PATH."""
 
 _NATS_PROGRAM = "nats-server"
 _NATS_PACKAGE = "github.com/nats-io/nats-server/v2"
@@ -64,7 +64,7 @@ LOCKED = "JMS_BRIDGE_NEW_JARS"
 """Environment variable with which jars are taken that are not in the lock, for `make jars-lock`."""
 
 _EXIT_SETUP = 3
-"""As the bridge's own SetupError."""
+"""Exit code of the bridge's SetupError."""
 _EXIT_INTERRUPTED = 130
 
 
@@ -203,7 +203,7 @@ def _try_class_data() -> None:
 
 
 def _install_debian_packages() -> None:
-    """As root only; otherwise, or when it fails, the tests that need them say so and skip."""
+    """Installs Debian packages, as root only; without them, tests that need them are skipped with the reason."""
     missing = sorted({package for program, package in DEBIAN_PACKAGES.items() if not shutil.which(program)})
     if not missing:
         return
@@ -242,7 +242,7 @@ def _try_witness() -> None:
 
 
 def _set_up_nats() -> int:
-    """For who asked for it: one of the system does as well, but is told."""
+    """Sets up a NATS server on request; a server of the system is used, with a note."""
     try:
         _build_nats()
     except StepError as error:
@@ -254,7 +254,7 @@ def _set_up_nats() -> int:
 
 
 def _try_nats() -> None:
-    """For the tests: builds it, or takes one of the system; without any they say why, with the same line, and skip."""
+    """Builds a NATS server for the tests, or uses one of the system; without any, they are skipped with the reason."""
     try:
         _build_nats()
     except StepError as error:
@@ -269,7 +269,7 @@ def _no_nats(error: StepError) -> str:
 
 
 def _existing_nats() -> Path | None:
-    """One of ours, if only with older pins, or one of the system, as `engine.embedded.nats` looks for it."""
+    """NATS server built earlier, even with older pins, or one of the system, as `engine.embedded.nats` looks for it."""
     if (NATS / _NATS_PROGRAM).exists():
         return NATS / _NATS_PROGRAM
     found = shutil.which(_NATS_PROGRAM) or shutil.which(_NATS_PROGRAM, path=SYSTEM_PROGRAMS)

@@ -32,7 +32,7 @@ class StepError(Exception):
 
 
 class Step:
-    """One command with its progress."""
+    """Command whose progress is shown."""
 
     def __init__(self, title: str, log: Path, read: Read, explain: Explain, screen: TextIO = sys.stderr) -> None:
         self._title, self._log, self._read, self._explain, self._screen = title, log, read, explain, screen

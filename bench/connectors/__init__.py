@@ -1,4 +1,4 @@
-"""How fast each source and sink is beside a bare loop of its client library that moves the same messages.
+"""Rate of each source and sink, compared with a bare loop of its client library that moves the same messages.
 
 The loops are in `bare`, what is moved and how arrivals are counted in `cases`. Both sides begin on the same load, in a
 process of their own, in each round one after the other. The rate is that of arrivals after the share of the warm-up.
@@ -47,7 +47,7 @@ _PATIENCE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One contestant's way through the messages of a case."""
+    """Pass of one contestant through the messages of a case."""
 
     case: str
     contestant: str
@@ -58,7 +58,7 @@ class Pass:
 
 
 def measure(kafka: Broker, options: Options) -> Report:
-    """One case after the other, each in rounds."""
+    """Measures one case after the other, each in rounds."""
     kafka.create(JOURNAL)
     passes = []
     with _servers(kafka, options) as servers:
@@ -74,7 +74,7 @@ def measure(kafka: Broker, options: Options) -> Report:
 def _rounds(case: Case, options: Options) -> list[Pass]:
     workers = {f"{_BRIDGE}, {count} workers": count for count in (options.workers,) if count > 1}
     contestants = {_BARE: 0, _BRIDGE: 1, **workers}
-    # The servers are cold in the beginning, which must not count against whoever comes first.
+    # The servers are cold in the beginning, which must not count against the first contestant.
     print(f"to warm the servers: {_line(_pass(case, _BARE, 0, options))}", flush=True)
     passes = []
     for _ in range(options.rounds):
@@ -123,7 +123,7 @@ def _pass(case: Case, contestant: str, workers: int, options: Options) -> Pass:
 
 
 def _watch(case: Case, run: str, process: ProcessTree, warm_up: int) -> tuple[float, float]:
-    """When so many messages had arrived, and when all had: seconds since 1970. No more may come after them."""
+    """Times at which `warm_up` messages and all messages had arrived, in seconds since 1970; no others may follow."""
     begun = before = time.time()
     found, warm = 0, 0.0
     while found < case.messages:
@@ -203,5 +203,5 @@ def _table(case: str, by_name: dict[str, list[Pass]], ratios: dict[str, float]) 
 
 
 def _ratio(bare: list[Pass], own: list[Pass], figure: Callable[[Pass], float]) -> float:
-    """Of the rounds, each within itself."""
+    """Median of the ratios within each round."""
     return median(figure(mine) / figure(theirs) for theirs, mine in zip(bare, own, strict=True))

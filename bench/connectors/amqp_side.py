@@ -10,8 +10,8 @@ from engine.connectors.amqp.performatives import DeliveryState, Terminus, field,
 from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.settings import AmqpSinkConfig
 from engine.connectors.amqp.system import SYSTEM
+from engine.connectors.amqp.transformer_settings import Transformers
 from engine.connectors.amqp.transformers import outbound_of
-from routes.transformers import Transformers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

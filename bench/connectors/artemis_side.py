@@ -20,7 +20,7 @@ _ANSWER_SECONDS = 120.0
 
 
 class Queues:
-    """One connection."""
+    """Queues of a broker, over one connection."""
 
     def __init__(self, url: str) -> None:
         where = urlsplit(url)
@@ -36,7 +36,7 @@ class Queues:
         return 0 if found is None else int(found[0])
 
     def remove(self, name: str) -> None:
-        """With all that is in it; if there is one."""
+        """Removes a queue with its messages, if it exists."""
         self._ask({"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "destroyQueue"}, [name, True])
 
     def close(self) -> None:

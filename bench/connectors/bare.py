@@ -1,4 +1,4 @@
-"""What one would write by hand with a client library in place of a source or a sink: `python -m bench.connectors.bare`.
+"""Bare loops with a client library in place of a source or a sink: `python -m bench.connectors.bare`.
 
 Each is a loop that runs until it is ended. Kafka's settings are those of the bridge; batches are as large as its own.
 Messages keep their body and their headers, and nothing else of what a bridge does.
@@ -42,7 +42,7 @@ _ANSWER_SECONDS = 30.0
 
 
 async def core_source(given: Given) -> None:
-    """A subscription whose callback produces; nobody waits for Kafka, since nobody can be told."""
+    """Subscription whose callback produces; it does not wait for Kafka, since it could report a failure to no one."""
     producer, topic = Producer({**PRODUCER, "bootstrap.servers": given["bootstrap"]}), given["topic"]
 
     async def take(message: Msg) -> None:
@@ -88,7 +88,7 @@ async def core_sink(given: Given) -> None:
 
 
 async def stream_sink(given: Given) -> None:
-    """The same into a stream, which confirms each message and knows it by its id."""
+    """Moves messages into a stream, which confirms each and recognises it by its id."""
     consumer, address = consumer_of(given), given["address"]
     client = await nats.connect(given["url"])
     stream = client.jetstream()

@@ -1,4 +1,4 @@
-"""The same as `bare` for AMQP, with Qpid Proton."""
+"""Bare loops for AMQP, with Qpid Proton."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all measured sources and sinks have in common: servers, load, settings, and how far a contestant is."""
+"""Base of all measured sources and sinks: servers, load, settings, and progress of a contestant."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _ANSWER_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What runs for the time of the measurement."""
+    """Servers that run during the measurement."""
 
     kafka: Broker
     nats: str
     """The url; empty where no case needs the server, as the next one."""
     stomp: str
     amqp: str
-    """Of the same broker."""
+    """URL of the same broker over AMQP."""
     dropbox: Path
     """The folder of dropboxes; it goes with the servers."""
 
 
 class Case(ABC):
-    """One source or sink. `open`, then for each pass `begin`, `feed` and `count` in turns, `left`, `end`; `close`."""
+    """Source or sink to measure: `open`, for each pass `begin`, `feed` and `count` in turns, `left`, `end`; `close`."""
 
     name: ClassVar[str]
     kind: ClassVar[str]
@@ -60,7 +60,7 @@ class Case(ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Before the first pass."""
+        """Prepares the case before the first pass."""
 
     @abstractmethod
     def begin(self, run: str) -> None:
@@ -79,11 +79,11 @@ class Case(ABC):
 
     @abstractmethod
     def end(self, run: str) -> None:
-        """What the pass has made goes."""
+        """Removes everything that the pass has created."""
 
     @abstractmethod
     def close(self) -> None:
-        """After the last pass."""
+        """Cleans up after the last pass."""
 
     @abstractmethod
     def bare(self, run: str) -> Mapping[str, str]:
@@ -95,7 +95,7 @@ class Case(ABC):
 
 
 class Source(Case):
-    """From NATS into a topic of each pass."""
+    """Source that moves messages from NATS into a topic of each pass."""
 
     kind = "source"
 
@@ -122,11 +122,11 @@ class Source(Case):
 
 
 class Sink(Case):
-    """From a topic that is full from the beginning, by a group of each pass."""
+    """Sink that reads a full topic, with a consumer group for each pass."""
 
     kind = "sink"
     address: ClassVar[str] = "{}"
-    """How a route names the place."""
+    """Address of the destination in a route, as a format string."""
 
     def open(self) -> None:
         """See `Case`."""
@@ -160,12 +160,12 @@ class Sink(Case):
 
 
 def _group(run: str) -> str:
-    """As a sink of bridge `run` calls it."""
+    """Name of the consumer group of the sink of bridge `run`."""
     return f"{run}.sink.{PART}"
 
 
 def headers_of(number: int) -> dict[str, str]:
-    """Of message `number`, as an application sends it."""
+    """Headers of message `number`, as an application sends them."""
     return {
         "JMSCorrelationID": f"key-{number % _KEYS}",
         "JMSType": "order",
@@ -176,7 +176,7 @@ def headers_of(number: int) -> dict[str, str]:
 
 
 def message_of(number: int) -> Message:
-    """As a source takes it in."""
+    """Message `number` as a source receives it."""
     headers = {"JMSMessageID": f"ID:bench:{number}", "JMSCorrelationID": f"key-{number % _KEYS}"}
     headers["JMSTimestamp"] = str(1_795_240_301_012 + number)
     properties = {"region": Property("emea", JmsType.STRING), "amount": Property(f"{number}.25", JmsType.DOUBLE)}

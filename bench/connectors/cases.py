@@ -1,4 +1,4 @@
-"""What is measured: each source and sink with its load."""
+"""Measured cases: each source and sink with its load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _CoreSource(Source):
 
     def feed(self, arrived: int) -> None:
         if not self._published:
-            # Before somebody listens everything would be lost.
+            # Without a subscriber every message would be lost.
             self._published = int(self._publisher.heard(self.place, headers_of(0), BODY))
             return
         while self._published < min(self.messages, arrived + _AHEAD):

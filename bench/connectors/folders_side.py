@@ -19,7 +19,7 @@ _BEGUN = 1_795_240_301_012_000
 
 
 class Folders:
-    """One queue."""
+    """Folders of one queue."""
 
     def __init__(self, root: Path, queue: str) -> None:
         self.root = root
@@ -38,12 +38,12 @@ class Folders:
         shutil.rmtree(self.box.parent)
 
     def fill(self, headers: Callable[[int], Mapping[str, str]], body: bytes, count: int) -> None:
-        """So many files wait."""
+        """Puts `count` files into the queue."""
         for number in range(count):
             (self.box / "target" / _filename(number, headers(number))).write_bytes(body)
 
     def refill(self) -> None:
-        """What is processed waits again."""
+        """Moves processed files back, so that they wait again."""
         for file in list((self.box / "processed").iterdir()):
             file.rename(self.box / "target" / file.name)
 

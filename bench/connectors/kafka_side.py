@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["BATCH", "IDLE_SECONDS", "KEY", "PRODUCER", "Given", "body_of", "consumer_of", "headers_of", "id_of"]
 
 Given = dict[str, str]
-"""What the measurement tells a loop, by name."""
+"""Parameters of a loop, by name."""
 
 BATCH = 500
 IDLE_SECONDS = 0.2
@@ -28,7 +28,7 @@ _JMS = "jms."
 
 
 def consumer_of(given: Given) -> Consumer:
-    """Of the topic that a sink reads."""
+    """Consumer of the topic that a sink reads."""
     settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
     consumer = Consumer({**settings, "bootstrap.servers": given["bootstrap"], "group.id": given["group"]})
     consumer.subscribe([given["topic"]])
@@ -43,11 +43,11 @@ def body_of(message: KafkaMessage) -> bytes:
 
 
 def headers_of(message: KafkaMessage) -> dict[str, str]:
-    """Those of JMS, by their names."""
+    """JMS headers of a record, by name."""
     headers: Any = message.headers() or ()
     return {name.removeprefix(_JMS): value.decode() for name, value in headers if name.startswith(_JMS)}
 
 
 def id_of(message: KafkaMessage) -> str:
-    """What no other record of the topic has."""
+    """Id of a record, unique in its topic."""
     return f"{message.partition()}:{message.offset()}"

@@ -40,12 +40,12 @@ class Publisher:
 
     def __init__(self, url: str) -> None:
         self._socket = _connected(url)
-        # Where the server says that nobody listens.
+        # The server reports that there is no subscriber.
         self._socket.sendall(b"SUB bench.replies 1\r\n")
         self.publish(b"")
 
     def heard(self, subject: str, headers: dict[str, str], body: bytes) -> bool:
-        """Publishes a message unless nobody listens; whether somebody does."""
+        """Publishes a message if there is a subscriber; returns True if there is one."""
         return b" 503" not in self.publish(line(subject, headers, body, "bench.replies"))
 
     def publish(self, lines: bytes) -> bytes:
@@ -116,7 +116,7 @@ class Streams:
         self.do(lambda stream: stream.add_stream(name=name, subjects=[name]))
 
     def remove(self, name: str) -> None:
-        """If there is one."""
+        """Removes a stream, if it exists."""
 
         async def remove(stream: JetStreamContext) -> None:
             if name in [info.config.name for info in await stream.streams_info()]:
@@ -125,7 +125,7 @@ class Streams:
         self.do(remove)
 
     def fill(self, name: str, headers: Callable[[int], dict[str, str]], body: bytes, messages: int) -> None:
-        """So many messages into a stream."""
+        """Publishes `messages` messages into a stream."""
 
         async def fill(stream: JetStreamContext) -> None:
             for begin in range(0, messages, _AT_ONCE):

@@ -100,8 +100,8 @@ def _run(arguments: list[str] | None) -> int:
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
-        if told := _refused_setting(error):
-            complain(told)
+        if refused := _refused_setting(error):
+            complain(refused)
             return ConfigurationError.exit_code
         complain(f"internal error: {type(error).__name__}: {error} ({_DEBUG}=1 shows where)")
         return BridgeError.exit_code

@@ -62,18 +62,17 @@ class FaultFormat(StrEnum):
 )
 def init(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What to write; it must not be there.", readable=False)
+        Path, typer.Argument(metavar="FILE", help="File to write; it must not exist.", readable=False)
     ] = DEFAULT_CONFIG,
     origin: Annotated[
         Broker | None,
-        typer.Option("--from", metavar="ibm-mq", help="Write one with a source and a sink at such a broker instead."),
+        typer.Option("--from", metavar="ibm-mq", help="Write a file for such a broker instead."),
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Write a properties file with an example of everything, which runs as it is, and tests of its routes beside it.
+    """Write a properties file with an example of everything, which runs unchanged, and tests of its routes beside it.
 
-    Tests that are there already stay as they are. With --from there are no tests, and the file names the settings to
-    fill in.
+    Existing tests are not changed. With --from there are no tests, and the file has the settings to fill in.
     """
     if file.exists():
         msg = f"{file} is there already and stays as it is; name another file"
@@ -119,7 +118,7 @@ def _write(path: Path, text: str) -> None:
 def validate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Properties files. Default: the one of --config.", readable=False),
+        typer.Argument(metavar="FILE", help="Properties files. Default: that of --config.", readable=False),
     ] = None,
     config: ConfigFile = DEFAULT_CONFIG,
     json_output: Json = False,
@@ -128,13 +127,13 @@ def validate(
         typer.Option(
             "--format",
             metavar="text|json|github|sarif",
-            help="For people; a JSON value for each fault; annotations of GitHub Actions; SARIF 2.1.0.",
+            help="Text; a JSON value for each fault; annotations for GitHub Actions; SARIF 2.1.0.",
         ),
     ] = FaultFormat.TEXT,
 ) -> None:
-    """Check configurations and show every fault, with its place and what to do. Needs no server.
+    """Check configurations and show every fault, with its line, column and remedy. Needs no server.
 
-    Exits with 0 if the bridge would start on each of them (warnings are shown), with 2 if not.
+    The exit code is 0 if the bridge would start with each of them (warnings are shown), else 2.
     """
     from routes.config import lint
 
@@ -171,7 +170,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _for_programs(faults: Sequence[Fault], form: FaultFormat) -> Iterator[str]:
-    """The lines for programs; `TEXT` is none of them."""
+    """Yields the lines of a format for programs, which `TEXT` is not."""
     if form is FaultFormat.SARIF:
         yield json_text(_sarif(faults), indent=2)
     for fault in faults:
@@ -186,7 +185,7 @@ def _text(fault: Fault) -> str:
 
 
 def _annotation(fault: Fault) -> str:
-    """A workflow command; what would end it or one of its properties is percent-encoded."""
+    """A workflow command; characters that would end it or one of its properties are percent-encoded."""
     place = {"file": fault.file, "line": fault.line, "col": fault.column}
     properties = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in place.items() if value)
     return f"::{fault.level} {properties}::{_escaped(_text(fault))}"
@@ -224,15 +223,15 @@ def _result(fault: Fault) -> dict[str, Any]:
     "jms-bridge diff /tmp/old.properties jms-bridge.properties --json",
 )
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A properties file.", readable=False)],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Another, or what has become of it.", readable=False)],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The old properties file.", readable=False)],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The new properties file.", readable=False)],
     json_output: Json = False,
 ) -> None:
-    """Show what is different between two properties files: routes added, removed, changed and moved, and settings.
+    """Show the differences between two properties files: routes added, removed, changed and moved, and settings.
 
-    Compared is what holds, not how it is written: comments, spelling, and defaults written out are no difference. The
-    order of routes is one. Secrets are masked. Exits with 0 if there is no difference, with 1 if there is one, with 2
-    if a file cannot be read. Needs no server.
+    The command compares the effect of the files: comments, spelling, and defaults that are written out make no
+    difference, but the order of routes does. Secrets are masked. The exit code is 0 if there is no difference, 1 if
+    there is one, 2 if a file cannot be read. Needs no server.
     """
     from routes import config as configuration
 
@@ -273,12 +272,12 @@ def _values(change: Change) -> str:
     return change.new if change.kind == "added" else change.old
 
 
-config = typer.Typer(name="config", help="What can be configured, and what is.", no_args_is_help=True)
+config = typer.Typer(name="config", help="Keys of the configuration, and their values.", no_args_is_help=True)
 
 
 @config.command(epilog=examples("jms-bridge config docs", "jms-bridge config docs > configuration.md"))
 def docs() -> None:
-    """Print the reference of all keys, in Markdown: type, default, meaning, example."""
+    """Print the reference of all keys in Markdown: type, default, meaning, example."""
     from routes.config import reference
 
     typer.echo(reference(), nl=False)

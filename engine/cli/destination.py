@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from routes.model import Config
     from routes.systems import System
 
-__all__ = ["Broker", "BrokerDestination", "Username", "kafka_topic", "place_of"]
+__all__ = ["Broker", "BrokerDestination", "Username", "broker_destination", "kafka_topic"]
 
 _KAFKA = "kafka"
 _JMS = ("queue", "topic")
@@ -49,7 +49,7 @@ Username = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class BrokerDestination:
-    """A destination at a broker, and how to get there."""
+    """Destination at a broker, with the connection settings."""
 
     text: str
     """As the user spelt it."""
@@ -110,10 +110,10 @@ def kafka_topic(destination: str) -> str | None:
     return name if scheme == _KAFKA else None
 
 
-def place_of(
+def broker_destination(
     config: Config, destination: str, url: str | None, username: str | None, *, to_send: bool
 ) -> BrokerDestination:
-    """The place at a broker; UsageError if there is none of that kind.
+    """Finds the broker of a destination; UsageError if the destination or the broker is invalid.
 
     The broker is that of `url`; else of the source or sink of that name; else of the source that reads this address;
     else of the first source or sink of that type; else the embedded one.
@@ -121,7 +121,7 @@ def place_of(
     scheme, _, rest = destination.partition(":")
     system = _system(config, scheme, destination, url, to_send)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
-    if username and not system.schemes:
+    if username and not system.has_login:
         msg = f"--username is for brokers; {destination} is a folder, which needs no login"
         raise UsageError(msg)
     login: dict[str, Any] = {"username": username, "password": os.environ.get(_PASSWORD)} if username else {}
@@ -197,7 +197,7 @@ def _checked(system: Connector[Any, Any, Any], url: str) -> dict[str, Any]:
     found = system.at(url)
     if found is None:
         login = f" without a login; give the user by --username, the password by the variable {_PASSWORD}"
-        msg = f"--url{_quoted(url)}: expected {system.url_form}{login if '@' in url and system.schemes else ''}"
+        msg = f"--url{_quoted(url)}: expected {system.url_form}{login if '@' in url and system.has_login else ''}"
         raise UsageError(msg)
     return found
 

@@ -7,7 +7,7 @@ import signal
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +25,7 @@ from engine.cli.dlt_output import (
     replayed_json,
     replayed_text,
 )
-from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, load
+from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, grouped, load
 from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
 from engine.errors import UsageError
 from engine.printable import json_text, printable
@@ -54,50 +54,71 @@ _AGO = duration("1ms", "36500d")
 
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
-Reasons = Annotated[
-    list[str],
-    typer.Option(
-        "--reason", metavar="REASON", help="Only those with this reason, as key-not-found. Repeatable: any of them."
-    ),
-]
-Routes = Annotated[
-    list[str],
-    typer.Option(
-        "--route", metavar="NAME", help="Only those that failed in this route, - for none. Repeatable: any of them."
-    ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="TIME",
-        help="Only those that failed then or later: 2026-11-22T06:00:00Z (UTC if it names no zone), or how long ago, "
-        "as 2h.",
-    ),
-]
-Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Only those that failed before then; as --since.")
-]
-HeaderValues = Annotated[
-    list[str],
-    typer.Option(
-        "--header",
-        "-H",
-        metavar="NAME=VALUE",
-        help="Only those whose message has this value: of a JMS field (JMSType), a property, or a Kafka header. "
-        "Repeatable: any of the values of one name, and all names.",
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where", metavar="PREDICATE", help="Only those whose message fulfils a predicate of the routing language."
-    ),
-]
+
+@dataclass(frozen=True, slots=True)
+class FilterOptions:
+    """Options that select dead letters; see `engine.cli.options.grouped`."""
+
+    reasons: Annotated[
+        list[str],
+        typer.Option(
+            "--reason",
+            metavar="REASON",
+            help="Only dead letters with this reason, such as key-not-found. If repeated, with any of them.",
+        ),
+    ] = field(default_factory=list)
+    routes: Annotated[
+        list[str],
+        typer.Option(
+            "--route",
+            metavar="NAME",
+            help="Only dead letters of this route; - for those without a route. If repeated, of any of them.",
+        ),
+    ] = field(default_factory=list)
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only dead letters that failed at or after this time: 2026-11-22T06:00:00Z (UTC if it names no zone), "
+            "or an age such as 2h.",
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="Only dead letters that failed before this time; see --since."),
+    ] = None
+    headers: Annotated[
+        list[str],
+        typer.Option(
+            "--header",
+            "-H",
+            metavar="NAME=VALUE",
+            help="Only dead letters whose message has this value in a JMS field (JMSType), property or Kafka header. "
+            "If repeated, any of the values of one name, and all names.",
+        ),
+    ] = field(default_factory=list)
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="PREDICATE",
+            help="Only dead letters whose message matches a predicate of the routing language.",
+        ),
+    ] = None
+
+    def filters(self) -> Filters:
+        """Makes the filters; UsageError if an option is invalid."""
+        return read_filters(self.reasons, self.routes, self.since, self.until, self.headers, self.where)
+
+
 Quarantine = Annotated[
-    bool, typer.Option("--quarantine", help="Those in quarantine: replayed too often (routing.max-replays).")
+    bool,
+    typer.Option("--quarantine", help="Dead letters in quarantine, which were replayed routing.max-replays times."),
 ]
-Most = Annotated[int | None, typer.Option("--max", min=1, metavar="NUMBER", help="Stop after so many.")]
+Most = Annotated[
+    int | None, typer.Option("--max", min=1, metavar="NUMBER", help="Stop after this number of dead letters.")
+]
 _Position = Annotated[
     str, typer.Argument(metavar="POSITION", help="PARTITION:OFFSET or TOPIC:PARTITION:OFFSET, as dlt list shows it.")
 ]
@@ -105,12 +126,12 @@ _Positions = Annotated[
     list[str] | None,
     typer.Argument(metavar="POSITION", help="PARTITION:OFFSET or TOPIC:PARTITION:OFFSET, as dlt list shows it."),
 ]
-_All = Annotated[bool, typer.Option("--all", help="All dead letters that are there now.")]
+_All = Annotated[bool, typer.Option("--all", help="All dead letters that are in the topic now.")]
 _DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Do nothing; say how many there are of each reason and route, and what would become of them.",
+        help="Change nothing; show how many there are of each reason and route, and what would happen to them.",
     ),
 ]
 
@@ -124,26 +145,24 @@ _DryRun = Annotated[
         "jms-bridge dlt list --quarantine",
     ),
 )
+@grouped
 def list_letters(
-    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
-    reasons: Reasons = [],  # noqa: B006 - Typer's way to say that an option is repeatable
-    routes: Routes = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    headers: HeaderValues = [],  # noqa: B006
-    where: Where = None,
+    selection: FilterOptions,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of dead letters to show.")
+    ] = 50,
     quarantine: Quarantine = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """List the newest dead letters, the newest last: position, time, route, reason, key, size.
 
-    Filters of different options have all to be fulfilled.
+    A dead letter must match all filters that are given.
     """
     from engine.dead_letters.replay import source_topic
     from engine.kafka.reader import KafkaTopicReader
 
-    filters = read_filters(reasons, routes, since, until, headers, where)
+    filters = selection.filters()
     topic = source_topic(settings := load(config), quarantine=quarantine)
     if quarantine and not _exists(settings, topic):
         note(f"no dead letters in '{topic}'")
@@ -171,7 +190,7 @@ def show(
     base64: Base64 = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Show one dead letter: why it is here, its headers, its body."""
+    """Show one dead letter: its reason, headers and body."""
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import source_topic
     from engine.kafka.reader import KafkaTopicReader, Position
@@ -198,42 +217,38 @@ def show(
         "jms-bridge dlt replay --quarantine --force 0:3",
     )
 )
+@grouped
 def replay(
+    selection: FilterOptions,
     positions: _Positions = None,
     everything: _All = False,
-    reasons: Reasons = [],  # noqa: B006
-    routes: Routes = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    headers: HeaderValues = [],  # noqa: B006
-    where: Where = None,
     quarantine: Quarantine = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also those that were replayed too often, and those that were discarded.")
+        bool, typer.Option("--force", help="Also replay dead letters that were replayed too often, and discarded ones.")
     ] = False,
     most: Most = None,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=0.001, max=1e9, metavar="NUMBER", help="Messages a second, evenly; not faster."),
+        typer.Option("--rate", min=0.001, max=1e9, metavar="NUMBER", help="Limit in messages a second, evenly spaced."),
     ] = None,
     dry_run: _DryRun = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Send the originals of dead letters through the journal again, each once.
+    """Send the original messages of dead letters through the journal again, each once.
 
-    A replay is remembered in the topic `<dead-letter topic>.replayed`: a dead letter replayed before is not sent again,
-    and a command that was interrupted goes on where it was. If a message fails again, the new dead letter has a new
-    position and can be replayed in turn, `routing.max-replays` times; then a replay moves it to the topic
+    A replay is recorded in the topic `<dead-letter topic>.replayed`: a dead letter that was replayed before is not sent
+    again, and an interrupted command continues where it ended. If a message fails again, the new dead letter has a new
+    position and can be replayed too, `routing.max-replays` times; after that a replay moves it to the topic
     `<dead-letter topic>.quarantine`.
 
-    Filters of different options have all to be fulfilled.
+    A dead letter must match all filters that are given.
     """
     from engine.dead_letters.audit import Actor
     from engine.dead_letters.replay import Options
     from engine.dead_letters.replay import replay as replay_letters
 
-    filters = read_filters(reasons, routes, since, until, headers, where)
+    filters = selection.filters()
     settings = load(config)
     wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force))
@@ -248,33 +263,29 @@ def replay(
         "jms-bridge dlt discard --quarantine --all",
     )
 )
+@grouped
 def discard(
+    selection: FilterOptions,
     positions: _Positions = None,
     everything: _All = False,
-    reasons: Reasons = [],  # noqa: B006
-    routes: Routes = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    headers: HeaderValues = [],  # noqa: B006
-    where: Where = None,
     quarantine: Quarantine = False,
     most: Most = None,
     dry_run: _DryRun = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Settle dead letters without a replay: nobody needs their messages any more.
+    """Settle dead letters that are no longer needed, without a replay.
 
-    That is noted in the topic `<dead-letter topic>.replayed`; the dead letters themselves stay in their topic as long
-    as its retention says. They count in no figure any more, and are replayed only with `--force`.
+    This is recorded in the topic `<dead-letter topic>.replayed`; the dead letters themselves stay in their topic for as
+    long as its retention says. They no longer count in any figure, and are replayed only with `--force`.
 
-    Filters of different options have all to be fulfilled.
+    A dead letter must match all filters that are given.
     """
     from engine.dead_letters.audit import Actor
     from engine.dead_letters.replay import Options
     from engine.dead_letters.replay import discard as discard_letters
 
-    filters = read_filters(reasons, routes, since, until, headers, where)
+    filters = selection.filters()
     settings = load(config)
     wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("discard", positions, everything, filters, quarantine))
@@ -284,11 +295,13 @@ def discard(
 
 @app.command(epilog=examples("jms-bridge dlt audit", "jms-bridge dlt audit -n 1000 --json"))
 def audit(
-    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="How many of the newest.")] = 50,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of dead letters to show.")
+    ] = 50,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Show who replayed, discarded or put into quarantine which dead letters, the newest last."""
+    """Show which user replayed, discarded or quarantined which dead letters, the newest last."""
     from engine.dead_letters.audit import last
 
     entries = last(load(config), count)
@@ -348,7 +361,7 @@ def _settle(
     dry_run: bool,
     json_output: bool,
 ) -> None:
-    """Does it, or says what would be done, and how many are left."""
+    """Settles dead letters and shows how many are left; a dry run shows what would be done."""
     from engine.dead_letters.replay import source_topic
 
     such = "such " if options.filters else ""
@@ -356,18 +369,18 @@ def _settle(
     if dry_run:
         _foretell(_survey(settle, config, wanted, options), nothing, json_output)
         return
-    # Who stops before the end is told how many are left; for that they are counted first.
+    # Counted first, so that an interrupted command can show how many are left.
     total = len(set(wanted)) if wanted else _open(_survey(settle, config, wanted, options))
-    tally: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with interruptible() as stop, progress(min(total, options.most or total)) as advance:
         for replayed in settle(config, wanted, options=options, stop=stop):
-            tally[replayed.outcome] += 1
+            counts[replayed.outcome] += 1
             if wanted or replayed.outcome in _SETTLED:
                 advance()
             typer.echo(replayed_json(replayed) if json_output else replayed_text(replayed))
-    left = total - sum(count for outcome, count in tally.items() if wanted or outcome in _SETTLED)
+    left = total - sum(count for outcome, count in counts.items() if wanted or outcome in _SETTLED)
     interrupted = stop.is_set() and left > 0
-    done = _told(tally) or ("nothing done" if interrupted else nothing)
+    done = _counts(counts) or ("nothing done" if interrupted else nothing)
     rest = f"; {left} left, the same command goes on with them" if left > 0 else ""
     note(f"{'interrupted: ' * interrupted}{done}{rest}")
     if interrupted:
@@ -396,14 +409,14 @@ def _foretell(histogram: Histogram, nothing: str, json_output: bool) -> None:
             typer.echo(line)
     elif histogram.rows:
         console().print(histogram_table(histogram))
-    tally: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for group, row in histogram.rows:
-        tally[group.outcome] += row.count
-    note(_told(tally) or nothing)
+        counts[group.outcome] += row.count
+    note(_counts(counts) or nothing)
 
 
-def _told(tally: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {outcome}" for outcome, number in tally.items())
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
 
 
 def read_filters(

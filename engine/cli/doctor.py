@@ -1,4 +1,4 @@
-"""`jms-bridge doctor`: everything that a bridge needs, looked at, and how to mend what is wrong."""
+"""`jms-bridge doctor`: checks of everything that a bridge needs, with a remedy for each fault."""
 
 from __future__ import annotations
 
@@ -41,18 +41,19 @@ def doctor(
             "--timeout",
             parser=read_seconds,
             metavar="SECONDS",
-            help="How long all checks together may take, those of brokers at the same time.",
+            help="Time limit for all checks together.",
         ),
     ] = 5.0,
 ) -> None:
-    """Look at everything that a bridge with this properties file needs, and say how to mend what is wrong.
+    """Check everything that a bridge with this properties file needs, and print a remedy for each fault.
 
-    Programs and versions, the configuration, ports, folders and permissions, disks, the clock, Kafka with its topics,
-    and the other side of each source and sink, before a start or while the bridge runs. Changes nothing: no topic is
-    made, nothing is subscribed to, taken or sent. Best run as the user that the bridge runs as.
+    The command checks programs and versions, the configuration, ports, folders and permissions, disks, the clock, Kafka
+    with its topics, and the system of each source and sink, before a start or while the bridge runs. It changes
+    nothing: it creates no topic, subscribes to nothing, and takes and sends no message. Run it as the user of the
+    bridge.
 
-    Exits with 0 if nothing has failed (warnings are shown), else with the code that `run` would end with for the first
-    failure: 2 configuration, 3 this machine, 4 a broker refuses, 6 a broker does not answer.
+    The exit code is 0 if no check has failed (warnings are shown), else the code with which `run` would end for the
+    first failure: 2 configuration, 3 this machine, 4 a broker refuses, 6 a broker does not answer.
     """
     from engine.doctor import examine, exit_code
 
@@ -86,7 +87,7 @@ def _show(findings: Sequence[Finding]) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Sequence[str]], None]]:
-    """Takes what is waited for, and shows it while it is, where somebody looks."""
+    """Yields a function that shows the checks still running, if stderr is a terminal."""
     screen = Console(stderr=True)
     if not screen.is_terminal:
         yield lambda names: None

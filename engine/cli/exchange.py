@@ -1,6 +1,6 @@
 """Messages to and from a broker, through the sinks and sources of the bridge itself.
 
-One connection each and no second try: what goes wrong is told to whoever typed the command.
+Each command makes one connection and does not retry: an error goes to the user at once.
 """
 
 from __future__ import annotations
@@ -48,37 +48,37 @@ def who(command: str) -> str:
 
 
 def give(
-    config: Config, place: BrokerDestination, own: SinkConfig, message: Message, reply_to: str, number: int = 1
+    config: Config, target: BrokerDestination, own: SinkConfig, message: Message, reply_to: str, number: int = 1
 ) -> None:
-    """Send a message so many times and wait until the broker has confirmed all; an empty `reply_to` asks no reply.
+    """Sends a message `number` times and waits until the broker has confirmed all; `reply_to` may be empty.
 
     Raises:
         UnreachableError: the broker does not answer.
         HardFailureError: it refuses.
     """
-    with _told(place):
-        sink = place.system.make_sink(config, own, 1)
+    with _translated_errors(target):
+        sink = target.system.make_sink(config, own, 1)
         try:
             sink.connect()
-            _Giver(sink, place, message, number, reply_to or None).run()
+            _Giver(sink, target, message, number, reply_to or None).run()
         finally:
             sink.close()
 
 
 def take(
-    config: Config, place: BrokerDestination, own: SourceConfig, most: int | None, seconds: float | None
+    config: Config, target: BrokerDestination, own: SourceConfig, most: int | None, seconds: float | None
 ) -> Iterator[Item]:
-    """Messages as they come, until none does; for ever if `seconds` is None.
+    """Yields messages as they arrive, until none does within `seconds`; without end if that is None.
 
     A message is acknowledged once the caller asks for the next one.
     """
-    with listening(config, place, own) as source:
+    with listening(config, target, own) as source:
         wait = seconds
         for number in count(1):
             delivery = next_delivery(source, wait)
             if delivery is None:
                 return
-            yield item(place, delivery)
+            yield item(target, delivery)
             source.acknowledge([delivery.token])
             if number == most:
                 return
@@ -87,10 +87,10 @@ def take(
 
 
 @contextmanager
-def listening(config: Config, place: BrokerDestination, own: SourceConfig) -> Iterator[Source]:
+def listening(config: Config, target: BrokerDestination, own: SourceConfig) -> Iterator[Source]:
     """A source that is connected and has subscribed, until the block ends; raises as `give` does."""
-    with _told(place):
-        source = place.system.make_source(config, own, 1)
+    with _translated_errors(target):
+        source = target.system.make_source(config, own, 1)
         try:
             source.connect()
             yield source
@@ -99,7 +99,7 @@ def listening(config: Config, place: BrokerDestination, own: SourceConfig) -> It
 
 
 def next_delivery(source: Source, seconds: float | None) -> Delivery | None:
-    """The next one; None if none came in time, which without `seconds` never happens."""
+    """Returns the next delivery; None if none arrives within `seconds`. Without `seconds` it waits without end."""
     deadline = None if seconds is None else time.monotonic() + seconds
     while True:
         left = _POLL_SECONDS if deadline is None else min(deadline - time.monotonic(), _POLL_SECONDS)
@@ -109,23 +109,23 @@ def next_delivery(source: Source, seconds: float | None) -> Delivery | None:
             return None
 
 
-def item(place: BrokerDestination, delivery: Delivery) -> Item:
+def item(target: BrokerDestination, delivery: Delivery) -> Item:
     """Item to show for a delivery; prints a note at once if the delivery is faulty."""
     if delivery.fault is not None:
         note(f"the next message cannot be read as its format says: {delivery.fault}")
     if delivery.size is not None:
         note(f"the next body is larger than journal.max-message-bytes: only its beginning of {delivery.size} bytes")
-    return Item(place.text, {"destination": place.text}, delivery.message.to_record())
+    return Item(target.text, {"destination": target.text}, delivery.message.to_record())
 
 
 class _Giver:
-    """Gives one message to a sink, again and again, with many under way."""
+    """Sender of one message to a sink, any number of times, with many under way."""
 
     def __init__(
-        self, sink: Sink, place: BrokerDestination, message: Message, number: int, reply_to: str | None
+        self, sink: Sink, target: BrokerDestination, message: Message, number: int, reply_to: str | None
     ) -> None:
         self._sink = sink
-        self._place = place
+        self._target = target
         self._message = message
         self._number = number
         self._reply_to = reply_to
@@ -136,7 +136,7 @@ class _Giver:
         self._confirmed = 0
 
     def run(self) -> None:
-        """Returns when all are confirmed."""
+        """Sends the messages; returns when all are confirmed."""
         deadline = time.monotonic() + _CONFIRM_SECONDS
         try:
             while self._confirmed < self._number:
@@ -168,32 +168,32 @@ class _Giver:
 
     def _outgoing(self, number: int) -> Outgoing:
         identity = f"{self._id}/{number}"
-        return Outgoing(number, self._message, self._place.address, identity, self._reply_to, self._begun_ms)
+        return Outgoing(number, self._message, self._target.address, identity, self._reply_to, self._begun_ms)
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
             if outcome.refusal is not None:
-                raise HardFailureError(f"{self._place.url} refuses the message{self._so_far}: {outcome.refusal}")
+                raise HardFailureError(f"{self._target.url} refuses the message{self._so_far}: {outcome.refusal}")
             self._confirmed += 1
 
 
 @contextmanager
-def _told(place: BrokerDestination) -> Iterator[None]:
-    """Turns errors of the connectors into errors for people."""
+def _translated_errors(target: BrokerDestination) -> Iterator[None]:
+    """Turns errors of the connectors into errors of the command."""
     try:
         with quiet_log():
             yield
     except NotConnectedError as error:
         if error.back_off_seconds is not None or str(error).startswith(_SAID):
-            raise HardFailureError(f"{place.url} refuses: {error}") from error
-        raise UnreachableError(f"{place.url} does not answer ({error}){_hint(place, error)}") from error
+            raise HardFailureError(f"{target.url} refuses: {error}") from error
+        raise UnreachableError(f"{target.url} does not answer ({error}){_hint(target, error)}") from error
 
 
-def _hint(place: BrokerDestination, error: NotConnectedError) -> str:
+def _hint(target: BrokerDestination, error: NotConnectedError) -> str:
     """Hint for a broker that cannot be reached."""
-    if not place.configured:
-        missing = f"no source or sink of type {place.system} is configured"
+    if not target.configured:
+        missing = f"no source or sink of type {target.system} is configured"
         return f"; {missing}: name a broker with --url, or start a bridge that has one"
-    if not place.system.port_name or str(error).endswith("?"):
+    if not target.system.port_name or str(error).endswith("?"):
         return ""
-    return f"; is the broker running, and is this its {place.system.port_name}?"
+    return f"; is the broker running, and is this its {target.system.port_name}?"

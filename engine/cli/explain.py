@@ -47,7 +47,7 @@ __all__ = ["explain", "explanation_json", "explanation_text"]
 def explain(
     address: Annotated[
         str | None,
-        typer.Option(metavar="DESTINATION", help="JMSDestination: queue:NAME, topic:NAME, or topic:SUBJECT of NATS."),
+        typer.Option(metavar="DESTINATION", help="JMSDestination: queue:NAME, topic:NAME, or topic:SUBJECT for NATS."),
     ] = None,
     headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
     properties: Properties = [],  # noqa: B006
@@ -64,10 +64,10 @@ def explain(
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Explain one message: each route tried with the values in its predicate, the key, what is published.
+    """Explain one message: each route that is tried with the values in its predicate, the key, and what is published.
 
-    Needs no server (but for --journal). A message without JMSMessageID gets one, as any JMS provider would give it;
-    sizes are not checked.
+    Needs no server, except for --journal. A message without JMSMessageID gets one, as from a JMS provider. Sizes are
+    not checked.
     """
     from engine.explain import explain as explain_message
 

@@ -11,35 +11,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.destination import Broker, Username, kafka_topic, place_of
+from engine.cli.destination import Broker, Username, broker_destination, kafka_topic
 from engine.cli.options import (
     DEFAULT_CONFIG,
     Base64,
-    BodyFile,
     ConfigFile,
-    CorrelationId,
-    Expires,
-    Headers,
-    JmsTypeOption,
     Json,
-    NonPersistent,
-    Priority,
-    Properties,
+    MessageOptions,
     Seconds,
-    TypedProperties,
     command,
     examples,
     load,
-    read_fields,
-    read_headers,
-    read_message,
     read_seconds,
 )
 from engine.cli.output import BodyFormat, Item, item_json, item_text, note, show_bytes
+from engine.connectors.nats.settings import WireFormat
 from engine.errors import UnreachableError, UsageError
 from engine.printable import json_text, printable
 from routes.errors import BridgeError
-from routes.model import WireFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,8 +46,8 @@ _Format = Annotated[
     typer.Option(
         "--format",
         metavar="headers|json|typed|typed-1.0|raw",
-        help="NATS: how the message carries headers, as sink.NAME.format; raw carries none. Without it: as the "
-        "configured sink has it, else headers.",
+        help="NATS: how the message carries headers, see sink.NAME.format; raw carries none. Default: the format of "
+        "the configured sink, else headers.",
     ),
 ]
 
@@ -96,21 +85,16 @@ def send(
             "NAME:ADDRESS with the NAME of a sink or source.",
         ),
     ],
-    body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
-    headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
-    properties: Properties = [],  # noqa: B006
-    typed: TypedProperties = [],  # noqa: B006
-    correlation_id: CorrelationId = None,
-    reply_to: Annotated[str | None, typer.Option(metavar="DESTINATION", help="JMSReplyTo, as queue:replies.")] = None,
-    jms_type: JmsTypeOption = None,
-    priority: Priority = None,
-    expires: Expires = None,
-    non_persistent: NonPersistent = False,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Send it so many times.")] = 1,
-    body_file: BodyFile = None,
+    given: MessageOptions,
+    reply_to: Annotated[
+        str | None, typer.Option(metavar="DESTINATION", help="JMSReplyTo, for example queue:replies.")
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of times to send the message.")
+    ] = 1,
     form: _Format = None,
     stream: Annotated[
-        bool, typer.Option("--stream", help="NATS: has to be kept by a stream of JetStream, which then confirms it.")
+        bool, typer.Option("--stream", help="NATS: require a JetStream stream to store and confirm the message.")
     ] = False,
     url: Broker = None,
     username: Username = None,
@@ -119,58 +103,58 @@ def send(
 ) -> None:
     """Send a message and wait until the broker has it.
 
-    It goes as a sink would send it: to a JMS broker over STOMP or AMQP, as text, or as a bytes message if the body is
-    not UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name has its
-    headers; to Kafka as a record in the form of the journal.
+    The message is sent as a sink would send it: to a JMS broker over STOMP or AMQP, as text, or as a bytes message if
+    the body is not UTF-8; to a NATS server with its headers in the given format; into a folder as a file whose name
+    holds its headers; to Kafka as a record in the form of the journal.
 
-    The broker is that of --url; else of the sink or source called NAME, as routes spell it; else of the source that
-    reads from there; else of the first sink or source of that type; else the embedded one.
+    The broker is that of --url, else that of the sink or source NAME, else that of the source that reads from the
+    destination, else that of the first sink or source of the type, else the embedded one.
     """
     topic = kafka_topic(destination)
-    fields = {**read_headers(headers), **read_fields(correlation_id, jms_type, priority, expires, non_persistent)}
+    fields = given.fields()
     if reply_to is not None:
         fields["JMSReplyTo"] = reply_to
-    message = read_message(fields, properties, typed, body, body_file)
+    message = given.message(fields)
     settings = load(config)
     if topic is not None:
         _no_format(destination, form, stream)
         where = _to_kafka(settings, topic, message, count)
-        _tell(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
+        _sent(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
         return
     from engine.cli.exchange import give, who
 
-    place = place_of(settings, destination, url, username, to_send=True)
-    own = _sink_of(place, who("send"), form, stream or None)
+    target = broker_destination(settings, destination, url, username, to_send=True)
+    own = _sink_of(target, who("send"), form, stream or None)
     if stream and "JMSReplyTo" in fields:
         msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
         raise UsageError(msg)
-    give(settings, place, own, *_outgoing(place, own, message), number=count)
-    _tell(f"sent {_count(count)} to {destination} at {place.url}", json_output, destination, count, place.url)
+    give(settings, target, own, *_outgoing(target, own, message), number=count)
+    _sent(f"sent {_count(count)} to {destination} at {target.url}", json_output, destination, count, target.url)
 
 
-def _sink_of(place: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
-    """The sink that sends it; UsageError where an option is for another system."""
-    if not place.has("format"):
-        _no_format(place.text, form, bool(stream))
-        return place.sink(who)
+def _sink_of(target: BrokerDestination, who: str, form: WireFormat | None, stream: bool | None) -> SinkConfig:
+    """Configuration of the sink that sends the message; UsageError if an option is for another system."""
+    if not target.has("format"):
+        _no_format(target.text, form, bool(stream))
+        return target.sink(who)
     if form is WireFormat.AUTO:
         msg = "--format auto: expected headers, json, typed, typed-1.0 or raw"
         raise UsageError(msg)
-    return place.sink(who, format=form, stream=stream)
+    return target.sink(who, format=form, stream=stream)
 
 
-def _outgoing(place: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
-    """The message as it goes out, and where replies to it go; UsageError where it cannot go there so."""
+def _outgoing(target: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
+    """The message to be sent, and its reply address; UsageError if it cannot be sent to this destination."""
     fields = dict(message.headers)
     reply_to = fields.pop("JMSReplyTo", "")
-    if refused := sorted(place.system.not_sent & fields.keys()):
-        msg = f"{refused[0]} is set by the broker or by who receives the message; it cannot be sent to {place.text}"
+    if refused := sorted(target.system.not_sent & fields.keys()):
+        msg = f"{refused[0]} is set by the broker or by the receiver of the message; it cannot be sent to {target.text}"
         raise UsageError(msg)
     if getattr(own, "format", None) is WireFormat.RAW and (fields or message.properties):
         given = ", ".join([*fields, *message.properties])
         msg = f"a message of format raw is its body alone: leave out {given}, or take another --format"
         raise UsageError(msg)
-    return replace(message, headers=fields), place.reply_address(reply_to) if reply_to else ""
+    return replace(message, headers=fields), target.reply_address(reply_to) if reply_to else ""
 
 
 def _no_format(destination: str, form: WireFormat | None, stream: bool) -> None:
@@ -187,7 +171,7 @@ def _to_kafka(config: Config, topic: str, message: Message, count: int) -> str:
     return produce.send(config, topic, replace(message, headers=fields).to_record(), count)
 
 
-def _tell(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
+def _sent(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
     if as_json:
         typer.echo(json_text({"destination": destination, "messages": count, "where": where}))
     else:
@@ -218,16 +202,17 @@ def receive(
         ),
     ],
     start: Annotated[
-        _From, typer.Option("--from", metavar="beginning|end", help="Where to start in a Kafka topic.")
+        _From, typer.Option("--from", metavar="beginning|end", help="Starting point in a Kafka topic.")
     ] = _From.BEGINNING,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until Ctrl-C.")] = False,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Wait for so many messages, then stop.")
+        int | None,
+        typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Wait for this number of messages, then stop."),
     ] = None,
     timeout: Seconds = 30.0,
     stream: Annotated[
         str | None,
-        typer.Option(metavar="STREAM", help="NATS: read from this stream of JetStream instead of subscribing."),
+        typer.Option(metavar="STREAM", help="NATS: read from this JetStream stream instead of subscribing."),
     ] = None,
     url: Broker = None,
     username: Username = None,
@@ -237,12 +222,12 @@ def receive(
 ) -> None:
     """Show messages with position, key, headers and body.
 
-    From Kafka it shows what is there and stops at the end; nothing is consumed, other readers are not disturbed. From a
-    queue it takes the messages off, as any JMS consumer does, until none is left.
+    For a Kafka topic, the command shows the records that are there and stops at the end; it consumes nothing and does
+    not affect other readers. From a queue it takes the messages, as any JMS consumer does, until none is left.
 
-    To a topic or a NATS subject it subscribes, so it shows what is published from now on. From a stream of JetStream it
-    shows all that is there, like from Kafka: through a consumer of its own, which it removes in the end, so that nobody
-    is disturbed. Only a stream with retention workqueue or interest loses what is shown.
+    To a topic or a NATS subject the command subscribes, so it shows what is published from now on. For a JetStream
+    stream it shows all stored messages through a consumer of its own, which it removes at the end; other readers are
+    not affected. Only a stream with retention workqueue or interest loses the messages that are shown.
     """
     topic = kafka_topic(destination)
     settings = load(config)
@@ -252,7 +237,7 @@ def receive(
     else:
         items = _from_broker(
             settings,
-            place_of(settings, destination, url, username, to_send=False),
+            broker_destination(settings, destination, url, username, to_send=False),
             stream,
             count,
             None if follow else timeout,
@@ -266,7 +251,7 @@ def receive(
 
 
 def _show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
-    """Print each message as it comes; the number of them."""
+    """Prints each message as it arrives; returns their number."""
     shown = 0
     form = BodyFormat.BASE64 if base64 else BodyFormat.HEX
     for item in messages:
@@ -276,22 +261,22 @@ def _show(messages: Iterable[Item], json_output: bool, base64: bool) -> int:
 
 
 def _from_broker(
-    config: Config, place: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
+    config: Config, target: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
 ) -> Iterator[Item]:
     from engine.cli.exchange import take, who
 
-    if not place.has("stream"):
-        _no_stream(place.text, stream)
-    own = place.source(who("receive"), stream=stream)
+    if not target.has("stream"):
+        _no_stream(target.text, stream)
+    own = target.source(who("receive"), stream=stream)
     if stream is None:
-        yield from take(config, place, own, count, seconds)
+        yield from take(config, target, own, count, seconds)
         return
     from engine.connectors.nats.passing_consumer import passing_consumer
     from engine.connectors.nats.settings import NatsSourceConfig
 
     assert isinstance(own, NatsSourceConfig)
     with passing_consumer(config, own):
-        yield from take(config, place, own, count, seconds)
+        yield from take(config, target, own, count, seconds)
 
 
 def _no_stream(destination: str, stream: str | None) -> None:
@@ -344,47 +329,40 @@ def request(
             "NAME of a sink or source.",
         ),
     ],
-    body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None,
+    given: MessageOptions,
     timeout: Annotated[
         float,
-        typer.Option(parser=read_seconds, metavar="SECONDS", help="How long to wait for the reply, as 5s or 500ms."),
+        typer.Option(
+            parser=read_seconds, metavar="SECONDS", help="How long to wait for the reply, for example 5s or 500ms."
+        ),
     ] = 5.0,
-    headers: Headers = [],  # noqa: B006 - Typer's way to say that an option is repeatable
-    properties: Properties = [],  # noqa: B006
-    typed: TypedProperties = [],  # noqa: B006
-    correlation_id: CorrelationId = None,
-    jms_type: JmsTypeOption = None,
-    priority: Priority = None,
-    expires: Expires = None,
-    non_persistent: NonPersistent = False,
-    body_file: BodyFile = None,
     form: _Format = None,
     url: Broker = None,
     username: Username = None,
-    full: Annotated[bool, typer.Option("--full", help="Show the reply with its headers, as receive does.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show the reply with its headers, like receive.")] = False,
     json_output: Json = False,
     base64: Base64 = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Send a message, wait for the reply to it and print its body.
 
-    At a JMS broker and in folders the reply is awaited in a queue made for it, with the correlation id of the request
-    or, as is the other habit there, with its message id. At a NATS server it is awaited under a subject made for it.
-    Kafka knows no replies.
+    At a JMS broker and in folders, the command waits in a queue of its own for a reply with the correlation id of the
+    request or, as some services answer, with its message id. At a NATS server it waits on a subject of its own. Kafka
+    has no replies.
 
-    Exits with 7 if the request was sent and no reply came in time.
+    The exit code is 7 if the request was sent and no reply arrived in time.
     """
     if kafka_topic(destination) is not None:
         msg = f"{destination}: Kafka knows no replies; ask at a queue, topic or subject"
         raise UsageError(msg)
-    fields = {**read_headers(headers), **read_fields(correlation_id, jms_type, priority, expires, non_persistent)}
+    fields = given.fields()
     if "JMSReplyTo" in fields:
-        msg = "--header JMSReplyTo: request awaits the reply at a place of its own; use send for another one"
+        msg = "--header JMSReplyTo: request uses a reply address of its own; use send for another one"
         raise UsageError(msg)
-    message = read_message(fields, properties, typed, body, body_file)
+    message = given.message(fields)
     settings = load(config)
-    place = place_of(settings, destination, url, username, to_send=True)
-    reply = _asked(settings, place, message, form, timeout)
+    target = broker_destination(settings, destination, url, username, to_send=True)
+    reply = _asked(settings, target, message, form, timeout)
     body_format = BodyFormat.BASE64 if base64 else BodyFormat.HEX
     if json_output:
         typer.echo(item_json(reply))
@@ -393,42 +371,44 @@ def request(
         typer.echo(shown)
 
 
-def _asked(config: Config, place: BrokerDestination, message: Message, form: WireFormat | None, seconds: float) -> Item:
-    """The reply. Its place is listened to before the request is sent."""
+def _asked(
+    config: Config, target: BrokerDestination, message: Message, form: WireFormat | None, seconds: float
+) -> Item:
+    """Sends a request and returns its reply; subscribes to the reply address first."""
     from engine.cli.exchange import give, item, listening, who
 
     name = who("request")
     # A stream would take the reply address for its own confirmation.
-    own = _sink_of(place, name, form, stream=False)
-    message, _ = _outgoing(place, own, message)
+    own = _sink_of(target, name, form, stream=False)
+    message, _ = _outgoing(target, own, message)
     correlation_id = message.headers.get("JMSCorrelationID") or uuid.uuid4().hex
-    if not place.system.token_in_address:
+    if not target.system.token_in_address:
         message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
-    address = place.system.passing_reply_address.format(uuid.uuid4().hex)
+    address = target.system.passing_reply_address.format(uuid.uuid4().hex)
     # A reply has the format of its request, and a typed frame does not say its release.
     release = getattr(own, "format", None)
-    replies = place.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
-    with listening(config, place, replies) as source:
-        give(config, place, own, message, address)
-        delivery = _reply(source, None if place.system.token_in_address else correlation_id, seconds)
+    replies = target.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
+    with listening(config, target, replies) as source:
+        give(config, target, own, message, address)
+        delivery = _reply(source, None if target.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (
-                f"no reply from {place.text} at {place.url} in {seconds:g} s; is somebody there to answer it, and is "
+                f"no reply from {target.text} at {target.url} in {seconds:g} s; does a service answer it, and is "
                 "--timeout long enough?"
             )
             raise NoReplyError(msg)
         source.acknowledge([delivery.token])
-    return item(place, delivery)
+    return item(target, delivery)
 
 
 def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delivery | None:
-    """The first delivery that is a reply to the request; others are remarked."""
+    """Returns the first delivery that is a reply to the request; prints a note about each other one."""
     from engine.cli.exchange import next_delivery
 
     deadline = time.monotonic() + seconds
     while (delivery := next_delivery(source, max(deadline - time.monotonic(), 0))) is not None:
         found = delivery.message.headers.get("JMSCorrelationID", "")
-        # The broker may have given the request another message id than ours; nobody else uses the place of the reply.
+        # The broker may have given the request a message id of its own; only replies to it arrive at this address.
         if correlation_id is None or found == correlation_id or found.startswith("ID:"):
             return delivery
         note(f"passed over a message with correlation id {found or '(none)'}, not {correlation_id}")
@@ -436,7 +416,7 @@ def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delive
     return None
 
 
-journal = typer.Typer(name="journal", help="The topic between the sources and the router.", no_args_is_help=True)
+journal = typer.Typer(name="journal", help="The Kafka topic between the sources and the router.", no_args_is_help=True)
 
 
 @journal.callback()
@@ -447,9 +427,9 @@ def _group() -> None:
 @journal.command(epilog=examples("jms-bridge journal tail", "jms-bridge journal tail -n 3 --follow"))
 def tail(
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, metavar="NUMBER", help="How many of the newest messages.")
+        int, typer.Option("--count", "-n", min=0, metavar="NUMBER", help="Number of messages to show.")
     ] = 10,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until Ctrl-C.")] = False,
     json_output: Json = False,
     base64: Base64 = False,
     config: ConfigFile = DEFAULT_CONFIG,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import inspect
 import json
 import re
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -29,21 +31,17 @@ __all__ = [
     "BodyFile",
     "Command",
     "ConfigFile",
-    "CorrelationId",
-    "Expires",
     "Headers",
-    "JmsTypeOption",
     "Json",
-    "NonPersistent",
-    "Priority",
+    "MessageOptions",
     "Properties",
     "Seconds",
     "TypedProperties",
     "command",
     "examples",
+    "grouped",
     "load",
     "read_body",
-    "read_fields",
     "read_file",
     "read_headers",
     "read_message",
@@ -56,38 +54,33 @@ _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 ConfigFile = Annotated[
     Path,
     # Whether it can be read is told by who reads it, as a fault of the file; Typer would call it a wrong argument.
-    typer.Option("-c", "--config", help="The properties file.", metavar="FILE", readable=False),
+    typer.Option("-c", "--config", help="Properties file.", metavar="FILE", readable=False),
 ]
 DEFAULT_CONFIG = Path("jms-bridge.properties")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value per line, for programs.")]
 Headers = Annotated[
     list[str],
-    typer.Option("--header", "-H", metavar="NAME=VALUE", help="A JMS field, as JMSCorrelationID=42. Repeatable."),
+    typer.Option(
+        "--header", "-H", metavar="NAME=VALUE", help="A JMS field, for example JMSCorrelationID=42. Repeatable."
+    ),
 ]
 Properties = Annotated[
     list[str],
-    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property, as region=emea. Repeatable."),
+    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property, for example region=emea. Repeatable."),
 ]
 TypedProperties = Annotated[
     list[str],
     typer.Option(
         "--typed-property",
         metavar="NAME:TYPE=VALUE",
-        help="A property whose wire says its type (boolean, byte, short, int, long, float, double, string), "
-        "as count:int=5. Repeatable.",
+        help="A property with its type (boolean, byte, short, int, long, float, double, string), "
+        "for example count:int=5. Repeatable.",
     ),
 ]
 BodyFile = Annotated[
     str | None,
     typer.Option("--body-file", metavar="FILE", help="Read the body from a file, byte for byte; - is standard input."),
 ]
-CorrelationId = Annotated[str | None, typer.Option("--correlation-id", metavar="ID", help="JMSCorrelationID.")]
-JmsTypeOption = Annotated[str | None, typer.Option("--type", metavar="TEXT", help="JMSType.")]
-Priority = Annotated[int | None, typer.Option("--priority", min=0, max=9, metavar="0..9", help="JMSPriority.")]
-Expires = Annotated[
-    float | None, typer.Option("--expires", min=0.0, metavar="SECONDS", help="Expires after that time.")
-]
-NonPersistent = Annotated[bool, typer.Option("--non-persistent", help="Send as NON_PERSISTENT.")]
 Base64 = Annotated[bool, typer.Option("--base64", help="Show bodies that are not text in base64 instead of hex.")]
 
 
@@ -117,9 +110,77 @@ class Command:
     """None for the name of the function."""
 
 
+@dataclass(frozen=True, slots=True)
+class MessageOptions:
+    """Options of the commands that send a message, and their argument BODY; see `grouped`."""
+
+    body: Annotated[str | None, typer.Argument(metavar="BODY", help="The body, as text; empty if left out.")] = None
+    headers: Headers = field(default_factory=list)
+    properties: Properties = field(default_factory=list)
+    typed: TypedProperties = field(default_factory=list)
+    correlation_id: Annotated[str | None, typer.Option("--correlation-id", metavar="ID", help="JMSCorrelationID.")] = (
+        None
+    )
+    jms_type: Annotated[str | None, typer.Option("--type", metavar="TEXT", help="JMSType.")] = None
+    priority: Annotated[int | None, typer.Option("--priority", min=0, max=9, metavar="0..9", help="JMSPriority.")] = (
+        None
+    )
+    expires: Annotated[
+        float | None,
+        typer.Option("--expires", min=0.0, metavar="SECONDS", help="Time after which the message expires."),
+    ] = None
+    non_persistent: Annotated[bool, typer.Option("--non-persistent", help="Send as NON_PERSISTENT.")] = False
+    body_file: BodyFile = None
+
+    def fields(self) -> dict[str, str]:
+        """Returns the JMS fields that are set by options; UsageError if one is unknown."""
+        options = {
+            "JMSCorrelationID": self.correlation_id,
+            "JMSType": self.jms_type,
+            "JMSPriority": None if self.priority is None else str(self.priority),
+            "JMSExpiration": None if self.expires is None else str(int((time.time() + self.expires) * 1000)),
+            "JMSDeliveryMode": "NON_PERSISTENT" if self.non_persistent else None,
+        }
+        return read_headers(self.headers) | {name: value for name, value in options.items() if value is not None}
+
+    def message(self, fields: Mapping[str, str]) -> Message:
+        """Makes the message with these JMS fields; UsageError if an option is invalid."""
+        return read_message(fields, self.properties, self.typed, self.body, self.body_file)
+
+
+def grouped(run: Callable[..., None]) -> Callable[..., None]:
+    """Replaces each parameter of a command whose type is a dataclass by one parameter for each field of the dataclass.
+
+    Typer then makes an option of each field.
+    """
+    hints = get_type_hints(run, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for name, parameter in inspect.signature(run).parameters.items():
+        if (group := groups.get(name)) is None:
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
+            continue
+        types = get_type_hints(group, include_extras=True)
+        for each in fields(group):
+            default = each.default if each.default_factory is MISSING else each.default_factory()
+            parameters.append(
+                inspect.Parameter(each.name, parameter.KEYWORD_ONLY, default=default, annotation=types[each.name])
+            )
+
+    @wraps(run)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        run(**given)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {}
+    return call
+
+
 def command(*lines: str, name: str | None = None) -> Callable[[Callable[..., None]], Command]:
     """Decorator that makes a command of a function; the lines are the examples in its help."""
-    return lambda run: Command(run, examples(*lines), name)
+    return lambda run: Command(grouped(run), examples(*lines), name)
 
 
 def examples(*lines: str) -> str:
@@ -174,20 +235,6 @@ def read_body(text: str | None, file: str | None) -> tuple[bytes, bool]:
         msg = f"--body-file {file}: {error.strerror}"
         raise UsageError(msg) from error
     return body, _is_text(body)
-
-
-def read_fields(
-    correlation_id: str | None, jms_type: str | None, priority: int | None, expires: float | None, non_persistent: bool
-) -> dict[str, str]:
-    """The JMS fields that have options of their own, as far as they are given."""
-    options = {
-        "JMSCorrelationID": correlation_id,
-        "JMSType": jms_type,
-        "JMSPriority": None if priority is None else str(priority),
-        "JMSExpiration": None if expires is None else str(int((time.time() + expires) * 1000)),
-        "JMSDeliveryMode": "NON_PERSISTENT" if non_persistent else None,
-    }
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def read_message(

@@ -19,20 +19,20 @@ _INTRODUCTION = """\
 # Command line
 
 This page is made from the commands (`python -m engine.cli.reference > docs/cli.md`); `jms-bridge COMMAND --help` says
-the same. Data goes to standard output, remarks and errors to standard error. An error is one line, without a stack
-trace; the exit code tells its kind:
+the same. Data goes to standard output, notes and errors to standard error. An error is one line, without a stack
+trace; the exit code shows its kind:
 
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | `test` has failed; `diff`: files differ; `status`: not ready; else unforeseen, `JMS_BRIDGE_DEBUG=1` shows where |
+| 1 | `test`: a test failed; `diff`: files differ; `status`: not ready; else an error, `JMS_BRIDGE_DEBUG=1` says where |
 | 2 | the configuration, or a file with tests, has faults or cannot be read |
 | 3 | this machine cannot run it: Java, a port in use, a folder that cannot be written |
 | 4 | a broker refuses: topic missing or invalid, not authorised, message too large |
 | 5 | a message failed and the policy of its route is `stop` |
-| 6 | a broker does not answer, or nothing came in time |
+| 6 | a broker does not answer, or nothing arrived in time |
 | 7 | `request` was sent and got no reply |
-| 64 | the command's arguments make no sense, or the file of `--body-file` cannot be read |
+| 64 | the command's arguments are invalid, or the file of `--body-file` cannot be read |
 | 130 | interrupted |
 """
 

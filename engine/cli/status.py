@@ -39,18 +39,18 @@ _COLOURS = {"ready": "green", "starting": "yellow", "degraded": "yellow", "stopp
 def status(
     config: ConfigFile = DEFAULT_CONFIG,
     once: Annotated[
-        bool, typer.Option("--once", help="Look once, and say by the exit code whether it is ready.")
+        bool, typer.Option("--once", help="Print the table once; the exit code says whether the bridge is ready.")
     ] = False,
     json_output: Json = False,
     interval: Annotated[
-        float, typer.Option("--interval", min=0.5, max=3600.0, metavar="SECONDS", help="Between two looks.")
+        float, typer.Option("--interval", min=0.5, max=3600.0, metavar="SECONDS", help="Time between two updates.")
     ] = 2.0,
 ) -> None:
-    """Show how the running bridge is: its parts, what goes through them, what waits. Ctrl-C ends it.
+    """Show the state of the running bridge: its parts, their throughput, and what waits. Ctrl-C ends the command.
 
-    Asks the bridge at `http.address` of the properties file, with the login that stands there. On a terminal the table
-    is kept up to date; elsewhere, and with --once or --json, it is shown once. Then the exit code is 0 if the bridge is
-    ready or stands by, 1 if it is not ready, 6 if none answers.
+    The command asks the bridge at `http.address` of the properties file, with the login given there. On a terminal the
+    table is kept up to date; elsewhere, and with --once or --json, it is printed once. The exit code is then 0 if the
+    bridge is ready or stands by, 1 if it is not ready, 6 if no bridge answers.
     """
     from engine.telemetry.report import look, read
 
@@ -166,14 +166,15 @@ def _configuration(report: Report) -> str:
 def lag(
     config: ConfigFile = DEFAULT_CONFIG,
     from_kafka: Annotated[
-        bool, typer.Option("--kafka", help="Ask Kafka, not the bridge: what has been committed counts.")
+        bool, typer.Option("--kafka", help="Ask Kafka for the committed positions instead of the bridge.")
     ] = False,
     json_output: Json = False,
 ) -> None:
     """Show how many records wait, by partition of the journal and by sink.
 
-    The running bridge knows it to the second. If none answers, or with --kafka, Kafka is asked: the router writes its
-    place there every `router.interval`, so that a part of what then seems to wait may have been published already.
+    The figures of a running bridge are at most seconds old. If no bridge answers, or with --kafka, the command asks
+    Kafka, where the router notes its position every `router.interval`: some of the records that then seem to wait may
+    have been published already.
     """
     settings = load(config)
     found = _from_kafka(settings) if from_kafka else _found(settings)

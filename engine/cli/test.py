@@ -54,10 +54,10 @@ def check_routes(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Test the routes: each message in the files is routed, and compared with what is expected of it.
+    """Test the routes: route each message in the files, and compare the result with the expected one.
 
-    Needs no server; the messages are evaluated as by `explain`. Exits with 0 if all tests pass, with 1 if one fails,
-    with 2 if the configuration or a test file has faults.
+    Needs no server; messages are evaluated as by `explain`. The exit code is 0 if all tests pass, 1 if one fails, 2 if
+    the configuration or a test file has faults.
     """
     from engine.route_tests import DEFAULT_FILE, check
 

@@ -27,7 +27,7 @@ def topology(
 ) -> None:
     """Show the router's topology: from the journal through the routes to topics and sinks. Needs no server.
 
-    The text has the form of Kafka Streams' describe(); behind it stands where each sink sends what it reads.
+    The text has the form of Kafka Streams' describe(), followed by the destinations of each sink.
     """
     from engine import router
     from engine.streams.describe import records

@@ -25,12 +25,13 @@ __all__ = [
     "NotConnectedError",
     "Outcome",
     "Outgoing",
-    "Placed",
+    "Positioned",
     "Redelivery",
     "RefusedError",
     "Sink",
     "Source",
     "Transactional",
+    "WrappedSource",
 ]
 
 
@@ -175,14 +176,51 @@ class Source(Protocol):
         """
 
 
+class WrappedSource:
+    """Source that passes every call on to another source; a subclass changes some of them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def address(self) -> str:
+        """Address of the wrapped source."""
+        return self._source.address
+
+    @property
+    def redelivery(self) -> Redelivery | None:
+        """Redelivery behaviour of the wrapped source."""
+        return self._source.redelivery
+
+    def connect(self) -> None:
+        """Connects, see `Source`."""
+        self._source.connect()
+
+    def receive(self, timeout_seconds: float) -> Delivery | None:
+        """Returns the next delivery, see `Source`."""
+        return self._source.receive(timeout_seconds)
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """Acknowledges deliveries, see `Source`."""
+        self._source.acknowledge(tokens)
+
+    def tend(self) -> None:
+        """Keeps the connection alive, see `Source`."""
+        self._source.tend()
+
+    def close(self) -> None:
+        """Ends the connection, see `Source`."""
+        self._source.close()
+
+
 @runtime_checkable
-class Placed(Protocol):
+class Positioned(Protocol):
     """Source whose system numbers its messages and knows up to which all are acknowledged.
 
     The system may lose that knowledge and then deliver acknowledged messages again.
     """
 
-    def place(self) -> str:
+    def position(self) -> str:
         """Returns the system's current acknowledgement position as text for `recall`; empty if there is none.
 
         Raises:
@@ -190,7 +228,7 @@ class Placed(Protocol):
         """
 
     def recall(self, notes: Sequence[str]) -> None:
-        """Takes texts that `place` returned before, on this or other connections: the latest of each worker.
+        """Takes texts that `position` returned before, on this or other connections: the latest of each worker.
 
         Later deliveries that were acknowledged by then have `Delivery.is_past`.
         """

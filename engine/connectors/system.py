@@ -7,6 +7,7 @@ import what they need, so that a library is loaded only in processes that use it
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig, System
@@ -29,6 +30,13 @@ _JMS_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)")
 class Connector(System, Generic[BrokerT, SourceT, SinkT]):
     """A system with its source, its sink and its connection test."""
 
+    source_class: str = ""
+    """Module in the system's folder, and class there that `make_source` calls with its arguments, as `source.XSource`;
+    empty: the system makes its sources itself, or has none."""
+    sink_class: str = ""
+    """Module and class for `make_sink`, as `source_class`."""
+    has_login: bool = True
+    """Whether its servers know users."""
     port_name: str = ""
     """Words for the port of its servers, for hints; empty: it has none."""
     not_sent: frozenset[str] = frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"})
@@ -40,7 +48,8 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
 
     def make_source(self, config: Config, source: SourceT, worker: int) -> Source:
         """Makes the source for one worker of `source.NAME`, not yet connected; workers count from 1."""
-        raise NotImplementedError
+        made: Source = self._class(self.source_class)(config, source, worker)
+        return made
 
     def make_replies(self, config: Config, source: SourceT, worker: int) -> Source:
         """Makes the source that receives replies for a sink, as `make_source` does."""
@@ -48,7 +57,8 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
 
     def make_sink(self, config: Config, sink: SinkT, worker: int) -> Sink:
         """Makes the sink for one worker of `sink.NAME`, not yet connected; workers count from 1."""
-        raise NotImplementedError
+        made: Sink = self._class(self.sink_class)(config, sink, worker)
+        return made
 
     def check_connection(self, config: Config, broker: BrokerT, client_id: str) -> str:
         """Connects as a source or sink does, disconnects, and returns the finding as text, for `jms-bridge doctor`.
@@ -97,6 +107,11 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
     def keeps(self, address: str) -> bool:
         """Returns True if a message at an address is kept until a consumer comes."""
         return False
+
+    def _class(self, name: str) -> Any:
+        """Imports a class of the system's folder by the names of module and class."""
+        folder, (module, _, found) = type(self).__module__.rpartition(".")[0], name.rpartition(".")
+        return getattr(import_module(f"{folder}.{module}"), found)
 
 
 def connector(system: System) -> Connector[Any, Any, Any]:

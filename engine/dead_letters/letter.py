@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.message import ORIGIN, POSITION, REPLAYS, Message, Record
+from engine.telemetry.metrics import NO_ROUTE
 from routes.predicate import evaluate
 from routes.properties import SEED_NAMES
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord, Position
     from routes.predicate import Predicate
 
-__all__ = ["NO_ROUTE", "REASON", "TIME", "DeadLetter", "Filters", "milliseconds", "original"]
+__all__ = ["REASON", "TIME", "DeadLetter", "Filters", "milliseconds", "original"]
 
 REASON = "jmsbridge.reason"
 """Header: why a message is a dead letter."""
@@ -37,8 +38,6 @@ _TRUNCATED = "jmsbridge.truncated"
 _OWN = frozenset({REASON, _ROUTE, TIME, POSITION, REPLAYS, _TRUNCATED})
 _DIGEST_BYTES = 12
 _COUNT = re.compile("[0-9]{1,9}")
-NO_ROUTE = "-"
-"""Stands for no route: for messages that no route wanted, or that failed before routing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ def _settle(
 
         if dry_run:
             done = done_before()
-            yield from (_foretold(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
+            yield from (_predicted(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
             return
         ensure_audit_topic(config, config.letter_topic)
         transactions = Transactions(config, options.actor, topic_id)
@@ -278,7 +278,7 @@ def _committed(
         yield Replayed(letter, _DONE[entry.action][1 if is_first else 2], entry.copy)
 
 
-def _foretold(letter: DeadLetter, verdict: _Verdict, done: _Settled) -> Replayed:
+def _predicted(letter: DeadLetter, verdict: _Verdict, done: _Settled) -> Replayed:
     if verdict.action is None:
         assert verdict.outcome is not None, "a verdict has an action or an outcome"
         return Replayed(letter, verdict.outcome, verdict.detail)

@@ -16,14 +16,14 @@ import structlog
 
 from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
-from engine.dead_letters.letter import NO_ROUTE, DeadLetter
+from engine.dead_letters.letter import DeadLetter
 from engine.kafka.clients import NO_GROUP, admin, consumer
 from engine.kafka.cluster import is_missing, problem_of_error, problems_of_access
 from engine.kafka.errors import END, LOGIN, MISSING, UNUSED_GROUP, is_fatal, remedy
 from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
-from engine.telemetry.metrics import DEAD_LETTER_REASONS
+from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.telemetry.status import DeadLetterCounts, Latest
 
 if TYPE_CHECKING:
@@ -134,14 +134,14 @@ class DeadLetterWatch:
             if census.trouble != self._trouble:
                 _log.exception("the dead letters cannot be watched")
         census = replace(census, trouble=self._clean(census.trouble))
-        self._tell(census)
+        self._log_trouble(census)
         if census.reachable:
             self._answered = time.monotonic()
         elif self._census is not None and time.monotonic() - self._answered < _SILENCE_SECONDS:
             return  # Kafka is silent for a moment; the last counts still hold.
         self._census = census
 
-    def _tell(self, census: DeadLetterCounts) -> None:
+    def _log_trouble(self, census: DeadLetterCounts) -> None:
         if census.trouble != self._trouble:
             self._trouble = census.trouble
             # It is for the router to create a topic that never existed, or to complain of it.

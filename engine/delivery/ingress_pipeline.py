@@ -41,7 +41,7 @@ _IDLE_SECONDS = 0.2
 _BRIEFLY_SECONDS = 0.001
 _SOON_SECONDS = 0.01
 _FLUSH_SECONDS = 10.0
-_TELL_SECONDS = 5.0
+_LOG_SECONDS = 5.0
 _MOST_LOOKED_AT = 1000
 _MOST_LOOKED_AT_BYTES = 8 * 1024 * 1024
 _log = structlog.get_logger(__name__)
@@ -55,7 +55,7 @@ class IngressPipeline:
         config: Config,
         source: Source,
         journal: Journal,
-        repeats: Deduplicator | None,
+        deduplicator: Deduplicator | None,
         metrics: SourceMetrics,
         spans: SourceSpans | None = None,
     ) -> None:
@@ -63,7 +63,7 @@ class IngressPipeline:
         self._source = source
         self._journal = journal
         self._append = journal.append if spans is None else partial(spans.append, journal)
-        self._repeats = repeats
+        self._deduplicator = deduplicator
         self._metrics = metrics
         self._waiting: deque[_Waiting] = deque()
         self._in_transactions = isinstance(source, Transactional)
@@ -76,7 +76,7 @@ class IngressPipeline:
         """Deliveries acknowledged on this connection."""
         self._duplicates = 0
         """Duplicates not logged yet."""
-        self._tell_at = 0.0
+        self._log_at = 0.0
         self.confirmed = 0
         """Number of waiting deliveries that are confirmed."""
         self.journaled = 0
@@ -109,8 +109,8 @@ class IngressPipeline:
             self._received += 1
             if delivery.is_past:
                 self._pass_over(delivery)
-            elif self._repeats is not None and self._repeats.suspects(delivery.message):
-                self._examine(self._repeats, delivery)
+            elif self._deduplicator is not None and self._deduplicator.suspects(delivery.message):
+                self._examine(self._deduplicator, delivery)
             else:
                 self._take(delivery)
         return (self.failure is not None or self.confirmed >= self._acknowledge_at) and self._acknowledge()
@@ -127,21 +127,21 @@ class IngressPipeline:
         self._journal.poll()
         return delivery
 
-    def _examine(self, repeats: Deduplicator, delivery: Delivery) -> None:
+    def _examine(self, deduplicator: Deduplicator, delivery: Delivery) -> None:
         """Takes a delivery or passes over it, depending on whether the journal already has it."""
-        if self._leave_out(repeats, delivery):
+        if self._leave_out(deduplicator, delivery):
             return
-        if not repeats.is_unsure(delivery.message):
+        if not deduplicator.is_unsure(delivery.message):
             self._take(delivery)
             return
         # Another worker may have journalled the message meanwhile. One look at the journal serves all deliveries that
         # have arrived by now.
         batch = [delivery, *self._collect()]
-        repeats.look()
+        deduplicator.look()
         for each in batch:
             if each.is_past:
                 self._pass_over(each)
-            elif not (repeats.suspects(each.message) and self._leave_out(repeats, each)):
+            elif not (deduplicator.suspects(each.message) and self._leave_out(deduplicator, each)):
                 self._take(each)
 
     def _collect(self) -> Iterator[Delivery]:
@@ -155,9 +155,9 @@ class IngressPipeline:
             bytes_ += len(delivery.message.body)
             yield delivery
 
-    def _leave_out(self, repeats: Deduplicator, delivery: Delivery) -> bool:
+    def _leave_out(self, deduplicator: Deduplicator, delivery: Delivery) -> bool:
         """Passes over a delivery and returns True if the journal has it: then it is only acknowledged, in its turn."""
-        if delivery.fault is not None or delivery.size is not None or not repeats.knows(delivery.message):
+        if delivery.fault is not None or delivery.size is not None or not deduplicator.knows(delivery.message):
             return False
         self._pass_over(delivery)
         return True
@@ -179,7 +179,7 @@ class IngressPipeline:
         try:
             self.settle()
         except (NotConnectedError, JournalError, BridgeError) as error:
-            _log.warning("some messages will come again", why=str(error))
+            _log.warning("some messages will be delivered again", why=str(error))
 
     def count(self) -> None:
         """Updates the metrics.
@@ -224,7 +224,7 @@ class IngressPipeline:
         is_skipped = self._config.routing.on_soft_failure is Policy.SKIP
         policy = Policy.SKIP if is_skipped else Policy.DEAD_LETTER
         self._metrics.rejected(reason)
-        _log.warning("not taken in", message=who, destination=where, why=why, policy=policy.value)
+        _log.warning("message rejected", message=who, destination=where, why=why, policy=policy.value)
         if is_skipped:
             waiting.settled(None)
             return True
@@ -244,11 +244,11 @@ class IngressPipeline:
             self._metrics.acknowledged(len(tokens))
             self._acknowledged += len(tokens)
         self.count()
-        if self._repeats is not None:
-            self._repeats.tend(self._received_before, self._acknowledged)
-        if self._duplicates and not tokens and time.monotonic() > self._tell_at:
-            _log.info("came again and is in the journal already", messages=self._duplicates)
-            self._duplicates, self._tell_at = 0, time.monotonic() + _TELL_SECONDS
+        if self._deduplicator is not None:
+            self._deduplicator.tend(self._received_before, self._acknowledged)
+        if self._duplicates and not tokens and time.monotonic() > self._log_at:
+            _log.info("redelivered messages left out: the journal has them", messages=self._duplicates)
+            self._duplicates, self._log_at = 0, time.monotonic() + _LOG_SECONDS
         if self.failure:
             raise self.failure
         return bool(tokens)
@@ -257,23 +257,23 @@ class IngressPipeline:
 class _Waiting:
     """Delivery that is not acknowledged yet."""
 
-    __slots__ = ("_flow", "confirmed", "token")
+    __slots__ = ("_pipeline", "confirmed", "token")
 
-    def __init__(self, flow: IngressPipeline, token: object) -> None:
-        self._flow = flow
+    def __init__(self, pipeline: IngressPipeline, token: object) -> None:
+        self._pipeline = pipeline
         self.token = token
         self.confirmed = False
 
     def journaled(self, error: Exception | None) -> None:
         """Receives the journal's confirmation, or the reason why the journal will not have the message."""
         if error is None:
-            self._flow.journaled += 1
+            self._pipeline.journaled += 1
         self.settled(error)
 
     def settled(self, error: Exception | None) -> None:
         """Receives the end of a delivery, also one that was not journalled but dealt with otherwise."""
         if error is None:
             self.confirmed = True
-            self._flow.confirmed += 1
-        elif self._flow.failure is None:
-            self._flow.failure = error
+            self._pipeline.confirmed += 1
+        elif self._pipeline.failure is None:
+            self._pipeline.failure = error

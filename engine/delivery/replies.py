@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from engine.connectors.base import WrappedSource
 from routes.properties import JmsType, Property
 from routes.targets import REPLY_FORMAT, REPLY_SINK, REPLY_TO, REQUEST_FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from engine.connectors.base import Delivery, Redelivery, Source
+    from engine.connectors.base import Delivery, Source
     from engine.message import Message
     from engine.telemetry.meters import SinkMetrics
     from routes.model import Config, SinkConfig, SourceConfig
@@ -181,31 +180,17 @@ class Requests:
         return None
 
 
-class ReplySource:
+class ReplySource(WrappedSource):
     """Source of replies: a reply with a token goes back to the requester, any other is an ordinary message."""
 
     def __init__(self, source: Source, sink: SinkConfig, requests: Requests) -> None:
-        self._source = source
+        super().__init__(source)
         self._sink = sink
         self._requests = requests
 
-    @property
-    def address(self) -> str:
-        """Address of the wrapped source."""
-        return self._source.address
-
-    @property
-    def redelivery(self) -> Redelivery | None:
-        """Redelivery behaviour of the wrapped source."""
-        return self._source.redelivery
-
-    def connect(self) -> None:
-        """See `Source`."""
-        self._source.connect()
-
     def receive(self, timeout_seconds: float) -> Delivery | None:
-        """See `Source`; adds two properties to a reply with a token, which say where it goes."""
-        delivery = self._source.receive(timeout_seconds)
+        """Returns the next delivery; a reply with a token gets properties that say where it goes."""
+        delivery = super().receive(timeout_seconds)
         if delivery is None:
             return None
         token = self._token(delivery.message)
@@ -214,18 +199,6 @@ class ReplySource:
             return delivery
         self._requests.answered(token)
         return replace(delivery, message=self._returned(delivery.message, found))
-
-    def acknowledge(self, tokens: Sequence[object]) -> None:
-        """See `Source`."""
-        self._source.acknowledge(tokens)
-
-    def tend(self) -> None:
-        """See `Source`."""
-        self._source.tend()
-
-    def close(self) -> None:
-        """See `Source`."""
-        self._source.close()
 
     def _returned(self, message: Message, to: ReturnAddress) -> Message:
         """Returns the reply as it goes to the requester, with an expiration no later than the request's deadline.

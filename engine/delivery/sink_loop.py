@@ -144,7 +144,7 @@ class SinkLoop:
                 try:
                     self._session(stop, listener)
                 except _RebalancedError:
-                    _log.info("connects anew, since partitions go to another reader", where=self._sink.address)
+                    _log.info("reconnects because partitions go to another reader", where=self._sink.address)
                 except NotConnectedError as error:
                     self._wait(error, stop, listener)
         finally:

@@ -202,18 +202,18 @@ class SinkTopicReader:
     def lag(self) -> dict[int, int]:
         """Number of records behind the last one taken, by partition, as far as Kafka has told."""
         found = {}
-        for place in self._consumer.position(self._consumer.assignment()):
-            _, end = self._consumer.get_watermark_offsets(place, cached=True)
-            if end >= 0 and place.offset >= 0:
-                found[place.partition] = max(end - place.offset, 0)
+        for assigned in self._consumer.position(self._consumer.assignment()):
+            _, end = self._consumer.get_watermark_offsets(assigned, cached=True)
+            if end >= 0 and assigned.offset >= 0:
+                found[assigned.partition] = max(end - assigned.offset, 0)
         return found
 
     def has_more(self) -> bool:
         """Asks Kafka and returns True if there are records behind the last one taken."""
         try:
-            for place in self._consumer.position(self._consumer.assignment()):
-                _, end = self._consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS)
-                if 0 <= place.offset < end:
+            for assigned in self._consumer.position(self._consumer.assignment()):
+                _, end = self._consumer.get_watermark_offsets(assigned, timeout=_ANSWER_SECONDS)
+                if 0 <= assigned.offset < end:
                     return True
         except KafkaException as error:
             self._on_error(error.args[0])
@@ -232,8 +232,8 @@ class SinkTopicReader:
     def _without_texts(self) -> None:
         self._texts = False
         _log.warning(
-            "Kafka does not take which messages are delivered behind one that waits; they come again after a "
-            "restart. Its offset.metadata.max.bytes should be 4096 or more",
+            "Kafka refuses the note of messages delivered after a waiting one; they are sent again after a restart. "
+            "Its offset.metadata.max.bytes should be 4096 or more",
             topic=self._topic,
         )
 
@@ -254,11 +254,11 @@ class SinkTopicReader:
 
     def _committed(self, partition: int) -> CommittedPosition:
         """Position that a partition's last reader has committed; waits for Kafka until `router.outage-timeout`."""
-        place = TopicPartition(self._topic, partition)
+        topic_partition = TopicPartition(self._topic, partition)
         outage = Outage(self._config)
         while True:
             try:
-                (found,) = committed_positions(self._consumer, [place], _ASK_SECONDS)
+                (found,) = committed_positions(self._consumer, [topic_partition], _ASK_SECONDS)
                 return CommittedPosition(max(found.offset, 0), found.metadata or "")
             except KafkaException as error:
                 self._on_error(error.args[0])
@@ -272,8 +272,8 @@ class SinkTopicReader:
             change(self._consumer.assignment())
             self._rests = rests
 
-    def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
-        partitions = {place.partition for place in places}
+    def _on_revoke(self, _: Consumer, revoked: list[TopicPartition]) -> None:
+        partitions = {each.partition for each in revoked}
         self._revoked |= partitions
         self._early = [taken for taken in self._early if taken.partition not in partitions]
         self._released(partitions)
@@ -281,10 +281,10 @@ class SinkTopicReader:
         # Partitions assigned next are not paused.
         self._rests = False
 
-    def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+    def _on_commit(self, error: KafkaError | None, committed: list[TopicPartition]) -> None:
         """Handles the result of a commit: for all partitions together, or for each."""
         self._committing_since = None
-        errors = [found for found in (error, *(place.error for place in places)) if found is not None]
+        errors = [found for found in (error, *(each.error for each in committed)) if found is not None]
         if not errors:
             return
         if any(map(is_text_too_long, errors)):

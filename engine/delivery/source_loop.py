@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors.base import Committing, NotConnectedError, Placed, Transactional
+from engine.connectors.base import Committing, NotConnectedError, Positioned, Transactional
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff
 from engine.delivery.deduplication.deduplicator import Deduplicator
@@ -95,19 +95,19 @@ class SourceLoop:
         self._connections = 0
         self._is_stalled = False
         self._back_off = BackOff()
-        self._bookmarks: SafeOffsets | None = None
+        self._safe_offsets: SafeOffsets | None = None
 
     def run(self, stop: Event) -> None:
         """Runs until `stop` is set and all is in order; raises BridgeError as `run_source` does."""
         try:
             self._sessions(stop)
         finally:
-            self._close_bookmarks()
+            self._close_safe_offsets()
 
-    def _close_bookmarks(self) -> None:
-        if self._bookmarks is not None:
-            self._bookmarks.close()
-            self._bookmarks = None
+    def _close_safe_offsets(self) -> None:
+        if self._safe_offsets is not None:
+            self._safe_offsets.close()
+            self._safe_offsets = None
 
     def _sessions(self, stop: Event) -> None:
         """Runs one connection after the other until `stop` is set."""
@@ -116,8 +116,8 @@ class SourceLoop:
                 self._session(stop)
             except (NotConnectedError, JournalError) as error:
                 if isinstance(error, JournalError):
-                    # The failed Kafka client may be one of the bookmarks', so they are made anew.
-                    self._close_bookmarks()
+                    # The failed Kafka client may be that of the safe offsets, so they are made anew.
+                    self._close_safe_offsets()
                 where = self._source.address if isinstance(error, NotConnectedError) else "the journal"
                 wait = self._back_off.next(getattr(error, "back_off_seconds", None))
                 self._status.state(State.DEGRADED, f"{where}: {error}")
@@ -138,51 +138,53 @@ class SourceLoop:
 
     def _serve(self, stop: Event) -> None:
         """Moves deliveries into the journal until `stop` is set."""
-        repeats, journal = self._repeats(stop), self._journal(stop)
-        flow = IngressPipeline(self._config, self._source, journal, repeats, self._metrics, self._spans)
+        deduplicator, journal = self._deduplicator(stop), self._journal(stop)
+        pipeline = IngressPipeline(self._config, self._source, journal, deduplicator, self._metrics, self._spans)
         try:
-            if repeats is not None:
-                repeats.begin()
+            if deduplicator is not None:
+                deduplicator.begin()
             self._ready()
-            self._flow(flow, journal, stop)
-            if repeats is not None and flow.is_settled:
-                repeats.finish()
+            self._move(pipeline, journal, stop)
+            if deduplicator is not None and pipeline.is_settled:
+                deduplicator.finish()
         finally:
             journal.close()
             # Only now, since closing the journal confirms records that were on their way.
-            flow.count()
+            pipeline.count()
 
     def _journal(self, stop: Event) -> Journal:
         if isinstance(self._source, Transactional):
             return self._source.journal(stop, self._wait_for_room)
         return Journal(self._config, stop, self._wait_for_room)
 
-    def _repeats(self, stop: Event) -> Deduplicator | None:
+    def _deduplicator(self, stop: Event) -> Deduplicator | None:
         """Makes the redelivery detection of this connection; None for a source without redelivery."""
         redelivery = self._source.redelivery
         if redelivery is None:
             return None
-        if self._bookmarks is None:
-            self._bookmarks = SafeOffsets(self._config, self._worker.source, self._worker.number, self._worker.workers)
-        tail = Tail(self._config, self._worker.source, self._bookmarks.consumer, self._reading)
-        patience = KafkaRetry(self._config, stop, self._source.tend, self._stalled)
-        placed = self._source if isinstance(self._source, Placed) else None
-        return Deduplicator(self._bookmarks, tail, patience, redelivery, placed)
+        if self._safe_offsets is None:
+            self._safe_offsets = SafeOffsets(
+                self._config, self._worker.source, self._worker.number, self._worker.workers
+            )
+        tail = Tail(self._config, self._worker.source, self._safe_offsets.consumer, self._reading)
+        retry = KafkaRetry(self._config, stop, self._source.tend, self._stalled)
+        positioned = self._source if isinstance(self._source, Positioned) else None
+        return Deduplicator(self._safe_offsets, tail, retry, redelivery, positioned)
 
-    def _flow(self, flow: IngressPipeline, journal: Journal, stop: Event) -> None:
+    def _move(self, pipeline: IngressPipeline, journal: Journal, stop: Event) -> None:
         try:
             with suppress(StoppedError):
-                self._steps(flow, journal, stop)
+                self._steps(pipeline, journal, stop)
             self._status.state(State.STOPPING, "waiting for the journal")
-            flow.settle()
+            pipeline.settle()
         except HardFailureError:
             # Acknowledges the messages that the journal has, so that they are not delivered again.
-            flow.settle_quietly()
+            pipeline.settle_quietly()
             raise
 
-    def _steps(self, flow: IngressPipeline, journal: Journal, stop: Event) -> None:
+    def _steps(self, pipeline: IngressPipeline, journal: Journal, stop: Event) -> None:
         while not stop.is_set():
-            if flow.step():
+            if pipeline.step():
                 self._back_off.reset()
             if max(journal.stalled_seconds, self._commits_stalled_seconds()) > _STALLED_SECONDS:
                 self._stalled()
@@ -204,7 +206,7 @@ class SourceLoop:
         self._status.state(State.READY, self._source.address)
 
     def _reading(self, left: int) -> None:
-        self._status.state(State.STARTING, f"looking for what the journal has already: {left:,} records to go")
+        self._status.state(State.STARTING, f"reading the end of the journal: {left:,} records to go")
 
     def _wait_for_room(self) -> None:
         self._stalled()

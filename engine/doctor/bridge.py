@@ -86,8 +86,8 @@ def _own(what: str, digest: str, answer: Answer) -> Finding:
 
 def _answer(ready: dict[str, Any]) -> Answer:
     """Reads the content of `/ready`; values that a bridge of another version does not report are empty."""
-    told = ready.get("configuration")
-    configuration = told if isinstance(told, dict) else {}
+    found = ready.get("configuration")
+    configuration = found if isinstance(found, dict) else {}
     waiting = ready.get("waiting_for")
     return Answer(
         str(configuration.get("bridge", "")),

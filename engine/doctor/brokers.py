@@ -41,7 +41,7 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
         elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
             yield from check_kafka_source(config, broker, name, timeout_seconds)
         else:
-            yield _visited(config, broker, name, key)
+            yield _connection_finding(config, broker, name, key)
 
     return Check(name, look, _remedy(broker, key), UnreachableError)
 
@@ -54,7 +54,7 @@ def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: 
     return failed(name, f"{where}: {error}", f"correct the login of {key}, or the rights of its user", HardFailureError)
 
 
-def _visited(config: Config, broker: BrokerConfig, name: str, key: str) -> Finding:
+def _connection_finding(config: Config, broker: BrokerConfig, name: str, key: str) -> Finding:
     try:
         # A client id of its own for each connection: brokers let no two clients of one id in.
         found = connector(broker.type).check_connection(config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}")

@@ -58,8 +58,8 @@ def of_error(name: str, error: BridgeError, remedy: str) -> Finding:
     The remedy is the text behind the last semicolon of the error; `remedy` is for an error without one.
     """
     text = " ".join(str(error).split())
-    found, told, own = text.rpartition("; ")
-    return failed(name, found, own, type(error)) if told else failed(name, text, remedy, type(error))
+    found, separator, own = text.rpartition("; ")
+    return failed(name, found, own, type(error)) if separator else failed(name, text, remedy, type(error))
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

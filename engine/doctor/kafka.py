@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.kafka.topics import Survey
     from routes.model import Config, SourceConfig
 
-__all__ = ["REMEDY", "check_kafka", "check_kafka_source", "forgotten", "told"]
+__all__ = ["REMEDY", "check_kafka", "check_kafka_source", "forgotten", "topic_findings"]
 
 REMEDY = "start it, or correct kafka.bootstrap.servers"
 _NAMES = 5
@@ -38,7 +38,7 @@ def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     brokers = f"{number} broker{'s' * (number != 1)}"
     yield ok("kafka", f"{brokers} at {config.bootstrap_servers}" + (f", cluster {identity}" if identity else ""))
     try:
-        yield from told(survey(cluster, config))
+        yield from topic_findings(survey(cluster, config))
         if config.sinks and (kept_ms := cluster.offsets_kept_ms()) is not None:
             yield from forgotten(kept_ms, config.journal.retention_ms)
     except BridgeError as error:
@@ -46,7 +46,7 @@ def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
         yield of_error("topics", error, "do the advertised.listeners of the brokers lead here?")
 
 
-def told(found: Survey) -> Iterator[Finding]:
+def topic_findings(found: Survey) -> Iterator[Finding]:
     """Yields one finding for all topics that are well, and one for each problem."""
     for problem in found.problems:
         users = f"{problem.topic} ({problem.users})"

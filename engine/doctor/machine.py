@@ -64,7 +64,7 @@ def check_clock() -> Iterator[Finding]:
         yield ok("clock", "the system's clock is synchronised")
     elif synchronised is False:
         remedy = "start chrony, ntpd or systemd-timesyncd; `timedatectl` shows whether it helps"
-        yield warning("clock", "nobody synchronises the system's clock", remedy)
+        yield warning("clock", "the system's clock is not synchronised", remedy)
 
 
 def is_synchronised() -> bool | None:

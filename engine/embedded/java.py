@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import SetupError
@@ -14,6 +15,7 @@ __all__ = ["OLDEST_JAVA", "REMEDY", "find_java", "java_version"]
 
 OLDEST_JAVA = 17
 """Oldest release that Spark 4 and Kafka 4 run on."""
+_RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 REMEDY = f"install Java {OLDEST_JAVA} or newer, or point JAVA_HOME at it"
 
 
@@ -33,15 +35,21 @@ def find_java() -> Path:
 
 
 def java_version(java: Path) -> int:
-    """The feature release of a Java, such as 17 (8 for `1.8.0`); SetupError if the program does not tell one."""
+    """The feature release of a Java, such as 17 (8 for `1.8.0`); SetupError if the program does not tell one.
+
+    A JDK has it in a file, which takes no start of a JVM to read.
+    """
+    with suppress(OSError):
+        if match := _RELEASE.search((java.resolve().parents[1] / "release").read_text(errors="replace")):
+            return int(match[1])
     try:
         # `-version` writes to stderr in every release of Java.
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         msg = f"{java} does not run: {error}"
         raise SetupError(msg) from error
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     if match is None:
-        msg = f"{java} -version does not tell a version, it says {told.strip()!r}"
+        msg = f"{java} -version does not report a version, it says {output.strip()!r}"
         raise SetupError(msg)
     return int(match[1])

@@ -49,10 +49,10 @@ def find_nats_server() -> Path:
 
 def nats_version(program: Path) -> str:
     """The version of a nats-server, such as `2.9.10`; SetupError if the program does not tell one."""
-    told = _output(program, "--version")
-    if match := re.search(r"\bv?(\d+\.\d+\S*)", told):
+    output = _output(program, "--version")
+    if match := re.search(r"\bv?(\d+\.\d+\S*)", output):
         return match[1]
-    msg = f"{program} --version does not tell a version, it says {told.strip()!r}"
+    msg = f"{program} --version does not report a version, it says {output.strip()!r}"
     raise SetupError(msg)
 
 

@@ -86,7 +86,7 @@ class KafkaRetry:
         self._outage = Outage(config)
         self._stopping_at: float | None = None
 
-    def heard(self) -> None:
+    def restart(self) -> None:
         """Restarts the measured time without an answer: Kafka has answered, or is asked only now."""
         self._outage.over()
 
@@ -119,7 +119,7 @@ class KafkaRetry:
             HardFailureError: Kafka refuses the request.
             JournalError: Kafka reports another error.
         """
-        self.heard()
+        self.restart()
         while True:
             try:
                 return ask()

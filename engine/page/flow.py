@@ -46,7 +46,7 @@ class FlowNode:
     key: str
     title: str
     tone: Tone
-    told: str
+    state: str
     """The node's state, in a word or two."""
     kind: str
     """Type of the node: `router`, `route`, `Kafka topic`, `replies`, a type of system, or the dead-letter topic."""
@@ -119,10 +119,10 @@ def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[St
     said = tuple(statuses)
     nodes = []
     for source in config.sources:
-        tone, told, detail = _told(view, f"source:{source.name}", said)
+        tone, state, detail = _state(view, f"source:{source.name}", said)
         rate = rates.get(source.name)
         key = f"source:{source.name}"
-        nodes.append(FlowNode(key, source.name, tone, told, str(source.type), rate, None, detail, f"#{anchor(key)}"))
+        nodes.append(FlowNode(key, source.name, tone, state, str(source.type), rate, None, detail, f"#{anchor(key)}"))
     replies = {name: rate for name, rate in rates.items() if name.endswith(".replies") and rate}
     nodes += [FlowNode(f"source:{name}", name, Tone.GOOD, "ready", "replies", rate) for name, rate in replies.items()]
     return tuple(nodes)
@@ -130,15 +130,15 @@ def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[St
 
 def _journal(view: View, traffic: Traffic, router: Status | None) -> FlowNode:
     seconds, records = traffic.now.total(LAG_SECONDS), traffic.now.total(LAG_RECORDS)
-    tone, told = (Tone.IDLE, "elsewhere") if router is None else view.state_of(router)
+    tone, state = (Tone.IDLE, "elsewhere") if router is None else view.state_of(router)
     if router and router.state is State.READY:
         if seconds is not None and seconds > _SLOW_SECONDS:
-            tone, told = (Tone.BAD, "stuck") if seconds > _STUCK_SECONDS else (Tone.WARN, "behind")
+            tone, state = (Tone.BAD, "stuck") if seconds > _STUCK_SECONDS else (Tone.WARN, "behind")
         else:
-            told = "up to date" if not records else "routing"
+            state = "up to date" if not records else "routing"
     detail = router.detail if router else "the router runs apart from this bridge"
     return FlowNode(
-        JOURNAL, "Journal", tone, told, "router", traffic.rate(JOURNALED), records, detail, f"#{anchor(ROUTER)}"
+        JOURNAL, "Journal", tone, state, "router", traffic.rate(JOURNALED), records, detail, f"#{anchor(ROUTER)}"
     )
 
 
@@ -153,14 +153,14 @@ def _routes(config: Config, view: View, traffic: Traffic) -> tuple[FlowNode, ...
     failures = traffic.now.by(FAILED, "route")
     nodes = []
     for route in _shown(config, traffic):
-        tone, told = route_tone(view, route.name)
+        tone, state = route_tone(view, route.name)
         failed = failures.get(route.name)
         nodes.append(
             FlowNode(
                 f"route:{route.name}",
                 route.name,
                 tone,
-                f"{failed:,.0f} failed" if failed else told,
+                f"{failed:,.0f} failed" if failed else state,
                 "route",
                 rates.get(route.name),
                 None,
@@ -185,15 +185,15 @@ def _destinations(
             sums = [rates.get(f"route:{each.name}") for each in shown if _destination(each) == key]
             known = [rate for rate in sums if rate is not None]
             rate = sum(known) if known else None
-            tone, told = (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
-            nodes[key] = FlowNode(key, str(route.target.address), tone, told, "Kafka topic", rate)
+            tone, state = (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
+            nodes[key] = FlowNode(key, str(route.target.address), tone, state, "Kafka topic", rate)
     for sink in config.sinks:
         key = f"sink:{sink.name}"
-        tone, told, detail = _told(view, key, said)
+        tone, state, detail = _state(view, key, said)
         lags = [value for name, value in waiting.items() if name.partition("/")[0] == key]
         lag = sum(lags) if lags else None
         nodes[key] = FlowNode(
-            key, sink.name, tone, told, str(sink.type), delivered.get(sink.name), lag, detail, f"#{anchor(key)}"
+            key, sink.name, tone, state, str(sink.type), delivered.get(sink.name), lag, detail, f"#{anchor(key)}"
         )
     return tuple(nodes.values())
 
@@ -211,12 +211,12 @@ def _dead_letters(config: Config, view: View) -> FlowNode:
         detail = census.trouble
         return FlowNode(DEAD_LETTERS, title, Tone.BAD, "out of reach", topic, detail=detail, href="/dead-letters")
     depth = census.depth
-    told = "being counted" if depth is None else f"{depth:,} open" if depth else "none open"
+    state = "being counted" if depth is None else f"{depth:,} open" if depth else "none open"
     tone = Tone.WARN if depth else Tone.IDLE if depth is None else Tone.GOOD
-    return FlowNode(DEAD_LETTERS, title, tone, told, topic, detail=census.trouble, href="/dead-letters")
+    return FlowNode(DEAD_LETTERS, title, tone, state, topic, detail=census.trouble, href="/dead-letters")
 
 
-def _told(view: View, component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:
+def _state(view: View, component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:
     """Tone, state and detail of a source or sink: those of its worker in the worst condition."""
     found = worst(status for status in statuses if re.fullmatch(re.escape(component) + "(/[0-9]+)?", status.component))
     if found is None:

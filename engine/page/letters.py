@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import structlog
 
 from engine.dead_letters.audit import Actor, last, settled
-from engine.dead_letters.letter import NO_ROUTE, DeadLetter, Filters, milliseconds
+from engine.dead_letters.letter import DeadLetter, Filters, milliseconds
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, source_topic
 from engine.dead_letters.search import Found, search
 from engine.errors import UsageError
@@ -25,7 +25,7 @@ from engine.message import Message
 from engine.page import forms
 from engine.page.render import rendered
 from engine.telemetry.http_login import LOGIN
-from engine.telemetry.metrics import DEAD_LETTER_REASONS
+from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from routes.errors import BridgeError, PredicateError
 from routes.keys.values import BadValueError, duration
 from routes.predicate import parse
@@ -283,7 +283,7 @@ class _Choice:
         topic = source_topic(config, quarantine=quarantine)
         positions = tuple(dict.fromkeys(Position.parse(text, topic) for text in form.all("position")))
         if not positions:
-            msg = "nothing is chosen; go back and tick the dead letters that are meant"
+            msg = "no dead letter is selected; go back and select some"
             raise UsageError(msg)
         if len(positions) > _MOST:
             msg = f"{len(positions)} dead letters are too many at once; choose {_MOST} at most, or use jms-bridge dlt"

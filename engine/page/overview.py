@@ -97,12 +97,12 @@ def _parts(view: View) -> list[dict[str, Any]]:
             "name": status.component,
             "anchor": anchor(status.component),
             "tone": tone,
-            "state": told,
+            "state": state,
             "detail": status.error or status.detail,
             "restarts": restarts.get(status.component, 0.0),
         }
         for status in view.board.all()
-        for tone, told in [view.state_of(status)]
+        for tone, state in [view.state_of(status)]
     ]
 
 
@@ -142,14 +142,14 @@ def _routes(view: View) -> list[dict[str, Any]]:
     failures = _failures(traffic.now)
     rows = []
     for number, route in enumerate(view.config().routes, start=1):
-        tone, told = route_tone(view, route.name)
+        tone, state = route_tone(view, route.name)
         rows.append(
             {
                 "number": number,
                 "route": route,
                 "anchor": anchor(route.name),
                 "tone": tone,
-                "told": told,
+                "state": state,
                 "routed": counts.get(route.name),
                 "rate": rates.get(route.name),
                 "failures": failures.get(route.name, {}),

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse
 
 from engine.page.forms import signature
 from engine.page.view import Tone
+from engine.printable import printable
 from engine.telemetry import amounts
 from engine.telemetry.http_login import LOGIN
 
@@ -41,7 +42,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_MARKS = re.compile(r"[\u200e\u200f]")
+"""Marks of a direction, which a browser follows besides the characters that a terminal does."""
 
 
 def render(request: Request, view: View, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -89,13 +91,13 @@ def _ago(milliseconds: float | None) -> Markup:
     if milliseconds is None or milliseconds < 0:
         return Markup("&ndash;")
     seconds = max(time.time() - milliseconds / 1000, 0.0)
-    told = "just now" if seconds < 1 else f"{amounts.duration(seconds)} ago"
-    return Markup('<time title="{0}" datetime="{0}">{1}</time>').format(_iso(milliseconds), told)
+    text = "just now" if seconds < 1 else f"{amounts.duration(seconds)} ago"
+    return Markup('<time title="{0}" datetime="{0}">{1}</time>').format(_iso(milliseconds), text)
 
 
 def _printable(text: str) -> str:
     r"""Escapes control characters, and those that turn the direction of writing, as `\x1b`."""
-    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+    return _MARKS.sub(lambda match: ascii(match[0])[1:-1], printable(text))
 
 
 def _value(value: bytes | None, limit: int = 4096) -> Markup:

@@ -48,14 +48,14 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
     threads = Threads()
 
     async def page(request: Request) -> Response:
-        form, told = Form({}), None
+        form, result = Form({}), None
         fault, status = "", 200
         if request.method == "POST":
             try:
                 form = await forms.read(request)
                 forms.check(form, view.seal, request)
                 config = view.config()
-                told = await threads.run(partial(_tried, form, config), _SECONDS, _BUSY, _LATE)
+                result = await threads.run(partial(_tried, form, config), _SECONDS, _BUSY, _LATE)
             except forms.ForeignRequestError as error:
                 form, fault, status = Form({}), str(error), 403
             except UsageError as error:
@@ -71,14 +71,14 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
             "types": list(JmsType),
             "fields": list(HEADER_FIELDS),
         }
-        return await rendered(request, view, "try.html", status=status, fault=fault, told=told, **values)
+        return await rendered(request, view, "try.html", status=status, fault=fault, result=result, **values)
 
     return page
 
 
 def _tried(form: Form, config: Config) -> dict[str, Any]:
     """Explains the message in a form, for the template; raises the UsageError of `_message`."""
-    return _told(explain(traced(_message(form).to_record(), config), config))
+    return _result(explain(traced(_message(form).to_record(), config), config))
 
 
 def _message(form: Form) -> Message:
@@ -114,7 +114,7 @@ def _message(form: Form) -> Message:
     return Message(form.text("body").encode("utf-8", "replace"), BodyType(kind), fields, properties)
 
 
-def _told(explanation: Explanation) -> dict[str, Any]:
+def _result(explanation: Explanation) -> dict[str, Any]:
     return {
         "tone": _TONES[explanation.ending],
         "result": result(explanation).removesuffix(", with headers"),

@@ -132,7 +132,7 @@ class Generation:
         """Folder of Spark's own checkpoint."""
         return self.folder / "spark"
 
-    def place(self) -> RouterProgress:
+    def progress(self) -> RouterProgress:
         """The recorded progress of the generation; DamagedError if its files are damaged or missing."""
         return RouterProgress(self.start, self.committed(), self.stopped())
 
@@ -273,10 +273,10 @@ class CheckpointLock:
     a moment, and still publish. The operating system frees the lock when the JVM ends.
     """
 
-    def __init__(self, spark: SparkSession, root: Path, patience_seconds: float) -> None:
+    def __init__(self, spark: SparkSession, root: Path, wait_seconds: float) -> None:
         """Locks the checkpoint folder `root`.
 
-        Waits up to `patience_seconds`, since the JVM of a killed router may still be ending.
+        Waits up to `wait_seconds`, since the JVM of a killed router may still be ending.
 
         Raises:
             SetupError: another router holds the lock; the text names its process id.
@@ -286,7 +286,7 @@ class CheckpointLock:
         jvm: Any = spark._jvm
         # This reference keeps Java's file object alive: Java frees the lock when it collects the object.
         self._file = jvm.java.io.RandomAccessFile(str(path.absolute()), "rw")
-        deadline = time.monotonic() + patience_seconds
+        deadline = time.monotonic() + wait_seconds
         while (lock := self._file.getChannel().tryLock()) is None:
             if time.monotonic() > deadline:
                 self._file.close()

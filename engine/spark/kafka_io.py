@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import Offsets, Topics
     from routes.model import Config
 
-__all__ = ["Pipes", "patience_ms"]
+__all__ = ["KafkaIO", "delivery_timeout_ms"]
 
 _SOURCE = "jmsbridge.kafka.RecordSource"
 """Spark's Kafka source with a faster reader, in `jvm/spark`."""
@@ -43,7 +43,7 @@ _BATCH_RECORDS = "20000000"
 
 
 @dataclass(frozen=True, slots=True)
-class Pipes:
+class KafkaIO:
     """Reader of the journal and outputs, and writer of outputs, for one configuration."""
 
     spark: SparkSession
@@ -102,12 +102,12 @@ class Pipes:
         # A record that a producer gives up ends the process abruptly (`jmsbridge.Sends`). Producers therefore try for
         # longer than `router.outage-timeout`, after which the process ends in good order.
         options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
-        options.setdefault("kafka.delivery.timeout.ms", str(patience_ms(self.config, options)))
+        options.setdefault("kafka.delivery.timeout.ms", str(delivery_timeout_ms(self.config, options)))
         theirs = options.get(_INTERCEPTORS)
         return {**options, _INTERCEPTORS: f"{theirs},{INTERCEPTOR}" if theirs else INTERCEPTOR}
 
 
-def patience_ms(config: Config, options: Mapping[str, str]) -> int:
+def delivery_timeout_ms(config: Config, options: Mapping[str, str]) -> int:
     """The producers' `delivery.timeout.ms`: longer than `router.outage-timeout`, and at least Kafka's minimum."""
     least = int(options["kafka.linger.ms"]) + int(options.get("kafka.request.timeout.ms", _REQUEST_TIMEOUT_MS))
     wanted = round((config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000)

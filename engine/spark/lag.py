@@ -121,7 +121,7 @@ class LagSampler:
         self._thread = Thread(target=self._run, name="lag", daemon=True)
         self.contact = time.monotonic()
         """Monotonic time of Kafka's last answer."""
-        self.complaint: Exception | None = None
+        self.error: Exception | None = None
         """Error of the last sample; None if it succeeded."""
         self.missing: frozenset[str] = frozenset()
         """Topics that were missing in the last two samples."""
@@ -175,12 +175,12 @@ class LagSampler:
             self._note(ends, written)
             self._look_at_tails()
         except (KafkaUnavailableError, HardFailureError) as error:
-            self.complaint = error
+            self.error = error
         else:
             missing = frozenset({self._journal, *self._outputs} - there.keys())
             # Only topics missing twice count: a broker that has just restarted may not know its topics yet.
             self.missing, self._missing_before = missing & self._missing_before, missing
-            self.contact, self.complaint = time.monotonic(), None
+            self.contact, self.error = time.monotonic(), None
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval):

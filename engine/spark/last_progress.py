@@ -4,7 +4,7 @@ The checkpoint is more precise and is used if the last run wrote it. If the last
 another folder, its notes in Kafka are used. If the checkpoint of the last run should be here but is missing or damaged,
 the router does not start: the error offers the operator two remedies.
 
-`check_place` makes these checks before Spark, whose start takes seconds. The router repeats them when it holds the
+`check_progress` makes these checks before Spark, whose start takes seconds. The router repeats them when it holds the
 checkpoint's lock (`engine.spark.recovery`).
 """
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from engine.spark.position_store import NotedProgress
     from routes.model import Config
 
-__all__ = ["check_end", "check_journal", "check_place", "is_kafka_first", "last_place"]
+__all__ = ["check_end", "check_journal", "check_progress", "is_kafka_first", "last_progress"]
 
 _log = structlog.get_logger(__name__)
 
 
-def last_place(
+def last_progress(
     generations: Generations, entry: NotedProgress | None, journal_id: str, *, is_trial: bool = False
 ) -> RouterProgress | None:
     """Progress of the last run; None if there was none.
@@ -48,24 +48,24 @@ def last_place(
     Raises:
         HardFailureError: the checkpoint is damaged or missing.
     """
-    if entry and journal_id and entry.place.start.journal_id not in ("", journal_id):
+    if entry and journal_id and entry.progress.start.journal_id not in ("", journal_id):
         entry = None
     try:
         newest = generations.newest()
         if newest is None and entry is not None and _is_of_here(entry, generations.root):
             raise DamagedError(f"there is none in {generations.root} any more")
         if newest is not None and (entry is None or _is_last(newest, entry)):
-            return newest.place()
+            return newest.progress()
     except DamagedError as error:
         if entry is None or _is_of_here(entry, generations.root):
             raise HardFailureError(_refusal(error, generations.root, entry)) from error
         if not is_trial:
-            _log.warning("the checkpoint of an earlier run is of no use, and not needed", why=str(error))
+            _log.warning("the checkpoint of an earlier run cannot be used, and is not needed", why=str(error))
     if entry is None:
         return None
     if not is_trial:
-        _log.info("takes over from what is noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
-    return entry.place
+        _log.info("continues from the position noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
+    return entry.progress
 
 
 def check_journal(config: Config, start: Start, journal_id: str) -> None:
@@ -107,7 +107,7 @@ def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError
 
 def _is_last(newest: Generation, entry: NotedProgress) -> bool:
     """True if `newest` is the noted run, or the one after it, which died before its note and thus published nothing."""
-    return entry.place.start.run in (newest.start.run, newest.start.after)
+    return entry.progress.start.run in (newest.start.run, newest.start.after)
 
 
 def _is_of_here(entry: NotedProgress, root: Path) -> bool:
@@ -133,21 +133,21 @@ def _age(entry: NotedProgress) -> str:
     return f"{seconds:.0f} s"
 
 
-def check_place(config: Config, *, leads: bool) -> None:
+def check_progress(config: Config, *, leads: bool) -> None:
     """Checks that the router can continue from the progress of the last run.
 
-    If the bridge `leads`, this first ends the writing of earlier routers to the notebook, so that none of their notes
+    If the bridge `leads`, this first ends the writing of earlier routers to the store, so that none of their notes
     is still under way.
 
     Raises:
         HardFailureError: the checkpoint is damaged or missing, or belongs to another journal.
         UnreachableError: Kafka does not answer.
     """
-    kafka, notebook, journal = KafkaOffsets(config), PositionStore(config), config.journal.topic
+    kafka, store, journal = KafkaOffsets(config), PositionStore(config), config.journal.topic
     if leads:
-        notebook.open()
+        store.open()
     identity = kafka.identity(journal)
-    last = last_place(Generations(config.router.checkpoint), notebook.read(), identity, is_trial=True)
+    last = last_progress(Generations(config.router.checkpoint), store.read(), identity, is_trial=True)
     if last is not None:
         check_journal(config, last.start, identity)
         check_end(config, last.positions, kafka.ends([journal]).get(journal, {}))
@@ -166,7 +166,7 @@ def is_kafka_first(config: Config) -> bool:
         if newest is None:
             # If the journal of an earlier start exists, the checkpoint has been lost.
             return (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").exists()
-        newest.place()
+        newest.progress()
     except DamagedError:
         return True
     return newest.start.journal != config.journal.topic

@@ -7,7 +7,7 @@ the checkpoint but suffice: `engine.spark.recovery` finds in the outputs what wa
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
 
-All records are written in transactions with one transactional id, so that a router that opens the notebook ends the
+All records are written in transactions with one transactional id, so that a router that opens the store ends the
 writing of every router that opened it before.
 """
 
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 __all__ = ["NotedProgress", "PositionStore", "entry_of"]
 
 _VERSION = 1
-_START, _PLACE = "start", "place"
+_START, _PROGRESS = "start", "place"
 _ANSWER_SECONDS = 10.0
 _NOTE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class NotedProgress:
-    """Content of the notebook: the progress of the last run that was noted."""
+    """Content of the store: the progress of the last run that was noted."""
 
     host: str
     """Name of the machine of that run."""
     path: str
     """Absolute path of its checkpoint folder."""
-    place: RouterProgress
+    progress: RouterProgress
     time_ms: int
     """Time of the latest note, in milliseconds since 1970."""
 
@@ -66,13 +66,13 @@ class PositionStore:
         self._producer: Producer | None = None
         self._run = ""
         self._waiting: dict[str, bytes] = {}
-        """Records to be written, by `_START` or `_PLACE`."""
+        """Records to be written, by `_START` or `_PROGRESS`."""
         self._written: dict[str, bytes] = {}
         """Records of the open transaction, by the same names."""
         self._is_to_abort = False
 
     def open(self) -> None:
-        """Opens the notebook for writing; no router that opened it before can write any more.
+        """Opens the store for writing; no router that opened it before can write any more.
 
         Raises:
             KafkaUnavailableError: Kafka has not answered.
@@ -84,7 +84,7 @@ class PositionStore:
 
     def read(self) -> NotedProgress | None:
         """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`."""
-        keys = self._key(_START), self._key(_PLACE)
+        keys = self._key(_START), self._key(_PROGRESS)
         found: dict[bytes | None, bytes] = {}
         try:
             with KafkaTopicReader(self._config, self._topic) as reader:
@@ -94,8 +94,8 @@ class PositionStore:
         except UsageError as error:
             # The bridge that leads makes a missing topic.
             raise unavailable(self._config.bootstrap_servers, str(error)) from error
-        start, place = (found.get(key) for key in keys)
-        return entry_of(start, place, self._topic)
+        start, progress = (found.get(key) for key in keys)
+        return entry_of(start, progress, self._topic)
 
     def begin(self, generation: Generation) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does."""
@@ -106,7 +106,7 @@ class PositionStore:
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
         """Prepares a note about the progress of the generation; `write` sends it."""
-        self._waiting[_PLACE] = _encoded(
+        self._waiting[_PROGRESS] = _encoded(
             {"run": self._run, "committed": asdict(committed) if committed else None, "stopped": stopped}
         )
 
@@ -116,7 +116,7 @@ class PositionStore:
         Raises:
             KafkaUnavailableError: Kafka has not answered; the caller is to try again.
             HardFailureError: Kafka refuses the bridge.
-            ClientEndedError: another router has opened the notebook.
+            ClientEndedError: another router has opened the store.
         """
         client = self._producer
         if client is None or not (self._waiting or self._written):
@@ -157,13 +157,13 @@ class PositionStore:
         return unavailable(self._config.bootstrap_servers, f"topic '{self._topic}': {error.str()}")
 
 
-def entry_of(start: bytes | None, place: bytes | None, topic: str) -> NotedProgress | None:
+def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedProgress | None:
     """The entry made from a start record and a progress record; None without a start.
 
     The progress of another run than that of the start is ignored.
 
     Raises:
-        HardFailureError: a record has not the form that this version of the bridge writes.
+        HardFailureError: a record is not in the form that this version of the bridge writes.
     """
     if start is None:
         return None
@@ -171,7 +171,7 @@ def entry_of(start: bytes | None, place: bytes | None, topic: str) -> NotedProgr
         fields = _decoded(start)
         begun, time_ms = Start.of(fields), int(fields["time_ms"])
         committed = stopped = None
-        if place is not None and (found := _decoded(place))["run"] == begun.run:
+        if progress is not None and (found := _decoded(progress))["run"] == begun.run:
             time_ms = int(found["time_ms"])
             stopped = None if found["stopped"] is None else offsets(found["stopped"])
             if (last := found["committed"]) is not None:
@@ -179,8 +179,8 @@ def entry_of(start: bytes | None, place: bytes | None, topic: str) -> NotedProgr
         return NotedProgress(fields["host"], fields["path"], RouterProgress(begun, committed, stopped), time_ms)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         msg = (
-            f"the router's place, noted in topic {topic!r}, cannot be read: {error!r}. It is that of another version "
-            "of the bridge, or something else wrote it: run that version, or name another journal.state-topic"
+            f"the router's progress, noted in topic {topic!r}, cannot be read: {error!r}. It was written by another "
+            "version of the bridge or by another program: run that version, or name another journal.state-topic"
         )
         raise HardFailureError(msg) from error
 

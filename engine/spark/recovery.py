@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from engine.kafka.offsets import KafkaOffsets, Offsets, Topics
     from engine.spark.generation import Committed, Generation, Generations, RouterProgress
-    from engine.spark.kafka_io import Pipes
+    from engine.spark.kafka_io import KafkaIO
     from engine.spark.router_metrics import Meter
     from engine.spark.row_counters import RowCounters
     from engine.telemetry.meters import SparkMetrics
@@ -59,7 +59,7 @@ _STILL_SECONDS, _STILL_TIMES = 0.25, 3
 _STILL_AT_MOST_SECONDS = 5.0
 _LONGER_SECONDS = 120.0
 """Seconds beyond `router.outage-timeout` for which recovery waits for earlier records; producers try for less, see
-`pipes`."""
+`engine.spark.kafka_io`."""
 
 _log = structlog.get_logger(__name__)
 
@@ -69,13 +69,13 @@ class Recovery:
     """Maker of the next generation; runs before the query, while this router holds the checkpoint's lock."""
 
     config: Config
-    pipes: Pipes
+    kafka_io: KafkaIO
     kafka: KafkaOffsets
     generations: Generations
-    tally: RowCounters
+    counters: RowCounters
     meter: Meter
     metrics: SparkMetrics
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     """Called with a line for users about the progress of the recovery."""
 
     def run(self, last: RouterProgress | None) -> Generation:
@@ -137,7 +137,7 @@ class Recovery:
         highest = published.highest
         behind = {partition: highest.get(partition, at - 1) + 1 for partition, at in positions.items()}
         if sum(behind.values()) - sum(positions.values()) > published.count:
-            journal = self.pipes.range({start.journal: positions}, {start.journal: behind}, committed=True)
+            journal = self.kafka_io.range({start.journal: positions}, {start.journal: behind}, committed=True)
             self._publish(routes, published.missing_in(journal), set(after))
         return behind
 
@@ -145,12 +145,12 @@ class Recovery:
         """The journal positions in the outputs from `before` up to `after`, from `positions` on."""
         found, read, total = Published(), 0, records(before, after)
         for starts, ends in slices(before, after, _SLICE_RECORDS):
-            self.tell(f"recovering: {read:,} of {total:,} records read")
-            frame = self.pipes.range(starts, ends, committed=False)
+            self.report(f"recovering: {read:,} of {total:,} records read")
+            frame = self.kafka_io.range(starts, ends, committed=False)
             found |= find(frame, start.journal, start.bridge_id, positions)
             read += records(starts, ends)
             self.metrics.scanned(records(starts, ends))
-        self.tell(f"recovering: publishing what the last run left out of {found.count:,} messages")
+        self.report(f"recovering: publishing what the last run left out of {found.count:,} messages")
         return found
 
     def _routes(self, start: Start) -> Config:
@@ -168,9 +168,9 @@ class Recovery:
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
         """Starts and ends of the parts of existing outputs that the last run may have written."""
         topics = outputs(routes)
-        after = self._standing_still(topics)
+        after = self._settled_ends(topics)
         if vanished := sorted(set(topics) - set(after)):
-            _log.warning("topics of the last run are gone; what it had not yet sent there is not sent", topics=vanished)
+            _log.warning("topics of the last run are gone; records not yet sent to them are not sent", topics=vanished)
         before = self.kafka.starts(after)
         for since in (start.outputs, {} if since_ms is None else self.kafka.since(after, since_ms)):
             for topic, offsets in before.items():
@@ -181,9 +181,9 @@ class Recovery:
                         offsets[partition] = max(offsets[partition], at)
         return before, after
 
-    def _standing_still(self, topics: list[str]) -> Topics:
+    def _settled_ends(self, topics: list[str]) -> Topics:
         """The ends of the topics, once all records of the last run have arrived."""
-        self._nothing_under_way()
+        self._await_sends()
         deadline = time.monotonic() + _STILL_AT_MOST_SECONDS
         ends, same = self.kafka.ends(topics), 0
         # Records that a killed process gave to its sockets still arrive. The deadline is for topics that others write
@@ -194,22 +194,22 @@ class Recovery:
             same = same + 1 if ends == before else 0
         return ends
 
-    def _nothing_under_way(self) -> None:
+    def _await_sends(self) -> None:
         """Waits until all records that this process sent before have arrived or failed; producers give up in time."""
         deadline = time.monotonic() + self.config.router.outage_timeout_seconds + _LONGER_SECONDS
-        while self.tally.under_way() or running_tasks(self.pipes.spark):
+        while self.counters.under_way() or running_tasks(self.kafka_io.spark):
             if time.monotonic() > deadline:
                 msg = "records of the last query are still on their way"
                 raise KafkaUnavailableError(msg)
             time.sleep(_STILL_SECONDS)
 
     def _publish(self, routes: Config, frame: DataFrame, topics: set[str]) -> None:
-        routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.tally.now())
-        self.tally.begin(routed.outcomes, len(routes.routes))
+        routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.counters.now())
+        self.counters.begin(routed.outcomes, len(routes.routes))
         self.meter.begin(routes, routed.outcomes)
-        rows = self.tally.counted(routed)
-        self.pipes.write(rows.where(F.col("topic").isin(sorted(topics))))
-        reading = self.tally.read()
+        rows = self.counters.counted(routed)
+        self.kafka_io.write(rows.where(F.col("topic").isin(sorted(topics))))
+        reading = self.counters.read()
         self.meter.update(reading)
         self.metrics.published(reading.acknowledged)
         _log.info("published what the last run had left out", records=reading.acknowledged)

@@ -195,8 +195,8 @@ def _reading(figures: Mapping[str, Any]) -> RowCounts:
     )
 
 
-def _note(told: Sequence[Any]) -> Note:
-    outcome, route, partition, offset, time_ms, message = told
+def _note(fields: Sequence[Any]) -> Note:
+    outcome, route, partition, offset, time_ms, message = fields
     return Note(outcome, None if route < 0 else route, partition, offset, time_ms, base64.b64decode(message).decode())
 
 

@@ -41,17 +41,17 @@ class Run:
         generation: Generation,
         query: StreamingQuery,
         sampler: LagSampler,
-        tally: RowCounters,
+        counters: RowCounters,
         meter: Meter,
-        notebook: PositionStore,
+        store: PositionStore,
     ) -> None:
         self._spark = spark
         self._generation = generation
         self._query = query
         self._sampler = sampler
-        self._tally = tally
+        self._counters = counters
         self._meter = meter
-        self._notebook = notebook
+        self._store = store
         self._noted = -1
         self._noted_at = 0.0
         self._acknowledged = 0
@@ -59,10 +59,10 @@ class Run:
 
     def measure(self) -> RowCounts:
         """Reads the present figures, publishes them as metrics, and returns them."""
-        reading = self._tally.read()
+        reading = self._counters.read()
         self._meter.update(reading)
         self._meter.lag(self._sampler.lag(self._next(reading), reading.times_ms))
-        if reading.acknowledged != self._acknowledged or not self._tally.under_way():
+        if reading.acknowledged != self._acknowledged or not self._counters.under_way():
             self._acknowledged, self._acknowledged_at = reading.acknowledged, time.monotonic()
         return reading
 
@@ -87,7 +87,7 @@ class Run:
         now, commits = time.monotonic(), self._generation.commits()
         if commits != self._noted and now - self._noted_at > _NOTE_SECONDS:
             self._noted, self._noted_at = commits, now
-            self._notebook.note(self._generation.committed())
+            self._store.note(self._generation.committed())
         self._write_note()
 
     def stop(self, *, drain: bool) -> None:
@@ -97,15 +97,15 @@ class Run:
         """
         if drain:
             _wait(self._drained, _DRAIN_SECONDS)
-        _wait(lambda: self._tally.read().settled, _DRAIN_SECONDS)
+        _wait(lambda: self._counters.read().settled, _DRAIN_SECONDS)
         self._query.stop()
         _wait(lambda: not running_tasks(self._spark), _FLUSH_SECONDS)
-        _wait(lambda: not self._tally.under_way(), _FLUSH_SECONDS)
+        _wait(lambda: not self._counters.under_way(), _FLUSH_SECONDS)
         reading = self.measure()
         if reading.settled and not running_tasks(self._spark) and query_failure(self._query) is None:
             decided = {partition: at - 1 for partition, at in self._next(reading).items()}
             self._generation.stop(decided)
-            self._notebook.note(self._generation.committed(), decided)
+            self._store.note(self._generation.committed(), decided)
             _wait(self._write_note, _DRAIN_SECONDS)
             _log.info("router stopped", positions=decided)
         else:
@@ -114,15 +114,15 @@ class Run:
     def _write_note(self) -> bool:
         """Sends pending notes; returns True if Kafka has all notes."""
         try:
-            self._notebook.write()
+            self._store.write()
         except KafkaUnavailableError as error:
-            _log.debug("the router's place is not noted yet", why=str(error))
+            _log.debug("the router's progress is not noted yet", why=str(error))
             return False
         return True
 
     def _drained(self) -> bool:
         self._sampler.sample()
-        reading = self._tally.read()
+        reading = self._counters.read()
         return self._sampler.lag(self._next(reading), reading.times_ms).total == 0
 
     def _next(self, reading: RowCounts) -> Offsets:

@@ -1,8 +1,8 @@
 """Main loop of the router: recovery, the query, figures every second, and the handling of failures.
 
-There are three kinds of failure. One that only the operator can repair ends the router with an error that tells how.
-One that may pass (Kafka gone, a partition without a leader) starts the query again through recovery, until it has
-lasted for `router.outage-timeout`. Any other failure ends the process; the supervisor starts it again.
+There are three kinds of failure. One that only the operator can repair ends the router with an error that states the
+remedy. One that may pass (Kafka gone, a partition without a leader) starts the query again through recovery, until it
+has lasted for `router.outage-timeout`. Any other failure ends the process; the supervisor starts it again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
 from engine.spark.failures import spark_failure
 from engine.spark.generation import CheckpointLock, Generations
-from engine.spark.kafka_io import Pipes
+from engine.spark.kafka_io import KafkaIO
 from engine.spark.lag import LagSampler
-from engine.spark.last_progress import last_place
+from engine.spark.last_progress import last_progress
 from engine.spark.position_store import PositionStore
 from engine.spark.publish_deadline import limited
 from engine.spark.recovery import Recovery, outputs
@@ -61,7 +61,8 @@ _UNANSWERED_SECONDS = 10.0
 """Time without a confirmation of sent records after which the router reports that it is degraded."""
 _HEALTHY_SECONDS = 15.0
 """Running time of a query after which an outage counts as over."""
-_LEASE_SECONDS = 30.0
+_LOCK_SECONDS = 30.0
+"""Greatest time to wait for the lock of the checkpoint."""
 
 _log = structlog.get_logger(__name__)
 
@@ -104,10 +105,10 @@ def run_router(
     ensure_state_topic(config)
     spark = session.start(config, ensure_journal(config))
     try:
-        lease = CheckpointLock(spark, config.router.checkpoint, _LEASE_SECONDS)
+        lock = CheckpointLock(spark, config.router.checkpoint, _LOCK_SECONDS)
         with limited(spark, may_publish_until):
-            _Router(config, status, Pipes(spark, config), revisions or _NoRevisions()).run(stop)
-        lease.release()
+            _Router(config, status, KafkaIO(spark, config), revisions or _NoRevisions()).run(stop)
+        lock.release()
     except (Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's Java process has ended; {session.log_file(config)} may say why"
         raise ServerEndedError(msg) from error
@@ -118,20 +119,20 @@ def run_router(
 class _Router:
     """Run of the router in this process, over any number of queries."""
 
-    def __init__(self, config: Config, status: Reporter, pipes: Pipes, revisions: Revisions) -> None:
+    def __init__(self, config: Config, status: Reporter, kafka_io: KafkaIO, revisions: Revisions) -> None:
         self._config = config
         self._revisions = revisions
         self._is_new = False
         self._status = status
         self._kafka = KafkaOffsets(config)
-        self._pipes = pipes
-        self._tally = RowCounters(pipes.spark)
+        self._kafka_io = kafka_io
+        self._counters = RowCounters(kafka_io.spark)
         self._metrics = RouterMetrics(status.registry, config)
         self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config)
         self._generations = Generations(config.router.checkpoint)
-        self._notebook = PositionStore(config)
+        self._store = PositionStore(config)
         self._began = time.monotonic() - process_age()
 
     def run(self, stop: Event) -> None:
@@ -156,25 +157,25 @@ class _Router:
 
     def _recovered(self, config: Config) -> Generation:
         began = time.monotonic()
-        self._notebook.open()
+        self._store.open()
         journal_id = self._kafka.identity(config.journal.topic)
-        last = last_place(self._generations, self._notebook.read(), journal_id)
+        last = last_progress(self._generations, self._store.read(), journal_id)
         recovery = Recovery(
             config,
-            self._pipes,
+            self._kafka_io,
             self._kafka,
             self._generations,
-            self._tally,
+            self._counters,
             self._meter,
             self._spark_metrics,
-            self._tell_progress,
+            self._report_progress,
         )
         generation = recovery.run(last)
         self._spark_metrics.recovered(time.monotonic() - began)
-        self._notebook.begin(generation)
+        self._store.begin(generation)
         return generation
 
-    def _tell_progress(self, what: str) -> None:
+    def _report_progress(self, what: str) -> None:
         self._status.state(State.STARTING, what)
 
     def _retry(self, error: Exception, stop: Event) -> None:
@@ -195,18 +196,18 @@ class _Router:
         known = limits(config, ANSWER_SECONDS)
 
         def routed_by(frame: DataFrame) -> Routed:
-            return route(frame, config, known, self._tally.now())
+            return route(frame, config, known, self._counters.now())
 
-        routed = routed_by(self._pipes.follow(start.positions))
-        self._tally.begin(routed.outcomes, len(config.routes))
+        routed = routed_by(self._kafka_io.follow(start.positions))
+        self._counters.begin(routed.outcomes, len(config.routes))
         self._meter.begin(config, routed.outcomes)
         if config.router.mode is RouterMode.BATCH:
-            compile_routing(self._pipes, self._tally, routed_by, start.positions)
+            compile_routing(self._kafka_io, self._counters, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
-        query = self._pipes.start(self._tally.counted(routed), generation.checkpoint)
+        query = self._kafka_io.start(self._counters.counted(routed), generation.checkpoint)
         sampler = LagSampler(self._kafka, config, outputs(config), start.positions)
-        run = Run(self._pipes.spark, generation, query, sampler, self._tally, self._meter, self._notebook)
-        vitals = Vitals(self._pipes.spark, query, self._spark_metrics)
+        run = Run(self._kafka_io.spark, generation, query, sampler, self._counters, self._meter, self._store)
+        vitals = Vitals(self._kafka_io.spark, query, self._spark_metrics)
         if self._is_new:
             self._is_new = False
             self._revisions.in_force()
@@ -219,7 +220,7 @@ class _Router:
                 run.note()
                 vitals.measure(generation.commits())
                 self._check(sampler)
-                self._tell(sampler, run, ready=readiness.ready, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
+                self._report(sampler, run, ready=readiness.ready, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
                 if self._renew():
                     # No drain: messages keep coming, and those still in the journal are routed by the new routes.
                     run.stop(drain=False)
@@ -234,29 +235,29 @@ class _Router:
     def _check(self, sampler: LagSampler) -> None:
         """Raises errors that the query itself would notice late or never."""
         journal = self._config.journal.topic
-        if isinstance(sampler.complaint, HardFailureError):
-            raise sampler.complaint
+        if isinstance(sampler.error, HardFailureError):
+            raise sampler.error
         if journal in sampler.missing:
             msg = f"the journal {journal!r} was deleted while the router runs; restore it and start the bridge again"
             raise HardFailureError(msg)
         if sampler.missing:
             check_topics(self._config, ANSWER_SECONDS)
-        if sampler.partitions > self._pipes.spark.sparkContext.defaultParallelism:
+        if sampler.partitions > self._kafka_io.spark.sparkContext.defaultParallelism:
             msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
             raise RuntimeError(msg)
 
-    def _tell(self, sampler: LagSampler, run: Run, *, ready: bool, settled: bool) -> None:
+    def _report(self, sampler: LagSampler, run: Run, *, ready: bool, settled: bool) -> None:
         """Reports the router's state, from Kafka's last answers; `settled`: the query has run for _HEALTHY_SECONDS."""
         up = time.monotonic() - sampler.contact < _SILENCE_SECONDS
         self._metrics.connection(up)
         if not up:
-            self._outage.check(sampler.complaint)
+            self._outage.check(sampler.error)
             self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
             return
         if run.unanswered_seconds > _UNANSWERED_SECONDS:
-            complaint = KafkaUnavailableError("it does not confirm what the router has sent")
-            self._outage.check(complaint)
-            self._status.state(State.DEGRADED, f"Kafka at {self._config.bootstrap_servers}: {complaint}")
+            error = KafkaUnavailableError("it does not confirm what the router has sent")
+            self._outage.check(error)
+            self._status.state(State.DEGRADED, f"Kafka at {self._config.bootstrap_servers}: {error}")
             return
         if settled:
             self._outage.over()
@@ -269,7 +270,7 @@ class _Router:
         count = len(self._config.own_routes)
         self._status.state(State.READY, f"{count} route{'s' * (count != 1)}, {self._config.router.mode}")
 
-    def _hidden(self, places: Mapping[int, int]) -> str:
+    def _hidden(self, offsets: Mapping[int, int]) -> str:
         journal = self._config.journal.topic
-        where = ", ".join(f"{journal}:{partition}:{offset}" for partition, offset in sorted(places.items()))
-        return f"a transaction that nobody ends hides what is behind {where}: run-book JmsBridgeRouterStands"
+        where = ", ".join(f"{journal}:{partition}:{offset}" for partition, offset in sorted(offsets.items()))
+        return f"an open transaction hides the journal records after {where}: run-book JmsBridgeRouterStands"

@@ -27,7 +27,7 @@ from engine.file_lock import lock, try_lock
 from engine.jars import HALLMARKS, jars
 from engine.private import create_file, make_folder
 from engine.spark.jvm import JvmEndedError, start_jvm
-from routes.config.spark_checks import SPARE_SLOTS, unfit_master
+from routes.config.checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:

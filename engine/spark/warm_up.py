@@ -21,7 +21,7 @@ from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.topics import limits, resolved
 from engine.router import route
-from engine.spark.kafka_io import Pipes
+from engine.spark.kafka_io import KafkaIO
 from engine.spark.published import find
 from engine.spark.recovery import outputs
 
@@ -44,17 +44,17 @@ _log = structlog.get_logger(__name__)
 
 
 @contextmanager
-def warming(spark: SparkSession, config: Config, tell: Callable[[str], None]) -> Iterator[None]:
+def warming(spark: SparkSession, config: Config, report: Callable[[str], None]) -> Iterator[None]:
     """Warms Spark up in a thread until the context ends, which cancels the warm-up.
 
-    `tell` is called in that thread with lines for users about its progress.
+    `report` is called in that thread with lines for users about its progress.
     """
     ended = Event()
 
     def run() -> None:
-        tell("warming Spark up")
+        report("warming Spark up")
         _warm(spark, config, ended)
-        tell("waiting to lead")
+        report("waiting to lead")
 
     thread = Thread(target=run, name="warming", daemon=True)
     thread.start()
@@ -67,15 +67,15 @@ def warming(spark: SparkSession, config: Config, tell: Callable[[str], None]) ->
 
 
 def compile_routing(
-    pipes: Pipes, tally: RowCounters, routed_by: Callable[[DataFrame], Routed], positions: Offsets
+    kafka_io: KafkaIO, counters: RowCounters, routed_by: Callable[[DataFrame], Routed], positions: Offsets
 ) -> None:
     """Compiles the code of a query that begins at `positions` of the journal, by running it on no records."""
-    journal = {pipes.config.journal.topic: positions}
-    published = tally.counted(routed_by(pipes.range(journal, journal, committed=True)))
+    journal = {kafka_io.config.journal.topic: positions}
+    published = counters.counted(routed_by(kafka_io.range(journal, journal, committed=True)))
     published.write.format("noop").mode("overwrite").save()
     # Spark compiles the sink's own code when a task writes, here a task without rows.
     nothing = ("CAST(NULL AS binary) AS key", "CAST(NULL AS binary) AS value", "'' AS topic")
-    pipes.write(pipes.spark.range(0, 1, 1, 1).where("id < 0").selectExpr(*nothing, f"{_NO_HEADERS} AS headers"))
+    kafka_io.write(kafka_io.spark.range(0, 1, 1, 1).where("id < 0").selectExpr(*nothing, f"{_NO_HEADERS} AS headers"))
 
 
 def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
@@ -84,11 +84,11 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
     Failures are only logged: they recur in the real run, which reports them.
     """
     try:
-        config, pipes, kafka = resolved(config, ANSWER_SECONDS), Pipes(spark, config), KafkaOffsets(config)
+        config, kafka_io, kafka = resolved(config, ANSWER_SECONDS), KafkaIO(spark, config), KafkaOffsets(config)
         journal = config.journal.topic
         if (topics := outputs(config)) and not ended.is_set():
-            find(pipes.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})
-        frame = pipes.range(*_last(kafka, [journal]), committed=True)
+            find(kafka_io.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})
+        frame = kafka_io.range(*_last(kafka, [journal]), committed=True)
         routed = route(frame, config, limits(config, ANSWER_SECONDS), F.lit(0))
         if ended.is_set():
             return

@@ -39,7 +39,7 @@ GO = b"go\n"
 UNTIL = b"until "
 """Start of the line with the end of the lease: a `time.monotonic` time and a line end follow. The child is killed at
 that time, unless a later line moves it."""
-_TELL_SECONDS = 0.5
+_SEND_SECONDS = 0.5
 
 
 def command(part: Part, config: Path) -> list[str]:
@@ -72,7 +72,7 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._reader: Thread | None = None
-        self._told_at = 0.0
+        self._sent_at = 0.0
         self.released = False
 
     @property
@@ -112,7 +112,7 @@ class Child:
             begun.pop_all()
         self._board.put(Status(self.name, State.STARTING))
         self._socket = ours
-        self._told_at = 0.0
+        self._sent_at = 0.0
         self.released = False
         self._reader = self._board.read(self.name, heard.detach())
         if self._revision and not self.hand_over():
@@ -147,8 +147,8 @@ class Child:
         It is to be called again before that time.
         """
         now = time.monotonic()
-        if self._socket and now - self._told_at > _TELL_SECONDS:
-            self._told_at = now
+        if self._socket and now - self._sent_at > _SEND_SECONDS:
+            self._sent_at = now
             # A stopped process does not read, and the death of one is reported by `ended`.
             with suppress(BlockingIOError, BrokenPipeError):
                 self._socket.send(UNTIL + f"{until:.3f}\n".encode(), socket.MSG_DONTWAIT)

@@ -222,7 +222,7 @@ class Election:
         except BridgeError as error:
             self.failure = error
         except Exception as error:
-            _log.exception("the election ended by an unforeseen error")
+            _log.exception("the election ended by an unexpected error")
             self.failure = BridgeError(f"the election ended: {type(error).__name__}: {error}")
 
     def _prepared(self) -> bool:
@@ -334,26 +334,26 @@ class Election:
         elif now - self._led_at > _UNLED_SESSIONS * self._session:
             self._stand_anew(f"no bridge has led for {now - self._led_at:.0f} s")
 
-    def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        consumer.incremental_assign(places)
-        if places:
-            consumer.pause(places)
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.incremental_assign(partitions)
+        if partitions:
+            consumer.pause(partitions)
             self._term.assigned()
 
-    def _on_lost(self, _: Consumer, places: list[TopicPartition]) -> None:
-        if places:
+    def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        if partitions:
             self._term.lost()
 
-    def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         if error is not None and error.code() in UNKNOWN_MEMBER:
             self._term.deposed()
         if error is not None:
             self._on_error(error)
-        for place in places:
-            confirmed = error is None and place.error is None
+        for partition in partitions:
+            confirmed = error is None and partition.error is None
             if confirmed:
                 self._outage.over()
-            self._term.answered(place.offset, confirmed=confirmed)
+            self._term.answered(partition.offset, confirmed=confirmed)
 
     def _on_error(self, error: KafkaError) -> None:
         if is_fatal(error):

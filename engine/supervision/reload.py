@@ -79,8 +79,8 @@ class Reload:
         self._why_back = ""
         """Reason why an old revision came back; empty if the newest one was not given up."""
         self._file = _File(first.snapshot.path)
-        self._told: dict[str, Any] = {}
-        self._tell(success=True)
+        self._report: dict[str, Any] = {}
+        self._note(success=True)
 
     def request(self) -> None:
         """Asks for the configuration to be read again. Safe from any thread."""
@@ -94,7 +94,7 @@ class Reload:
     @property
     def state(self) -> dict[str, Any]:
         """The part of `/ready` that says which configuration is in force, and how the last reload went."""
-        return self._told
+        return self._report
 
     def step(self) -> None:
         """Does what is due now; never waits."""
@@ -120,7 +120,7 @@ class Reload:
         if part not in self._unproven or isinstance(error, SoftFailureError):
             return False
         failed, proven = self._current.snapshot.hash, self._proven
-        _log.error("the configuration is given up, the one before it comes back", component=part, why=str(error))
+        _log.error("the configuration is revoked, the previous one comes back", component=part, why=str(error))
         self._numbers += 1
         back = Revision(self._numbers, proven.snapshot, proven.config, proven.parts)
         others = self._touched - {ROUTER}
@@ -139,7 +139,7 @@ class Reload:
             self._refuse(reading.error)
         elif reading.revision is None:
             _log.info("configuration read again: nothing has changed", config_hash=self._current.snapshot.hash)
-            self._tell(success=True)
+            self._note(success=True)
         else:
             self._begin(reading.revision, reading.change)
             self._why_back = ""
@@ -150,8 +150,8 @@ class Reload:
         lines = [str(fault).partition("\n")[0] for fault in faults] or [str(error)]
         for line in lines:
             _log.error("configuration refused", why=line)
-        _log.error("the configuration before it stays in force", config_hash=self._current.snapshot.hash)
-        self._tell(success=False, why="; ".join(lines))
+        _log.error("the previous configuration stays in force", config_hash=self._current.snapshot.hash)
+        self._note(success=False, why="; ".join(lines))
 
     def _begin(self, revision: Revision, change: RevisionChange) -> None:
         self._current = revision
@@ -201,7 +201,7 @@ class Reload:
             self._steps = None
             digest = self._current.snapshot.hash
             _log.info("configuration in force", config_hash=digest, changed=sorted(self._touched))
-            self._tell(success=not self._why_back, why=self._why_back)
+            self._note(success=not self._why_back, why=self._why_back)
 
     def _prove(self) -> None:
         """Takes note of touched parts that have become ready or are gone; with none left, the revision is proven."""
@@ -214,14 +214,14 @@ class Reload:
         if not self._unproven:
             self._proven, self._touched = self._current, frozenset()
 
-    def _tell(self, *, success: bool, why: str = "") -> None:
+    def _note(self, *, success: bool, why: str = "") -> None:
         now, digest = time.time(), self._current.snapshot.hash
         self._metrics.configuration(digest, success=success, time_seconds=now)
-        told = {"success": success, "time": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")}
-        self._told = {
+        outcome = {"success": success, "time": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")}
+        self._report = {
             "bridge": self._current.config.bridge_id,
             "hash": digest,
-            "reload": told | ({"why": why} if why else {}),
+            "reload": outcome | ({"why": why} if why else {}),
         }
 
 
@@ -263,7 +263,7 @@ class _Reading:
         except BridgeError as error:
             self.error = error
         except Exception as error:
-            _log.exception("the configuration could not be read by an unforeseen error")
+            _log.exception("the configuration could not be read because of an unexpected error")
             self.error = BridgeError(f"{type(error).__name__}: {error}")
 
 

@@ -183,7 +183,7 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, ControlMessages],
             status.error(error, foreseen=True)
             return 1
         except Exception as error:
-            _log.exception("ended by an unforeseen error")
+            _log.exception("ended by an unexpected error")
             status.error(error)
             return 1
         status.state(State.STOPPING)
@@ -249,7 +249,7 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
     # they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     is_checked = not config.embedded_kafka or is_kafka_first(config)
-    if is_checked and not (_prepared(steps, config, status, messages.stop) and _placed(config, status, messages)):
+    if is_checked and not (_prepared(steps, config, status, messages.stop) and _can_continue(config, status, messages)):
         return
     status.state(State.STARTING, "starting Spark")
     spark = session.start(config, *partitions[-1:])
@@ -262,16 +262,16 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
         runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
 
 
-def _placed(config: Config, status: Reporter, messages: ControlMessages) -> bool:
+def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -> bool:
     """Checks that the router can go on from where the last run ended; returns False if the part is to stop instead.
 
     A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing
     into the same checkpoint just now.
     """
     from engine.kafka import topics
-    from engine.spark.last_progress import check_place
+    from engine.spark.last_progress import check_progress
 
-    steps = (topics.ensure_state_topic, lambda config, _: check_place(config, leads=messages.go.is_set()))
+    steps = (topics.ensure_state_topic, lambda config, _: check_progress(config, leads=messages.go.is_set()))
     while True:
         leads = messages.go.is_set()
         try:

@@ -125,7 +125,7 @@ def application(
 
     def ready(request: Request) -> Response:
         components = {status.component: {"state": status.state, "detail": status.detail} for status in board.all()}
-        waiting = [name for name, told in components.items() if told["state"] != State.READY]
+        waiting = [name for name, part in components.items() if part["state"] != State.READY]
         known = census()
         if known and not known.reachable:
             waiting.append(_DEAD_LETTERS)
@@ -133,9 +133,9 @@ def application(
             waiting.append(_A_LEADER)
         body: dict[str, object] = {"ready": not waiting, "waiting_for": waiting, "components": components}
         if known:
-            body["dead_letters"] = _told(known)
-        if told := configuration():
-            body["configuration"] = told
+            body["dead_letters"] = _dead_letters_json(known)
+        if found := configuration():
+            body["configuration"] = found
         body |= _lead(standing)
         if standing and not standing.leads:
             body["standby"] = standing.why_not
@@ -211,7 +211,7 @@ class HttpServer:
 
     def _run(self) -> None:
         if self._socket is None:
-            _log.warning("another bridge serves its figures there; this one does when it has ended", address=self.url)
+            _log.warning("another bridge uses this address; this one follows when it has ended", address=self.url)
         while self._socket is None:
             if self._ends.wait(_TRY_SECONDS):
                 return
@@ -290,7 +290,7 @@ def metrics_only(config: HttpConfig) -> HttpConfig | None:
     return None if config.metrics_host is None else HttpConfig(config.metrics_host, config.metrics_port)
 
 
-def _told(census: DeadLetterCounts) -> dict[str, object]:
+def _dead_letters_json(census: DeadLetterCounts) -> dict[str, object]:
     is_counted = census.open is not None
     return {
         "topic": census.topic,
@@ -305,8 +305,8 @@ def _told(census: DeadLetterCounts) -> dict[str, object]:
 
 def _is_of_a_rival(config: HttpConfig) -> bool:
     """True if a bridge that takes part in an election answers at the address."""
-    told = find(config, _HEALTH, _ANSWER_SECONDS)
-    return told is not None and "leader" in told
+    answer = find(config, _HEALTH, _ANSWER_SECONDS)
+    return answer is not None and "leader" in answer
 
 
 def _tls(config: HttpConfig) -> ssl.SSLContext | None:

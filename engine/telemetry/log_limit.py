@@ -1,4 +1,4 @@
-"""Limits repeated log lines: the first few of a kind pass, then one line tells how many were left out.
+"""Limits repeated log lines: the first few of a kind pass, then one line gives the number of the others.
 
 Works for structlog's events and, as a filter of a handler, for lines that libraries log themselves. Errors always pass:
 some end the process, and theirs is the last line.
@@ -26,7 +26,7 @@ _LINES, _SECONDS = 20, 10.0
 """At most `_LINES` lines of one kind pass in `_SECONDS`."""
 _MOST_KINDS = 1000
 _LEVELS = {name: logging.getLevelNamesMapping()[name.upper()] for name in ("info", "warning")}
-_TOLD = "more of these than are logged one by one"
+_SUMMARY = "more of these than are logged one by one"
 
 
 class LineKind(NamedTuple):
@@ -63,12 +63,12 @@ class Limiter:
         later: Callable[[float, Callable[[], None]], None] | None = None,
         tell: Callable[[LeftOut], None] | None = None,
     ) -> None:
-        """`later` calls a function after some seconds, `tell` logs what was left out; both are for tests."""
+        """`later` calls a function after some seconds, `tell` logs what was left out; tests replace both."""
         self._lines = lines
         self._seconds = seconds
         self._clock = clock
         self._later = later or _start_timer
-        self._tell = tell or _log
+        self._summarise = tell or _log
         self._lock = Lock()
         self._counts: dict[LineKind, LeftOut] = {}
         """Windows by kind, in the order in which they began, which is that in which they end."""
@@ -78,7 +78,7 @@ class Limiter:
     def processor(self, logger: logging.Logger, method: str, event: EventDict) -> EventDict:
         """Processor for structlog, after the one that adds the component; DropEvent for lines above the limit."""
         level = _LEVELS.get(method)
-        if level is None or event.get("event") == _TOLD:
+        if level is None or event.get("event") == _SUMMARY:
             return event
         if not self._passes(LineKind(logger.name, level, str(event.get("event")), str(event.get("component", "")))):
             raise structlog.DropEvent
@@ -93,16 +93,16 @@ class Limiter:
     def flush(self) -> None:
         """Logs at once what was left out so far."""
         with self._lock:
-            told = self._end(list(self._counts))
-        self._tell_all(told)
+            ended = self._end(list(self._counts))
+        self._log_all(ended)
 
     def _passes(self, kind: LineKind) -> bool:
         with self._lock:
             now = self._clock()
-            told = self._end(self._over(now))
+            ended = self._end(self._over(now))
             if kind not in self._counts:
                 if len(self._counts) >= _MOST_KINDS:
-                    told += self._end([next(iter(self._counts))])
+                    ended += self._end([next(iter(self._counts))])
                 self._counts[kind] = LeftOut(kind, now)
             window = self._counts[kind]
             if passes := window.passed < self._lines:
@@ -113,19 +113,19 @@ class Limiter:
             self._is_awaited |= waits
         if waits:
             self._later(window.since + self._seconds - now, self._on_time)
-        self._tell_all(told)
+        self._log_all(ended)
         return passes
 
     def _on_time(self) -> None:
         """Logs what was left out in windows that are over, without waiting for a line; schedules the next check."""
         with self._lock:
             now = self._clock()
-            told = self._end(self._over(now))
+            ended = self._end(self._over(now))
             since = next((window.since for window in self._counts.values() if window.lines), None)
             self._is_awaited = since is not None
         if since is not None:
             self._later(since + self._seconds - now, self._on_time)
-        self._tell_all(told)
+        self._log_all(ended)
 
     def _over(self, now: float) -> list[LineKind]:
         """Kinds whose windows are over."""
@@ -135,16 +135,16 @@ class Limiter:
         """Ends windows; returns those in which lines were left out."""
         return [window for kind in kinds if (window := self._counts.pop(kind)).lines]
 
-    def _tell_all(self, told: list[LeftOut]) -> None:
+    def _log_all(self, ended: list[LeftOut]) -> None:
         """Logs what was left out; called without the lock, because the log asks this limiter too."""
-        for found in told:
-            self._tell(found)
+        for found in ended:
+            self._summarise(found)
 
 
 def _log(found: LeftOut) -> None:
     kind = found.kind
     own = {"component": kind.component} if kind.component else {}
-    structlog.get_logger(kind.logger).log(kind.level, _TOLD, what=kind.event, left_out=found.lines, **own)
+    structlog.get_logger(kind.logger).log(kind.level, _SUMMARY, what=kind.event, left_out=found.lines, **own)
 
 
 def _start_timer(seconds: float, call: Callable[[], None]) -> None:

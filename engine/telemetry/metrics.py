@@ -108,7 +108,7 @@ With `routing.on-soft-failure=skip` the message is skipped, else it becomes a de
 DEAD_LETTER_REASONS = tuple(dict.fromkeys((*FAILURE_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS)))
 """Reasons of dead letters, of routes, sinks and sources together."""
 NO_ROUTE = "-"
-"""Value of the label `route` for a dead letter that no route wanted."""
+"""Value of the label `route`, and name in filters, for a message that no route wanted or that failed before routing."""
 LATENCY_BUCKETS_SECONDS = (
     *(0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
@@ -138,14 +138,14 @@ FAILED = Metric(
     "jmsbridge_failed_messages_total",
     MetricType.COUNTER,
     ("route", "reason", "policy"),
-    f"Messages that failed softly, by what was done with them (stop, skip or dead-letter); route {NO_ROUTE} where "
-    "none wanted the message.",
+    f"Messages that failed softly, by policy (stop, skip or dead-letter); route {NO_ROUTE} if no route matched "
+    "the message.",
 )
 UNROUTED = Metric(
     "jmsbridge_unrouted_messages_total",
     MetricType.COUNTER,
     ("reason",),
-    "Messages passed over without a failure: no route wanted them, they had expired, came from this bridge, were not "
+    "Messages not routed, without a failure: no route matched, they had expired, came from this bridge, were not "
     "durable, or the journal's retention removed them first.",
 )
 LAG_RECORDS = Metric(
@@ -164,8 +164,8 @@ DEAD_LETTERS = Metric(
     "jmsbridge_dead_letters",
     MetricType.GAUGE,
     ("reason",),
-    "Dead letters that are open: neither replayed nor discarded nor in quarantine; reason other for those that are not "
-    "the bridge's. Read from the topics, so true after any restart.",
+    "Open dead letters: neither replayed nor discarded nor in quarantine; reason other for records that the bridge did "
+    "not write. Read from the topics, so correct after any restart.",
 )
 DEAD_LETTER_AGE = Metric(
     "jmsbridge_dead_letters_oldest_seconds",
@@ -177,8 +177,8 @@ QUARANTINED = Metric(
     "jmsbridge_dead_letters_quarantined",
     MetricType.GAUGE,
     (),
-    "Messages in quarantine, because they failed again after `routing.max-replays` replays, that are neither replayed "
-    "nor discarded.",
+    "Open messages in quarantine, which failed again after `routing.max-replays` replays: neither replayed nor "
+    "discarded.",
 )
 RECEIVED = Metric(
     "jmsbridge_source_received_messages_total",
@@ -202,19 +202,19 @@ REJECTED = Metric(
     "jmsbridge_source_rejected_messages_total",
     MetricType.COUNTER,
     ("source", "reason"),
-    "Messages that could not enter the journal as they are.",
+    "Messages that could not enter the journal, by reason.",
 )
 DUPLICATES = Metric(
     "jmsbridge_source_duplicates_total",
     MetricType.COUNTER,
     ("source",),
-    "Messages that the broker gave again although the journal had them: acknowledged and left out.",
+    "Messages that the broker delivered again although the journal had them: acknowledged and left out.",
 )
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
     MetricType.COUNTER,
     ("source",),
-    "Connections of a source made after its first one.",
+    "Connections of a source after its first one.",
 )
 DELIVERED = Metric(
     "jmsbridge_sink_delivered_messages_total",
@@ -226,14 +226,13 @@ SINK_REJECTED = Metric(
     "jmsbridge_sink_rejected_messages_total",
     MetricType.COUNTER,
     ("sink", "reason", "policy"),
-    "Messages that the system behind a sink will never take, by what was done with them (skip or dead-letter).",
+    "Messages that the system behind a sink refused for good, by policy (skip or dead-letter).",
 )
 SINK_EXPIRED = Metric(
     "jmsbridge_sink_expired_messages_total",
     MetricType.COUNTER,
     ("sink",),
-    "Messages that expired before a sink could give them to its system, replies to requests that had timed out "
-    "included: dropped.",
+    "Messages dropped because they expired before the sink could deliver them, including late replies to requests.",
 )
 SINK_LAG = Metric(
     "jmsbridge_sink_lag_records",
@@ -245,25 +244,25 @@ SINK_RECONNECTS = Metric(
     "jmsbridge_sink_reconnects_total",
     MetricType.COUNTER,
     ("sink",),
-    "Connections of a sink made after its first one.",
+    "Connections of a sink after its first one.",
 )
 REQUESTS = Metric(
     "jmsbridge_sink_requests_total",
     MetricType.COUNTER,
     ("sink",),
-    "Messages sent with an address for a reply that the bridge takes back.",
+    "Requests: messages sent with a reply address from which the bridge returns the reply.",
 )
 REPLIES = Metric(
     "jmsbridge_sink_replies_total",
     MetricType.COUNTER,
     ("sink",),
-    "Replies to them, late ones and repeated ones included.",
+    "Replies to requests, late and repeated ones included.",
 )
 REQUEST_TIMEOUTS = Metric(
     "jmsbridge_sink_request_timeouts_total",
     MetricType.COUNTER,
     ("sink",),
-    "Requests that had no reply after `sink.NAME.reply-timeout`.",
+    "Requests without a reply after `sink.NAME.reply-timeout`.",
 )
 CONNECTION_UP = Metric(
     "jmsbridge_connection_up",
@@ -275,26 +274,26 @@ COMPONENT_UP = Metric(
     "jmsbridge_component_up",
     MetricType.GAUGE,
     ("component",),
-    "1 while a component's process runs and says that it is ready.",
+    "1 while a component's process runs and is ready.",
 )
 RESTARTS = Metric(
     "jmsbridge_component_restarts_total",
     MetricType.COUNTER,
     ("component",),
-    "Times a component was started again after it had died.",
+    "Restarts of a component after its process died.",
 )
 LEADER = Metric(
     "jmsbridge_leader",
     MetricType.GAUGE,
     (),
-    "1 while this bridge leads those of its id, 0 while it stands by; absent where only sources or sinks run.",
+    "1 while this bridge leads the bridges of its id, 0 while it stands by; absent where only sources or sinks run.",
 )
 HAS_LEADER = Metric(
     "jmsbridge_has_leader",
     MetricType.GAUGE,
     (),
-    "1 while this bridge or another one of its id leads, as Kafka has told it; 0 while none is known to lead, as when "
-    "Kafka does not answer.",
+    "1 while this bridge or another one of its id leads, according to Kafka; 0 while none is known to lead, for "
+    "example because Kafka does not answer.",
 )
 CONFIG_INFO = Metric(
     "jmsbridge_config_info",
@@ -306,14 +305,14 @@ CONFIG_RELOAD_SUCCESS = Metric(
     "jmsbridge_config_last_reload_success",
     MetricType.GAUGE,
     (),
-    "1 if the configuration was in force after it was last read, 0 if it was refused or given up and the one before it "
-    "stayed.",
+    "1 if the configuration took effect when it was last read, 0 if it was refused or revoked and the previous one "
+    "stays in force.",
 )
 CONFIG_RELOAD_TIMESTAMP = Metric(
     "jmsbridge_config_last_reload_timestamp_seconds",
     MetricType.GAUGE,
     (),
-    "When that was, since 1970; the start counts as well.",
+    "Time at which the configuration was last read, in seconds since 1970; the start counts as well.",
 )
 SPARK_BATCHES = Metric(
     "jmsbridge_spark_batches_total",
@@ -325,8 +324,7 @@ SPARK_BATCH_SECONDS = Metric(
     "jmsbridge_spark_batch_duration_seconds",
     MetricType.GAUGE,
     ("phase",),
-    "How long each phase of the last completed batch took, by Spark's own name of the phase; triggerExecution is the "
-    "whole.",
+    "Duration of each phase of the last completed batch, by Spark's name of the phase; triggerExecution is the whole.",
 )
 SPARK_ROWS = Metric(
     "jmsbridge_spark_processed_rows_total",
@@ -338,19 +336,20 @@ SPARK_CHECKPOINT_AGE = Metric(
     "jmsbridge_spark_checkpoint_age_seconds",
     MetricType.GAUGE,
     (),
-    "Since Spark last committed to its checkpoint, or since the query began: so much a recovery may have to read.",
+    "Time since Spark last committed to its checkpoint, or since the query began: the span that a recovery may have to "
+    "read.",
 )
 SPARK_HEAP_USED = Metric(
     "jmsbridge_spark_heap_used_bytes",
     MetricType.GAUGE,
     (),
-    "Memory that the objects in Spark's JVM take, garbage included.",
+    "Heap used in Spark's JVM, garbage included.",
 )
 SPARK_HEAP_MAX = Metric(
     "jmsbridge_spark_heap_max_bytes",
     MetricType.GAUGE,
     (),
-    "How much they may take.",
+    "Maximum heap of Spark's JVM.",
 )
 SPARK_GC = Metric(
     "jmsbridge_spark_gc_seconds_total",
@@ -362,26 +361,26 @@ ROUTER_START = Metric(
     "jmsbridge_router_start_seconds",
     MetricType.GAUGE,
     ("until",),
-    "From the start of the router's process, or the end of the query before it, until the query reads the journal "
-    "(`ready`) and until Kafka has the first message that it has routed (`routed`); 0 before.",
+    "Time from the start of the router's process, or the end of the previous query, until the query reads the journal "
+    "(`ready`) and until Kafka has the first routed message (`routed`); 0 before that.",
 )
 RECOVERY_SECONDS = Metric(
     "jmsbridge_recovery_duration_seconds",
     MetricType.GAUGE,
     (),
-    "How long the last start of the query took to find out what the one before it had published.",
+    "Duration of the last recovery, in which the router finds out what the previous query had published.",
 )
 RECOVERY_SCANNED = Metric(
     "jmsbridge_recovery_scanned_records_total",
     MetricType.COUNTER,
     (),
-    "Records of destination topics read for that; 0 after a stop in good order.",
+    "Records of destination topics read by recoveries; none after a clean stop.",
 )
 RECOVERY_PUBLISHED = Metric(
     "jmsbridge_recovery_published_messages_total",
     MetricType.COUNTER,
     (),
-    "Messages published by a recovery, because the run before it had left them out; routed messages count them, too.",
+    "Messages published by recoveries because the previous run had left them out; they count as routed messages, too.",
 )
 PROCESS_CPU = Metric(
     "jmsbridge_process_cpu_seconds_total",
@@ -393,25 +392,25 @@ PROCESS_MEMORY = Metric(
     "jmsbridge_process_resident_memory_bytes",
     MetricType.GAUGE,
     ("component",),
-    "Memory that they hold.",
+    "Resident memory of a component's processes.",
 )
 PROCESS_FILES = Metric(
     "jmsbridge_process_open_fds",
     MetricType.GAUGE,
     ("component",),
-    "Files and connections that they have open.",
+    "Open files and connections of a component's processes.",
 )
 PROCESS_THREADS = Metric(
     "jmsbridge_process_threads",
     MetricType.GAUGE,
     ("component",),
-    "Their threads.",
+    "Threads of a component's processes.",
 )
 PROCESS_START = Metric(
     "jmsbridge_process_start_time_seconds",
     MetricType.GAUGE,
     ("component",),
-    "When a component's process was started, since 1970.",
+    "Start of a component's process, in seconds since 1970.",
 )
 BUILD_INFO = Metric(
     "jmsbridge_build_info",

@@ -34,7 +34,7 @@ __all__ = ["Otlp"]
 _SERVICE = "jms-bridge"
 _CLOSE_SECONDS = 3.0
 _GIVE_UP_SECONDS = 1.0
-_TELL_SECONDS = 300.0
+_LOG_SECONDS = 300.0
 _KINDS = {"receive": SpanKind.CONSUMER, "send": SpanKind.PRODUCER}
 """Kind of span by operation, see `engine.telemetry.tracing.Operation`."""
 _log = structlog.get_logger(__name__)
@@ -107,7 +107,7 @@ class _Told:
         self._endpoint = endpoint
         self._words = _Words()
         self._lost = 0
-        self._tell_at = 0.0
+        self._log_at = 0.0
 
     def export(self, spans: Sequence[object]) -> SpanExportResult:
         try:
@@ -117,7 +117,7 @@ class _Told:
             result = SpanExportResult.FAILURE
         if result is not SpanExportResult.SUCCESS:
             self._lost += len(spans)
-            self._tell()
+            self._log_losses()
         return result
 
     def shutdown(self) -> None:
@@ -126,11 +126,11 @@ class _Told:
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return bool(self._exporter.force_flush(timeout_millis))
 
-    def _tell(self) -> None:
+    def _log_losses(self) -> None:
         now = time.monotonic()
-        if now >= self._tell_at:
+        if now >= self._log_at:
             _log.warning("spans are lost", where=self._endpoint, spans=self._lost, why=self._words.last)
-            self._lost, self._tell_at = 0, now + _TELL_SECONDS
+            self._lost, self._log_at = 0, now + _LOG_SECONDS
 
 
 class _Words(logging.Handler):

@@ -21,23 +21,24 @@ Generated from `engine/telemetry/metrics.py` (`make docs`); a test keeps it curr
 
 `/metrics` on `http.address` serves the figures of all processes of the bridge, at most a few seconds old, in
 Prometheus' text format or in OpenMetrics. Counters start at 0 with their process: use `rate()` and `increase()`, which
-know that. Components are `supervisor`, `router`, `source:NAME` (`source:NAME/2` for its second worker), `sink:NAME`,
-and the embedded `kafka`, `artemis` and `nats`. What a sink takes in as replies counts under the source `NAME.replies`.
+allow for that. Components are `supervisor`, `router`, `source:NAME` (`source:NAME/2` for its second worker),
+`sink:NAME`, and the embedded `kafka`, `artemis` and `nats`. Replies that a sink receives count under the
+source `NAME.replies`.
 
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|
 {rows}
 
 The buckets of the latency histogram end at {bounds} seconds and +Inf. In OpenMetrics a bucket
-has an exemplar, a message of the last ten minutes that took so long: `{{journal="PARTITION:OFFSET"}}`.
-`jms-bridge explain --journal PARTITION:OFFSET` shows that message. Prometheus keeps exemplars when it is started with
+has an exemplar, a message of the last ten minutes with that latency: `{{journal="PARTITION:OFFSET"}}`.
+`jms-bridge explain --journal PARTITION:OFFSET` shows that message. Prometheus stores exemplars if it is started with
 `--enable-feature=exemplar-storage`.
 
-Dead letters are counted by the bridge that leads, about every second; the figures are absent until all were read once.
+The leader counts dead letters about every second; the figures are absent until all were read once.
 
 A router that runs on another machine than the sources (`run --only`) serves its own figures there.
 
-## For those who come from Confluent's JMS Bridge
+## Coming from Confluent's JMS Bridge
 
 Its MBean `stream-jms-bridge-metrics[jms-bridge-id=router]` has three attributes:
 

@@ -227,13 +227,13 @@ def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tup
     return tuple(
         ComponentReport(
             name,
-            told["state"],
-            told["detail"],
+            part["state"],
+            part["detail"],
             rates.get(name),
             lags.get(name),
             restarts.get(name, 0.0),
             cpu.get(name),
             memory.get(name),
         )
-        for name, told in components.items()
+        for name, part in components.items()
     )

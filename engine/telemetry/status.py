@@ -168,14 +168,14 @@ class Reporter:
         Ignored once the process is DOWN.
         """
         with self._changed:
-            told = replace(self._status, state=State(state), detail=detail)
-            if told == self._status or self._status.state is State.DOWN:
+            new = replace(self._status, state=State(state), detail=detail)
+            if new == self._status or self._status.state is State.DOWN:
                 return
-            if told.state is not self._status.state:
+            if new.state is not self._status.state:
                 # Under a supervisor, the supervisor tells the user.
-                tell = _log.info if self._fd is None else _log.debug
-                tell(told.state.value, component=told.component, **({"detail": detail} if detail else {}))
-            self._status = told
+                log = _log.info if self._fd is None else _log.debug
+                log(new.state.value, component=new.component, **({"detail": detail} if detail else {}))
+            self._status = new
             self._changed.notify()
 
     def works_by(self, revision: int) -> None:
@@ -215,7 +215,7 @@ class Reporter:
                     self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
         except BrokenPipeError:
             # The supervisor is gone; `supervision.worker` notices that too and ends this process.
-            _log.debug("nobody reads the status any more")
+            _log.debug("the supervisor no longer reads the status")
         finally:
             os.close(fd)
 
@@ -225,8 +225,8 @@ class Reporter:
         while line:
             line = line[os.write(fd, line) :]
 
-    def _news(self, told: Status) -> bool:
-        return self._closed or replace(told, metrics="") != self._status
+    def _news(self, new: Status) -> bool:
+        return self._closed or replace(new, metrics="") != self._status
 
 
 def _text(exc: BaseException) -> str:

@@ -14,7 +14,7 @@ _SINK = f'{BRIDGE}, sink=~"$sink"'
 
 
 def connectors() -> Dashboard:
-    """One source and sink or all of them."""
+    """Dashboard of one source and sink, or of all."""
     board = frame(
         "connectors", "JMS bridge: sources and sinks", "From brokers into the journal, and from topics to brokers."
     )

@@ -11,7 +11,7 @@ __all__ = ["dead_letters"]
 
 
 def dead_letters() -> Dashboard:
-    """Those that wait for somebody, and those that are made now."""
+    """Open dead letters, and dead letters that are made now."""
     board = frame("dead-letters", "JMS bridge: dead letters", "Messages that wait for a person, and why.")
     board.with_row(Row("Waiting")).with_panel(
         number(
@@ -49,7 +49,7 @@ def _course(board: Dashboard) -> None:
     board.with_row(Row("Over time")).with_panel(
         draw(
             "Open by reason",
-            "They go down when somebody replays or discards: `jms-bridge dlt replay --all --dry-run` shows what a "
+            "Replays and discards reduce the number: `jms-bridge dlt replay --all --dry-run` shows what a "
             "replay would do.",
             "short",
             (f"max by (reason) (jmsbridge_dead_letters{{{BRIDGE}}})", "{{reason}}"),
@@ -58,7 +58,7 @@ def _course(board: Dashboard) -> None:
     ).with_panel(
         draw(
             "Age of the oldest",
-            "Growth means that nobody looks after them.",
+            "Growth means that dead letters are not handled.",
             "s",
             (f"max by (instance) (jmsbridge_dead_letters_oldest_seconds{{{BRIDGE}}})", "{{instance}}"),
         )

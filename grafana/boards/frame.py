@@ -1,4 +1,4 @@
-"""What all dashboards have: the choice of a Prometheus and of a bridge, links to each other, a time, a tag."""
+"""Frame of all dashboards: the choice of a Prometheus and of a bridge, links to each other, a time, a tag."""
 
 from __future__ import annotations
 

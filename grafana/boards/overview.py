@@ -68,7 +68,7 @@ def _health(board: Dashboard) -> None:
 
 
 def _not_up(what: str) -> str:
-    """How many are down, without those of bridges that stand by; no value without a bridge."""
+    """Query for the number of parts that are down, except those of standbys; no value without a bridge."""
     up = f"jmsbridge_{what}_up{{{BRIDGE}}}"
     standby = f"sum(1 - {up} and on (instance) jmsbridge_leader{{{BRIDGE}}} == 0)"
     return f"sum(1 - {up}) - ({standby} or 0 * sum({up}))"

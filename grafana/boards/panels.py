@@ -63,7 +63,7 @@ def draw(
 def number(
     title: str, description: str, unit: str, query: str, *, limits: Sequence[tuple[float, str]] = (), span: int = 6
 ) -> stat.Panel:
-    """One figure with its recent course; `limits` are the values from which it changes colour."""
+    """Panel with one figure and its recent course; `limits` are the values from which it changes colour."""
     steps = [model.Threshold(value=None, color="green")]
     steps += [model.Threshold(value=value, color=color) for value, color in limits]
     panel = (
@@ -79,7 +79,7 @@ def number(
 
 
 def heat(title: str, description: str, unit: str, query: str, span: int = 12) -> heatmap.Panel:
-    """How a histogram's buckets fill over time, with its exemplars where Prometheus keeps them."""
+    """Panel with the buckets of a histogram over time, with its exemplars if Prometheus keeps them."""
     panel = (
         heatmap.Panel()
         .calculate(calculate=False)
@@ -106,7 +106,7 @@ def heat(title: str, description: str, unit: str, query: str, span: int = 12) ->
 
 
 def on_off(title: str, description: str, query: str, legend: str, span: int = 12) -> statetimeline.Panel:
-    """Which of several things were up, over time."""
+    """Panel that shows over time which of several series were up."""
     words = {
         "0": model.ValueMappingResult(text="down", color="red", index=0),
         "1": model.ValueMappingResult(text="up", color="green", index=1),

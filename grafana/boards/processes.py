@@ -48,7 +48,7 @@ def processes(board: dashboard.Dashboard) -> None:
     ).with_panel(
         draw(
             "Age of the configuration's last reload",
-            "Since the configuration was last read, at the start or because somebody changed it.",
+            "Time since the configuration was last read, at the start or by a reload.",
             "s",
             (
                 f"time() - max by (instance) (jmsbridge_config_last_reload_timestamp_seconds{{{BRIDGE}}})",

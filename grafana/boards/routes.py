@@ -1,4 +1,4 @@
-"""Each route: how much, how late, what fails, and what no route wanted."""
+"""Dashboard of the routes: rates, latency, failures, and messages without a route."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BUCKET = f"jmsbridge_routing_latency_seconds_bucket{{{BRIDGE}}}"
 
 
 def routes() -> Dashboard:
-    """One route or all of them."""
+    """Dashboard of one route, or of all."""
     board = frame("routes", "JMS bridge: routes", "What each route takes, how long it takes, and what fails.")
     board.with_variable(choice("route", "Route", f"jmsbridge_routed_messages_total{{{BRIDGE}}}"))
     _sums(board)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
-from routes.config.http_checks import HTTP_CHECKS
-from routes.config.kafka_checks import KAFKA_CHECKS
-from routes.config.route_checks import ROUTE_CHECKS
-from routes.config.spark_checks import SPARK_CHECKS
+from routes.config.kafka import KAFKA_CHECKS, check_reserved
 from routes.errors import Fault, Level
-from routes.keys.addresses import KAFKA
+from routes.keys.addresses import KAFKA, is_loopback
+from routes.keys.secrets import has_reference
 from routes.model import Embedded, Policy, RouterMode, Unmatched
+from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import Literal
 from routes.systems import all_systems
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
@@ -24,18 +26,48 @@ if TYPE_CHECKING:
 
     from routes.keys.settings import Settings
 
-__all__ = ["check"]
+__all__ = ["RESERVED_SPARK", "SPARE_SLOTS", "check", "unfit_master"]
 
+RESERVED_SPARK: Mapping[str, tuple[str | None, str]] = {
+    "spark.sql.streaming.checkpointLocation": (None, "set router.checkpoint instead"),
+    "spark.sql.ansi.enabled": ("true", "predicates rely on it"),
+    "spark.speculation": ("false", "a task that runs twice publishes twice"),
+}
+"""Settings of Spark that the bridge makes itself, in the form of `RESERVED`."""
+SPARE_SLOTS = 2
+"""Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
+
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
+_HEAP = re.compile(r"([0-9]{1,12})([kmgt])", re.IGNORECASE)
+_KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
+_LEAST_HEAP_KIB = 450 << 10
+"""Least heap: half as much again as the 300 MiB that Spark keeps for itself (`UnifiedMemoryManager`)."""
 _EVERYTHING = Literal(True)
 """The root of a predicate that takes all messages."""
 _SHORTEST_REALTIME_INTERVAL = 5.0
 _LOOPBACK = "127.0.0.1"
+_CLOSED = "or http.insecure=true where the network is closed to others"
+_LOGIN = (
+    "set http.token, or http.username and http.password; for probes and Prometheus alone there is http.metrics-address"
+)
 
 
 def check(settings: Settings) -> None:
     """Adds the faults of every check to the settings."""
-    for rule in (*_CHECKS, *_OF_SECTIONS):
+    for rule in _CHECKS:
         rule(settings)
+
+
+def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
+    """Returns message and hint for a `spark.master` unfit for a journal of so many partitions; None if it is fit."""
+    found, least = _LOCAL.fullmatch(master), partitions + SPARE_SLOTS
+    hint = f"leave it out, or write local[{least}]"
+    if found is None:
+        return f"spark.master is {master!r}, but the router runs inside one machine", hint
+    slots = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+    if slots < least:
+        return f"{master!r} has {slots} task slots, too few for the {partitions} partitions of the journal", hint
+    return None
 
 
 def something_configured(settings: Settings) -> None:
@@ -273,6 +305,114 @@ def _what(section: str) -> str:
     return {"routes": "route"}.get(section, section)
 
 
+def doubtful_predicates(settings: Settings) -> None:
+    """Warns of predicates, or parts of them, that are true for no message."""
+    for name in settings.names("routes"):
+        for key in ("routes.NAME.in.include", "routes.NAME.in.exclude"):
+            entry, predicate = settings.entry(key, name), settings.get(key, name)
+            if entry is None or predicate is None:
+                continue
+            for doubt in doubts(predicate):
+                # The content of a reference must not be shown.
+                if not has_reference(predicate.source(doubt.node)):
+                    offset, _ = predicate.span(doubt.node)
+                    settings.faults.append(entry.fault(doubt.message, doubt.hint, offset, Level.WARNING))
+
+
+def unknown_fields(settings: Settings) -> None:
+    """Warns of keys and destinations that are made of a field which no message has."""
+    for name in settings.names("routes"):
+        for key, field in _fields(settings, name):
+            entry, told = settings.entry(key, name), unknown_field(field)
+            if entry is not None and told and (offset := entry.value.find(field)) >= 0:
+                settings.faults.append(entry.move(Fault(*told, level=Level.WARNING), offset))
+
+
+def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
+    """Yields the fields that a route takes from a message besides its predicates, each after the key that names it."""
+    if found := settings.get("routes.NAME.conv.key", name):
+        yield "routes.NAME.conv.key", found
+    if target := settings.get("routes.NAME.out.topic", name):
+        for reference in target.address.references:
+            yield "routes.NAME.out.topic", reference.name
+
+
+def reserved_spark_settings(settings: Settings) -> None:
+    """Checks that settings of Spark which the bridge makes itself have only the value that it would give them."""
+    for setting in settings.open("spark.*"):
+        if setting.entry.key in RESERVED_SPARK:
+            check_reserved(settings, setting, RESERVED_SPARK[setting.entry.key])
+
+
+def driver_memory(settings: Settings) -> None:
+    """Checks the size of the heap, which goes to the JVM as it is written; the JVM takes one letter for a unit."""
+    entry, memory = settings.entry("spark.*", "driver.memory"), settings.get("spark.*", "driver.memory")
+    if entry is None or memory is None:
+        return
+    found = _HEAP.fullmatch(memory)
+    if found is None:
+        settings.faults.append(entry.fault(f"'{memory}' is not the size of a heap", "as in 512m, 2g"))
+    elif int(found[1]) * _KIB[found[2].lower()] < _LEAST_HEAP_KIB:
+        settings.faults.append(entry.fault(f"Spark does not start with a heap of '{memory}'", "450m is the least"))
+
+
+def spark_master(settings: Settings) -> None:
+    """Checks that the master is this process, with a task slot for each partition of the journal."""
+    entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
+    partitions = settings.get("journal.partitions")
+    # The number of processors depends on the machine, which need not be the one that checks.
+    if entry is None or given in (None, "local[*]") or partitions is None:
+        return
+    if unfit := unfit_master(given, partitions):
+        settings.faults.append(entry.fault(*unfit))
+
+
+def http_login(settings: Settings) -> None:
+    """Checks that user name and password are both set, and that the name has no colon.
+
+    A colon ends the name on the wire (RFC 7617).
+    """
+    name, password = "http.username", "http.password"
+    if settings.is_set(name) and not settings.is_set(password):
+        settings.fault(name, "", "a user name without a password", "set http.password")
+    if settings.is_set(password) and not settings.is_set(name):
+        settings.fault(password, "", "a password without a user name", "set http.username")
+    if ":" in (settings.get(name) or ""):
+        settings.fault(name, "", "a user name with a colon", "choose one without")
+
+
+def http_tls(settings: Settings) -> None:
+    """Checks that certificate and private key are both set and exist."""
+    for part, other in (("certificate", "key"), ("key", "certificate")):
+        key, path = f"http.tls.{part}", settings.get(f"http.tls.{part}")
+        if settings.is_set(key) and not settings.is_set(f"http.tls.{other}"):
+            what = "its private key" if other == "key" else "its certificate"
+            settings.fault(key, "", f"a {part.replace('key', 'private key')} without {what}", f"set http.tls.{other}")
+        if path is not None and not settings.has_file(path):
+            settings.fault(key, "", f"there is no file '{path}'", f"looked for {settings.base / path}")
+
+
+def http_reach(settings: Settings) -> None:
+    """Checks that pages which other machines can reach have a login, and TLS unless their network is closed.
+
+    `http.insecure` declares that it is.
+    """
+    address, metrics = settings.get("http.address"), settings.get("http.metrics-address")
+    is_closed = settings.get("http.insecure")
+    if address is not None and not is_loopback(address[0]):
+        if not (settings.is_set("http.token") or settings.is_set("http.username")):
+            message = "other machines can reach this address, and nobody has to log in"
+            settings.fault("http.address", "", message, _LOGIN)
+        if not settings.is_set("http.tls.certificate") and not is_closed:
+            message = "other machines can reach this address, and there is no TLS"
+            settings.fault("http.address", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
+    if metrics is None:
+        return
+    if not is_loopback(metrics[0]) and not is_closed:
+        message = "other machines can reach this address, which has no login and no TLS"
+        settings.fault("http.metrics-address", "", message, f"choose one of this machine; {_CLOSED}")
+
+
 _CHECKS = (
     something_configured,
     required_keys,
@@ -285,11 +425,14 @@ _CHECKS = (
     brokers_named_or_embedded,
     distinct_ports,
     traces_that_hold_together,
-)
-_OF_SECTIONS = (
-    *ROUTE_CHECKS,
+    doubtful_predicates,
+    unknown_fields,
     *BROKER_CHECKS,
     *KAFKA_CHECKS,
-    *SPARK_CHECKS,
-    *HTTP_CHECKS,
+    reserved_spark_settings,
+    driver_memory,
+    spark_master,
+    http_login,
+    http_tls,
+    http_reach,
 )

@@ -1,6 +1,7 @@
 """The field table: every key of `jms-bridge.properties`. Parsing, lint, help and docs/configuration.md use it.
 
-The keys of sources and sinks are declared in the fields of their settings (`routes.systems`, and each system's folder).
+Rows are made of the keys that the fields of the settings declare: in `routes.sections`, `routes.model`,
+`routes.systems` and each system's folder.
 """
 
 from __future__ import annotations
@@ -8,33 +9,13 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from routes.keys.addresses import HOST_PORT, HOST_PORTS, TARGET
-from routes.keys.language import KEY_HEADER, PREDICATE
-from routes.keys.table import Field, Table, rows_of
-from routes.keys.values import (
-    ANY_TEXT,
-    FLAG,
-    NAME,
-    PATH,
-    TEXT,
-    TOKEN,
-    choice,
-)
-from routes.model import (
-    BodyConversion,
-    EmbeddedConfig,
-    JournalConfig,
-    Policy,
-    ReloadConfig,
-    RouterConfig,
-    RoutingConfig,
-    TracingConfig,
-    Unmatched,
-)
-from routes.systems import SinkConfig, SourceConfig, System, all_systems
+from routes.keys.table import Table, rows_of
+from routes.model import Config, Route
+from routes.systems import SinkConfig, SourceConfig, all_systems
 
 if TYPE_CHECKING:
-    pass
+    from routes.keys.table import Field
+    from routes.systems import System
 
 __all__ = ["FIELDS", "sections"]
 
@@ -68,154 +49,13 @@ the sinks."""
 _AFTER = "sink"
 
 
-_BEFORE: tuple[Field, ...] = (
-    Field(
-        "bridge.id",
-        NAME,
-        "Name of this bridge, written into the header `jmsbridge.origin` of all it routes. A message that carries "
-        "it already is not routed again, so two bridges need two names.",
-        example="bridge-1",
-        required=True,
-    ),
-    Field(
-        "routes.NAME.name",
-        TEXT,
-        "Name of the route in metrics, logs and dead letters; unique.",
-        default_note="NAME",
-        example="orders",
-        inherited=lambda _, name: name,
-    ),
-    Field(
-        "routes.NAME.in.include",
-        PREDICATE,
-        "Which messages the route takes.",
-        example="msg.address==orders",
-        required=True,
-    ),
-    Field(
-        "routes.NAME.in.exclude",
-        PREDICATE,
-        "Which of these it leaves to the routes after it.",
-        example="JMSType = 'test'",
-    ),
-    Field(
-        "routes.NAME.out.topic",
-        TARGET,
-        "Where they go: a Kafka topic, which has to exist (`kafka:orders` and `orders` are the same), or a "
-        "destination of a sink, `SINK:ADDRESS`. In both `${msg.header.NAME}` is the text of a header and "
-        "`${msg.address}` the name of the queue or topic; a message without it fails softly.",
-        example="nats:orders.${msg.header.region}",
-        required=True,
-        template=True,
-    ),
-    Field(
-        "routes.NAME.conv.key",
-        KEY_HEADER,
-        "The header whose text or number becomes the record key, in any spelling a predicate knows. A message "
-        "without it, or with one that `routing.key-pattern` does not match, fails softly.",
-        default_note="the message id",
-        example="msg.header.CorrelationId",
-        aliases=("routes.NAME.map.key",),
-    ),
-    Field(
-        "routes.NAME.conv.body",
-        choice(BodyConversion),
-        "Bodies: `as-is` takes text and bytes and lets others fail softly, `json` also takes maps, streams and "
-        "objects that the source could read, as JSON, `any` every message, a serialized Java object byte for byte.",
-        default="as-is",
-    ),
-    Field(
-        "routes.NAME.on-soft-failure",
-        choice(Policy),
-        "The policy of this route alone.",
-        default_note="`routing.on-soft-failure`",
-        example="skip",
-        inherited=lambda settings, _: settings.get("routing.on-soft-failure"),
-    ),
-    *rows_of("", [(RoutingConfig, "")]),
-    Field(
-        "replies.conv.body",
-        choice(BodyConversion),
-        "Bodies of replies that the bridge takes back to requesters, as `routes.NAME.conv.body`. To AMQP every "
-        "body goes as it is.",
-        default="json",
-    ),
-    Field(
-        "replies.on-soft-failure",
-        choice(Unmatched),
-        "What happens to a reply that cannot be routed to its requester: log and skip it, or log and dead-letter it.",
-        default="dead-letter",
-    ),
-)
-_BEHIND: tuple[Field, ...] = (
-    Field(
-        "kafka.bootstrap.servers",
-        HOST_PORTS,
-        "Where the brokers are.",
-        default_note="the embedded Kafka",
-        example="127.0.0.1:9092",
-    ),
-    Field(
-        "kafka.producer.*",
-        ANY_TEXT,
-        "Any producer setting, for producers only.",
-        example="kafka.producer.compression.type=lz4",
-    ),
-    Field(
-        "kafka.consumer.*",
-        ANY_TEXT,
-        "Any consumer setting, for consumers only.",
-        example="kafka.consumer.fetch.max.wait.ms=50",
-    ),
-    Field("kafka.*", ANY_TEXT, "Any setting, for all clients.", example="kafka.security.protocol=SASL_SSL"),
-    *rows_of("", [(JournalConfig, "")]),
-    *rows_of("", [(RouterConfig, "")]),
-    Field(
-        "spark.*",
-        ANY_TEXT,
-        "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one, and `spark.master` "
-        "can only be `local[N]`, with two task slots more than the journal has partitions.",
-        example="spark.driver.memory=4g",
-    ),
-    Field(
-        "http.address",
-        HOST_PORT,
-        "Where the status page, `/metrics`, `/health` and `/ready` are served. Where other machines can reach it, "
-        "a login and TLS are demanded.",
-        default="127.0.0.1:8480",
-    ),
-    Field(
-        "http.metrics-address",
-        HOST_PORT,
-        "Where `/metrics`, `/health` and `/ready` are served as well, alone, without a login and TLS: for probes "
-        "and Prometheus. Where other machines can reach it, `http.insecure=true` is demanded.",
-        example="0.0.0.0:8481",
-    ),
-    Field("http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"),
-    Field("http.username", TEXT, "Login by a name and a password, as browsers ask for.", example="prometheus"),
-    Field("http.password", TEXT, "Its password.", example="${env:METRICS_PASSWORD}"),
-    Field("http.tls.certificate", PATH, "Certificate (PEM) to show; served over TLS then.", example="tls/http.pem"),
-    Field("http.tls.key", PATH, "Its private key (PEM, not encrypted).", example="tls/http.key"),
-    Field(
-        "http.insecure",
-        FLAG,
-        "`true` allows `http.address` without TLS, never without a login, and `http.metrics-address` where other "
-        "machines can reach them: in a container whose network is closed, or behind a proxy that has TLS.",
-        default="false",
-    ),
-    *rows_of("", [(ReloadConfig, "")]),
-    *rows_of("", [(TracingConfig, "")]),
-    *rows_of("", [(EmbeddedConfig, "")]),
-)
-
-
 def sections() -> dict[str, str]:
     """Returns the first segments of keys in the order of the documentation, each with a description."""
     found: dict[str, str] = {}
     for section, text in _SECTIONS.items():
         found[section] = text
         if section == _AFTER:
-            found |= {name: about for system in all_systems() for name, about in system.sections.items()}
+            found |= {each.name: each.about for system in all_systems() for each in system.sections}
     return found
 
 
@@ -225,15 +65,15 @@ def _rows() -> tuple[Field, ...]:
 
 @cache
 def _rows_of(systems: tuple[System, ...]) -> tuple[Field, ...]:
-    sources = [(system.source, system.name) for system in systems if system.source]
-    sinks = [(system.sink, system.name) for system in systems if system.sink]
-    return (
-        *_BEFORE,
-        *rows_of("source.NAME.", [(SourceConfig, ""), *sources]),
-        *rows_of("sink.NAME.", [(SinkConfig, ""), *sinks]),
-        *(row for system in systems for row in system.rows),
-        *_BEHIND,
+    order = list(sections())
+    rows = (
+        *rows_of("", Config),
+        *rows_of("routes.NAME.", Route),
+        *rows_of("source.NAME.", SourceConfig, systems=[(each.source, each.name) for each in systems if each.source]),
+        *rows_of("sink.NAME.", SinkConfig, systems=[(each.sink, each.name) for each in systems if each.sink]),
+        *(row for system in systems for each in system.sections for row in rows_of(f"{each.name}.NAME.", each.kind)),
     )
+    return tuple(sorted(rows, key=lambda row: order.index(row.section)))
 
 
 FIELDS = Table(_rows)

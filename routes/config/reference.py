@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from routes.config.checks import RESERVED_SPARK
 from routes.config.fields import FIELDS, sections
-from routes.config.kafka_names import RESERVED, RESERVED_SPARK
+from routes.config.kafka import RESERVED
 from routes.keys.pattern import DEFAULT_KEY_PATTERN
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from routes.errors import Fault
 from routes.keys.secrets import MASK, mask
-from routes.keys.table import keys_of
+from routes.keys.table import keys_of, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,12 +94,14 @@ class Settings:
         """Returns the settings under a row that ends in `*`; `name` is the NAME in the row, if it has one."""
         return [each for each in self.by_key.values() if each.row.key == key and name in ("", each.name)]
 
-    def made(self, kind: type, prefix: str, name: str = "") -> dict[str, Any]:
+    def made(self, kind: type, prefix: str = "", name: str = "") -> dict[str, Any]:
         """Returns the arguments of a dataclass whose fields declare keys behind a prefix, as `source.NAME.`.
 
         To be called only when lint found no error.
         """
-        return {attribute: self._made(declared, prefix, name) for attribute, declared in keys_of(kind).items()}
+        values = {attribute: self._made(declared, prefix, name) for attribute, declared in keys_of(kind).items()}
+        parts = {attribute: each(**self.made(each, prefix, name)) for attribute, each in parts_of(kind).items()}
+        return values | parts
 
     def _made(self, declared: Key, prefix: str, name: str) -> Any:
         row = prefix + declared.name

@@ -1,6 +1,6 @@
 """The declaration of a key, the rows of the field table, and the lookup of a file's keys among them.
 
-A key is declared once: as a row, or by `key` in the frozen dataclass that holds its value, which then is a row, too.
+A key is declared once: by `key`, in the frozen dataclass whose field holds its value. The row follows from that.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from difflib import SequenceMatcher
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routes.keys.secrets import is_secret_key
@@ -19,9 +18,11 @@ from routes.keys.values import ValueKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Field", "Key", "Match", "Table", "key", "keys_of", "rows_of"]
+__all__ = ["Field", "Key", "Match", "Table", "key", "keys_of", "made_of", "part", "parts_of", "rows_of"]
 
 _NEAR = 0.75
+_AS_THE_KEY = object()
+"""Stands for the default of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class Key:
     """A key as the field of a dataclass declares it, without the part of the key before it."""
 
     name: str
-    kind: ValueKind | Callable[[], ValueKind]
-    """A function where the kind depends on the systems that are registered."""
+    kind: ValueKind | Callable[[], ValueKind] | None
+    """A function where the kind depends on the systems that are registered; None: another field declares the key."""
     doc: str
     row: Mapping[str, Any]
     """Further attributes of `Field`."""
@@ -82,10 +83,17 @@ class Key:
     """Function from the parsed value, `Settings` and NAME to the value of the dataclass's field; None: the parsed
     value."""
 
+    @property
+    def masked(self) -> bool:
+        """True if the value is never shown."""
+        return bool(self.row.get("secret")) or is_secret_key(self.name)
+
     def field(self, prefix: str, systems: tuple[str, ...] = ()) -> Field:
         """Returns the row of the key behind a prefix."""
+        assert self.kind is not None
         kind = self.kind if isinstance(self.kind, ValueKind) else self.kind()
-        return Field(prefix + self.name, kind, self.doc, systems=systems, **self.row)
+        aliases = tuple(prefix + alias for alias in self.row.get("aliases", ()))
+        return Field(prefix + self.name, kind, self.doc, **{**self.row, "systems": systems, "aliases": aliases})
 
 
 def key(
@@ -95,42 +103,64 @@ def key(
     *,
     made: Callable[[Any, Any, str], Any] | None = None,
     factory: Callable[[], Any] | None = None,
+    value: Any = _AS_THE_KEY,
     **row: Any,
 ) -> Any:
     """Declares the key of a dataclass's field; `row` has further attributes of `Field`.
 
-    The field has the default of the key, or the value of `factory`; without either it is None, or has to be given if
-    the key is required.
+    The field of an object that no file made has `value`, or that of `factory`, else the default of the key; without any
+    of these it is None, or has to be given if the key is required or `value` is `MISSING`.
     """
     declared = Key(name, kind, doc, row, made)
-    default: Any = MISSING
-    if factory is None and not row.get("required"):
+    default: Any = value
+    if value is _AS_THE_KEY and factory is None:
         text = row.get("default")
         default = kind.parse(text) if text is not None and isinstance(kind, ValueKind) else None
         default = made(default, None, "") if made and default is not None else default
-    shown = not (row.get("secret") or is_secret_key(name))
+        default = MISSING if row.get("required") else default
     extra: dict[str, Any] = {"default_factory": factory} if factory else {"default": default}
-    return dataclasses.field(**extra, repr=shown, metadata={"key": declared})
+    return dataclasses.field(**extra, repr=not declared.masked, metadata={"key": declared})
+
+
+def made_of(name: str, made: Callable[[Any, Any, str], Any], value: Any = MISSING) -> Any:
+    """Declares a field that is made of the key of another field; `made` as in `Key`, `value` as for `key`."""
+    return dataclasses.field(default=value, metadata={"key": Key(name, None, "", {}, made)})
+
+
+def part(kind: type) -> Any:
+    """Declares a field that holds another dataclass, whose fields declare their keys behind the same prefix."""
+    return dataclasses.field(metadata={"part": kind})
 
 
 def keys_of(kind: type) -> Mapping[str, Key]:
-    """Returns the keys that a dataclass declares, by the names of its fields."""
+    """Returns the keys that the fields of a dataclass are made of, by the names of the fields."""
     return {each.name: each.metadata["key"] for each in fields(kind) if "key" in each.metadata}
 
 
-def rows_of(prefix: str, kinds: Sequence[tuple[type, str]]) -> Iterator[Field]:
-    """Yields the rows of the dataclasses of several systems, given with the system's name: each key once.
+def parts_of(kind: type) -> Mapping[str, type]:
+    """Returns the dataclasses that `part` declares in a dataclass, by the names of the fields."""
+    return {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}
+
+
+def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ()) -> Iterator[Field]:
+    """Yields the rows of dataclasses, each key once; `systems` has those of single systems, with the system's name.
 
     A key that several systems declare has the row of the first.
     """
     found: dict[str, Field] = {}
-    for kind, system in kinds:
-        for declared in keys_of(kind).values():
+    for kind, system in (*((kind, "") for kind in kinds), *systems):
+        for declared in _declared(kind):
             row = declared.field(prefix, (system,) if system else ())
             before = found.setdefault(row.key, row)
             if before is not row and before.systems:
                 found[row.key] = replace(before, systems=(*before.systems, system))
     yield from found.values()
+
+
+def _declared(kind: type) -> Iterator[Key]:
+    yield from (declared for declared in keys_of(kind).values() if declared.kind is not None)
+    for each in parts_of(kind).values():
+        yield from _declared(each)
 
 
 class Match(NamedTuple):
@@ -149,6 +179,7 @@ class Table:
     def __init__(self, rows: Callable[[], tuple[Field, ...]]) -> None:
         """`rows` is called at each use, and returns the same tuple until the systems that are registered change."""
         self._rows = rows
+        self._made: _Lookup | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -157,7 +188,7 @@ class Table:
 
     def row(self, key: str) -> Field:
         """Returns the row of a key as documented, with any text in place of a `*` behind a NAME."""
-        if (found := _by_key(self.fields).get(key)) is not None:
+        if (found := self._lookup.by_key.get(key)) is not None:
             return found
         if (match := self.find(key)) is not None and match.rest:
             return match.field
@@ -165,7 +196,7 @@ class Table:
 
     def find(self, key: str) -> Match | None:
         """Returns the row of a key. Rows that end in `*` come last, the longest first."""
-        for pattern, field in _patterns(self.fields):
+        for pattern, field in self._lookup.patterns:
             if match := pattern.fullmatch(key):
                 name, rest = (match.groupdict().get(group) or "" for group in ("name", "rest"))
                 return Match(field, name, rest) if name else Match(field, rest)
@@ -178,8 +209,12 @@ class Table:
         for field in self.fields:
             for spelling in (field.key, *field.aliases):
                 candidate = _with_names_of(spelling, segments)
-                ratio = SequenceMatcher(None, key, candidate).ratio()
-                if ratio > best_ratio and not field.open:
+                # Lengths and letters bound the ratio, and cost less.
+                shorter, longer = sorted((len(key), len(candidate)))
+                if field.open or 2 * shorter / (shorter + longer) <= best_ratio:
+                    continue
+                matcher = SequenceMatcher(None, key, candidate)
+                if matcher.quick_ratio() > best_ratio and (ratio := matcher.ratio()) > best_ratio:
                     best, best_ratio = candidate, ratio
         return best
 
@@ -197,16 +232,23 @@ class Table:
         """Returns the rows of a section, in order."""
         return tuple(field for field in self.fields if field.section == section)
 
+    @property
+    def _lookup(self) -> _Lookup:
+        # Known by its identity: the hash of all rows takes longer than a search among them.
+        rows, made = self.fields, self._made
+        if made is None or made.rows is not rows:
+            self._made = made = _Lookup(rows)
+        return made
 
-@cache
-def _by_key(rows: tuple[Field, ...]) -> dict[str, Field]:
-    return {row.key: row for row in rows}
 
+class _Lookup:
+    """Rows by key, and the patterns of their keys."""
 
-@cache
-def _patterns(rows: tuple[Field, ...]) -> list[tuple[re.Pattern[str], Field]]:
-    ordered = sorted(rows, key=lambda row: (row.open, -len(row.key)))
-    return [(_pattern(spelling), row) for row in ordered for spelling in (row.key, *row.aliases)]
+    def __init__(self, rows: tuple[Field, ...]) -> None:
+        self.rows = rows
+        self.by_key = {row.key: row for row in rows}
+        ordered = sorted(rows, key=lambda row: (row.open, -len(row.key)))
+        self.patterns = [(_pattern(spelling), row) for row in ordered for spelling in (row.key, *row.aliases)]
 
 
 def _pattern(spelling: str) -> re.Pattern[str]:

@@ -81,8 +81,8 @@ def unknown_field(name: str) -> tuple[str, str] | None:
 
 
 def _unknown(node: Identifier) -> Iterator[Doubt]:
-    if told := unknown_field(node.name):
-        yield Doubt(node, *told)
+    if problem := unknown_field(node.name):
+        yield Doubt(node, *problem)
 
 
 def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> Iterator[Doubt]:

@@ -80,7 +80,7 @@ def error(text: str, position: int, message: str, hint: str = "") -> PredicateEr
 
 def translate(text: str, unexpected: UnexpectedInput) -> PredicateSyntaxError:
     """Translates an error of the parser into the user's words."""
-    return PredicateSyntaxError(_fault(text, *_told(text, unexpected)))
+    return PredicateSyntaxError(_fault(text, *_problem(text, unexpected)))
 
 
 def _fault(text: str, position: int, message: str, hint: str = "") -> Fault:
@@ -88,7 +88,7 @@ def _fault(text: str, position: int, message: str, hint: str = "") -> Fault:
     return Fault(message, hint, column=position + 1, excerpt=excerpt)
 
 
-def _told(text: str, unexpected: UnexpectedInput) -> tuple[int, str, str]:
+def _problem(text: str, unexpected: UnexpectedInput) -> tuple[int, str, str]:
     """Returns position, message and hint for an error of the parser."""
     token = unexpected.token if isinstance(unexpected, UnexpectedToken) else None
     at_end = token is not None and token.type == "$END"

@@ -169,7 +169,7 @@ class _Builder:
             name = self._text[right.position + 1 : right.end - 1]
             raise self._error(
                 right.position,
-                "text stands in single quotes, a name in double quotes",
+                "text goes in single quotes, a name in double quotes",
                 f"write '{name}' for the text, msg.header.\"{name}\" for the property",
             )
         operator = _SEED_OPERATORS.get(sign) or Operator(sign)

@@ -48,7 +48,7 @@ def _open_quote(place: _Place) -> Slip | None:
     if place.found == "'":
         return place.slip("the text that starts here has no closing quote", "a quote inside a text is doubled: 'it''s'")
     if place.found == '"':
-        return place.slip("the name that starts here has no closing quote", "text stands in single quotes")
+        return place.slip("the name that starts here has no closing quote", "text goes in single quotes")
     return None
 
 

@@ -115,7 +115,7 @@ class ClockJump:
     def environment(folder: Path, file: Path) -> Mapping[str, str]:
         """For a bridge whose clock is to be set; what is compiled for it goes to `folder`."""
         library = folder / "clock.so"
-        command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", library, _CLOCK, "-ldl"]
+        command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", str(library), str(_CLOCK), "-ldl"]
         subprocess.run(command, check=True)
         _set(file, 0)
         return {"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(file)}

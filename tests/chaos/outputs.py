@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import nats
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from engine.message import Record
+from engine.kafka.reader import LocatedRecord
 from tests.chaos.ledger import Number
 from tests.chaos.verdict import Arrival, Position
 from tests.dropboxes import files
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from nats.js import JetStreamContext
+
+    from engine.message import Record
 
 __all__ = ["JOURNAL", "ArtemisQueue", "Dropbox", "Journal", "KafkaTopics", "Output", "Stream", "quiet", "with_streams"]
 
@@ -214,8 +216,8 @@ def _records(bootstrap: str, topic: str) -> Iterator[tuple[int, int, Record]]:
             for message in consumer.consume(500, 0.5):
                 error = message.error()
                 if error is None:
-                    content = Record(message.key(), message.value(), tuple(message.headers() or ()))
-                    yield message.partition(), message.offset(), content
+                    read = LocatedRecord.of(message)
+                    yield read.position.partition, read.position.offset, read.record
                 elif error.code() == KafkaError._PARTITION_EOF:
                     left.discard(message.partition())
                 else:

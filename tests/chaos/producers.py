@@ -137,7 +137,7 @@ class AmqpSender(Sender):
                 self._connection = BlockingConnection(self._url, timeout=_PATIENCE_SECONDS)
                 self._sender = self._connection.create_sender(self._queue, options=_ToQueue())
             assert self._sender is not None
-            sent = [self._sender.link.send(self._message(each)) for each in numbers]
+            sent: list[Any] = [self._sender.link.send(self._message(each)) for each in numbers]
             self._connection.wait(lambda: all(delivery.settled for delivery in sent))
             for number, delivery in zip(numbers, sent, strict=True):
                 delivery.settle()
@@ -257,12 +257,13 @@ class KafkaSender(Sender):
         for each in numbers:
             headers = {"jms.JMSCorrelationID": each.correlation_id}
             headers |= {f"jms.{name}": value for name, value in each.properties.items()}
+
+            def confirm(error: object, _: object, number: Number = each) -> None:
+                if error is None:
+                    confirmed.append(number)
+
             self._producer.produce(
-                self._topic,
-                each.body,
-                each.correlation_id,
-                headers=list(headers.items()),
-                on_delivery=lambda error, _, number=each: None if error else confirmed.append(number),
+                self._topic, each.body, each.correlation_id, headers=list(headers.items()), on_delivery=confirm
             )
         self._producer.flush(_PATIENCE_SECONDS * 2)
         yield from confirmed

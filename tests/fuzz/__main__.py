@@ -41,11 +41,8 @@ def main() -> int:
     if wanted.one:
         # What a target logs would take most of the time.
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-        return (
-            _guided(*wanted.targets, wanted.seconds)
-            if find_spec("atheris")
-            else _random(*wanted.targets, wanted.seconds)
-        )
+        (name,) = wanted.targets
+        return (_guided if find_spec("atheris") else _random)(name, wanted.seconds)
     from tests.fuzz.targets import TARGETS
 
     names = [target.name.replace(" ", "_") for target in TARGETS]

@@ -26,11 +26,13 @@ from engine.connectors.base import RefusedError
 from engine.connectors.dropbox import file_name
 from engine.connectors.dropbox.box import locate
 from engine.connectors.kafka.message import RecordConverter, SourceRecord
+from engine.connectors.kafka.settings import KafkaSourceConfig
 from engine.connectors.nats import headers as nats_headers
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats import message as nats_message
 from engine.connectors.nats.client import Parser
 from engine.connectors.nats.header_frame import FrameError, HeaderFrame
+from engine.connectors.nats.settings import WireFormat
 from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
 from engine.delivery.replies import ReturnAddress
@@ -40,7 +42,6 @@ from routes.config import lint_text, loads
 from routes.config.jaas import read_jaas
 from routes.errors import ConfigurationError, PredicateError
 from routes.keys.values import BadValueError
-from routes.model import WireFormat
 from routes.predicate import evaluate, parse
 from routes.properties import JmsType, Property
 from tests.unit.connectors.amqp_listener_house import House
@@ -294,7 +295,9 @@ def reader() -> RecordConverter:
         "bridge.id=b\nsource.k.type=kafka\nsource.k.destinations=t\nsource.k.address=queue:${topic}.${msg.header.a}\n"
     )
     config = loads(f"{lines}routes.r.in.include=TRUE\nroutes.r.out.topic=o\n")
-    return RecordConverter(config.sources[0], "b")
+    (source,) = config.sources
+    assert isinstance(source, KafkaSourceConfig)
+    return RecordConverter(source, "b")
 
 
 def record(data: bytes) -> None:

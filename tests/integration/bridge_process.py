@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -11,19 +12,24 @@ import time
 from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 import stomp
 from confluent_kafka import Consumer, TopicPartition
+from nats.aio.client import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Bridge", "configuration", "descendants", "part", "run_to_its_end", "wait"]
+    from engine.embedded import EmbeddedArtemis, EmbeddedKafka
+
+__all__ = ["Bridge", "configuration", "descendants", "elsewhere", "part", "run_to_its_end", "wait", "with_nats"]
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 240
@@ -56,6 +62,17 @@ def configuration(folder: Path, more: str = "") -> Path:
     file = folder / "jms-bridge.properties"
     file.write_text(EMBEDDED.format(folder=folder, **ports) + more)
     return file
+
+
+def elsewhere(name: str, kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> str:
+    """Lines for `configuration`: brokers that run already, with an id, a queue and topics of this name."""
+    return (
+        f"bridge.id={name}\nembedded=off\nkafka.bootstrap.servers={kafka.bootstrap}\n"
+        f"source.jms.url={artemis.stomp_url}\nembedded.stomp.port={artemis.stomp_url.rpartition(':')[2]}\n"
+        f"source.jms.destinations=queue:{name}\nroutes.orders.in.include=region = 'emea'\n"
+        f"journal.topic={name}.journal\nroutes.orders.out.topic={name}.routed\nrouting.dead-letter-topic={name}.dead\n"
+        "routing.create-topics=true\n"
+    )
 
 
 class Bridge:
@@ -199,6 +216,20 @@ def part(bridge: Bridge, only: str) -> int:
             if f"--only\0{only}\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return pid
     raise LookupError(only)
+
+
+def with_nats(bridge: Bridge, work: Callable[[Client], Awaitable[T]]) -> T:
+    """What `work` returns, done with a client of the bridge's NATS."""
+
+    async def run() -> T:
+        client = Client()
+        await client.connect(f"nats://127.0.0.1:{bridge.settings['embedded.nats.port']}", allow_reconnect=False)
+        try:
+            return await work(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
 
 
 def wait(condition: Callable[[], bool], what: Callable[[], object] = lambda: "", seconds: float = SECONDS) -> None:

@@ -291,7 +291,7 @@ def test_a_request_without_a_reply_ends_with_a_code_of_its_own(run: Run, name: s
     result = run("request", f"{scheme}:{name}", "x", "--timeout", "0.3s")
     assert (result.code, result.out, result.err.count("\n")) == (7, "", 1)
     assert f"jms-bridge: no reply from {scheme}:{name} at " in result.err
-    assert "in 0.3 s; is somebody there to answer it" in result.err
+    assert "in 0.3 s; does a service answer it" in result.err
 
 
 @contextmanager

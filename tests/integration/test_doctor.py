@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -16,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from engine.cli import main
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, free_ports
 from tests.conftest import JARS, TopicFactory
-from tests.integration.bridge_process import Bridge, configuration
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
+from tests.integration.doctor import Doctor
 
 ELSEWHERE = """\
 bridge.id=b1
@@ -32,29 +30,6 @@ source.jms.destinations=queue:{queue}
 routes.orders.in.include=msg.address=={queue}
 routes.orders.out.topic={destination}
 """
-
-
-class Told(NamedTuple):
-    code: int
-    findings: dict[str, dict[str, Any]]
-
-    @property
-    def failed(self) -> set[str]:
-        return {name for name, finding in self.findings.items() if finding["state"] == "failed"}
-
-
-Doctor = Callable[..., Told]
-
-
-@pytest.fixture
-def doctor(capsys: pytest.CaptureFixture[str]) -> Doctor:
-    def call(file: Path, timeout: str = "20s") -> Told:
-        with pytest.raises(SystemExit) as ended:
-            main(["doctor", "-c", str(file), "--json", "--timeout", timeout])
-        findings = map(json.loads, capsys.readouterr().out.splitlines())
-        return Told(int(ended.value.code or 0), {finding["name"]: finding for finding in findings})
-
-    return call
 
 
 @pytest.fixture
@@ -141,7 +116,7 @@ def test_a_kafka_that_is_away_is_told_in_time_and_the_rest_all_the_same(
     assert told.findings["source:jms"]["state"] == "ok"
 
 
-def test_a_broker_that_is_away_is_told(doctor: Doctor, settings: dict[str, object]) -> None:
+def test_a_broker_that_is_away_is_reported(doctor: Doctor, settings: dict[str, object]) -> None:
     (port,) = free_ports(1)
     told = doctor(written({**settings, "stomp": f"stomp://127.0.0.1:{port}"}))
     assert (told.code, told.failed) == (6, {"source:jms"})
@@ -162,7 +137,7 @@ def test_a_destination_that_is_missing_is_told_and_one_that_would_be_made_is_wel
     assert missing not in topics(kafka)
 
 
-def test_a_journal_that_cannot_be_made_as_configured_is_told(
+def test_a_journal_that_cannot_be_made_as_configured_is_reported(
     doctor: Doctor, settings: dict[str, object], kafka: EmbeddedKafka
 ) -> None:
     told = doctor(written(settings, "journal.replication=3\n"))
@@ -172,7 +147,9 @@ def test_a_journal_that_cannot_be_made_as_configured_is_told(
     assert settings["journal"] not in topics(kafka)
 
 
-def test_a_journal_that_is_compacted_is_told(doctor: Doctor, settings: dict[str, object], topic: TopicFactory) -> None:
+def test_a_journal_that_is_compacted_is_reported(
+    doctor: Doctor, settings: dict[str, object], topic: TopicFactory
+) -> None:
     journal = topic("journal", config={"cleanup.policy": "compact"})
     told = doctor(written({**settings, "journal": journal}))
     assert f"topic {journal}" in told.failed
@@ -205,56 +182,10 @@ def test_a_login_is_taken_or_refused_and_no_password_is_shown(
     assert "guessed-wrong" not in json.dumps(wrong.findings)
 
 
-def test_a_certificate_that_is_not_trusted_is_told(
+def test_a_certificate_that_is_not_trusted_is_reported(
     doctor: Doctor, settings: dict[str, object], secure: SecureArtemis
 ) -> None:
     told = doctor(written(settings, f"sink.out.type=amqp\nsink.out.url=amqps://127.0.0.1:{secure.port}\n"))
     assert (told.code, told.failed) == (6, {"sink:out"})
     assert "its certificate is not to be trusted: " in told.findings["sink:out"]["found"]
     assert told.findings["sink:out"]["remedy"].endswith("sink.out.tls.*")
-
-
-@pytest.mark.timeout(600)
-def test_a_bridge_that_runs_is_known_and_not_disturbed(doctor: Doctor, tmp_path: Path) -> None:
-    file = configuration(tmp_path)
-    before = doctor(file)
-    assert before.failed == set()
-    assert before.findings["kafka"]["found"] == "the embedded Kafka will be started by the bridge"
-
-    with closing(_Running(Bridge(file))) as running:
-        told = doctor(file)
-        assert told.failed == set()
-        assert told.findings["bridge"]["found"].endswith(" and is ready")
-        assert told.findings["embedded.kafka.port"]["found"].endswith(": the bridge runs")
-        assert told.findings["kafka"]["found"].startswith("1 broker at ")
-        assert told.findings["source:jms"]["found"].endswith(" takes the login")
-        assert running.bridge.metric("jmsbridge_source_reconnects_total") == 0
-        assert running.bridge.get("/ready")[0] == 200
-
-        file.write_text(file.read_text() + "# changed\n")
-        changed = doctor(file).findings["bridge"]
-        assert changed["state"] == "warning"
-        assert changed["found"].endswith(", but not on the file as it is now")
-
-        other = tmp_path / "other.properties"
-        other.write_text(file.read_text().replace("bridge.id=test", "bridge.id=another"))
-        rival = doctor(other)
-        assert rival.code == 3
-        assert "bridge 'test' runs at " in rival.findings["http.address"]["found"]
-        assert "embedded.kafka.port" in rival.failed
-
-
-class _Running:
-    """A bridge that is ready, until it is closed."""
-
-    def __init__(self, bridge: Bridge) -> None:
-        self.bridge = bridge
-        try:
-            bridge.start()
-            bridge.wait_ready()
-        except BaseException:
-            bridge.end()
-            raise
-
-    def close(self) -> None:
-        self.bridge.end()

@@ -158,13 +158,13 @@ def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, mon
     reader.close()
 
 
-def test_positions_that_a_client_cannot_write_any_more_are_told(config: Config) -> None:
-    bookmarks = SafeOffsets(config, "k", 1, 1)
-    bookmarks.tend()
-    bookmarks._written(KafkaError(KafkaError._FATAL), [])
+def test_positions_that_a_client_cannot_write_any_more_are_reported(config: Config) -> None:
+    safe_offsets = SafeOffsets(config, "k", 1, 1)
+    safe_offsets.tend()
+    safe_offsets._written(KafkaError(KafkaError._FATAL), [])
     with pytest.raises(JournalError, match="cannot be written"):
-        bookmarks.tend()
-    bookmarks.close()
+        safe_offsets.tend()
+    safe_offsets.close()
 
 
 def test_a_router_whose_place_in_kafka_another_one_has_taken_ends_whatever_it_asks(config: Config) -> None:

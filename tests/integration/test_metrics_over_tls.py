@@ -16,7 +16,7 @@ from engine.telemetry.status import StatusBoard
 from routes.model import HttpConfig
 from tests.certificates import certify
 from tests.integration.bridge_process import ROOT, wait
-from tests.integration.test_metrics_prometheus import Prometheus
+from tests.integration.prometheus import Prometheus
 
 
 class Figures:
@@ -35,7 +35,9 @@ def test_prometheus_reads_over_tls_with_the_token(tmp_path: Path, token: str) ->
     (tmp_path / "metrics.token").write_text(token)
     registry = CollectorRegistry()
     registry.register(Figures())
-    config = HttpConfig("127.0.0.1", 0, certificates / "broker.pem", certificates / "broker.key", token="t0ken")
+    config = HttpConfig(
+        "127.0.0.1", 0, certificate=certificates / "broker.pem", key=certificates / "broker.key", token="t0ken"
+    )
     with ExitStack() as running:
         server = running.enter_context(HttpServer(config, application(StatusBoard([]), registry)))
         prometheus = Prometheus(tmp_path, server.url.removeprefix("https://"), documented[1])

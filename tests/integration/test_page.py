@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -30,14 +25,11 @@ from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.model import HttpConfig
 from tests.conftest import TopicFactory
-from tests.integration.bridge_process import Bridge as BridgeProcess
-from tests.integration.bridge_process import configuration
+from tests.integration.browser import DESK, PHONE, Browser
 from tests.integration.buried import CONFIGURATION, Bridge, message
 
-PROGRAMS = ("chromium", "chromedriver")
 PAGES = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings", "/settings?all=1")
 HOSTILE = "<img src=x onerror=document.title='run'>"
-DESK, PHONE = (1280, 900), (360, 740)
 
 CONTRASTS = """
 const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -66,79 +58,6 @@ for (const element of document.querySelectorAll("body *")) {
 return found;
 """
 """What is harder to read than WCAG's AA allows."""
-
-
-class Browser:
-    """A Chromium without a window."""
-
-    def __init__(self, driver: webdriver.Chrome, shots: Path) -> None:
-        self.driver = driver
-        self._shots = shots
-
-    def looks(self, size: tuple[int, int] = DESK, *, dark: bool = False) -> None:
-        width, height = size
-        shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-
-    def open(self, url: str) -> None:
-        self.driver.get(url)
-        assert self.complaints() == []
-
-    def complaints(self) -> list[str]:
-        """What the page's policy forbade, what could not be loaded, and faults of scripts."""
-        return [str(line["message"]) for line in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
-
-    def run(self, script: str) -> Any:
-        return self.driver.execute_script(script)  # type: ignore[no-untyped-call]
-
-    def text(self) -> str:
-        # In one step: an element found before may be gone when the page has changed.
-        return str(self.run("return document.body?.innerText ?? ''"))
-
-    def press(self, *keys: str) -> None:
-        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
-
-    def tab_to(self, condition: str, *, most: int = 60) -> None:
-        """By keyboard only; `condition` is asked of the element with the focus, as `e`."""
-        for _ in range(most):
-            self.press(Keys.TAB)
-            if self.run(f"const e = document.activeElement; return Boolean({condition})"):
-                return
-        pytest.fail(f"the keyboard does not reach {condition}")
-
-    def wait(self, condition: Callable[[], bool], seconds: float = 30) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, self.text()
-            time.sleep(0.1)
-
-    def shoot(self, name: str) -> None:
-        """A picture of the whole page, for people, in the test's folder."""
-        height = self.run("return document.documentElement.scrollHeight")
-        width = self.run("return innerWidth")
-        shape = {"width": width, "height": min(height, 4000), "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-        self.driver.save_screenshot(str(self._shots / f"{name}.png"))
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    paths = [shutil.which(name) for name in PROGRAMS]
-    if None in paths:
-        pytest.skip("there is no Chromium with its driver; `make setup` installs the Debian packages chromium and "
-                    "chromium-driver where it may")  # fmt: skip
-    folder = tmp_path_factory.mktemp("chromium")
-    options = Options()
-    options.binary_location = str(paths[0])
-    # As root, which tests in containers are, Chromium has no sandbox.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(paths[1])))
-    yield Browser(driver, tmp_path_factory.mktemp("screenshots"))
-    driver.quit()
 
 
 class Served:
@@ -375,19 +294,3 @@ def test_with_nothing_configured_the_pages_say_how_to_begin(browser: Browser, do
         assert told in browser.text()
         browser.shoot(f"nothing{path.replace('/', '-')}")
     browser.complaints()
-
-
-def test_a_running_bridge_shows_its_messages(browser: Browser, tmp_path: Path) -> None:
-    bridge = BridgeProcess(configuration(tmp_path))
-    browser.looks()
-    try:
-        bridge.start()
-        bridge.wait_ready()
-        bridge.send(range(20))
-        browser.driver.get(f"{bridge.url}/")
-        browser.wait(lambda: "All parts are ready" in browser.text())
-        browser.driver.get(f"{bridge.url}/routes")
-        routed = "return document.querySelector('td[data-label=Routed]')?.innerText"
-        browser.wait(lambda: browser.run(routed) == "20")
-    finally:
-        bridge.end()

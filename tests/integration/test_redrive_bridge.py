@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.bridge_process import ROOT, Bridge, configuration, wait
+from engine.cli import main
+from tests.integration.bridge_process import Bridge, configuration, elsewhere, wait
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from engine.embedded import EmbeddedArtemis, EmbeddedKafka
+
+NAME = "redriven"
 OPEN = "jmsbridge_dead_letters"
 QUARANTINED = "jmsbridge_dead_letters_quarantined"
 
 
 @pytest.fixture
-def bridge(tmp_path: Path) -> Iterator[Bridge]:
-    bridge = Bridge(configuration(tmp_path, "routing.max-replays=2\n"))
+def bridge(tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> Iterator[Bridge]:
+    bridge = Bridge(configuration(tmp_path, f"{elsewhere(NAME, kafka, artemis)}routing.max-replays=2\n"))
     bridge.start()
-    bridge.wait_ready()
-    yield bridge
-    bridge.end()
+    try:
+        bridge.wait_ready()
+        yield bridge
+    finally:
+        bridge.end()
 
 
-def dlt(bridge: Bridge, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "engine", "dlt", *arguments, "-c", str(bridge.file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def dlt(bridge: Bridge, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """`jms-bridge dlt` with these arguments; what it tells."""
+
+    def call(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["dlt", *arguments, "-c", str(bridge.file)])
+        told = capsys.readouterr()
+        assert not ended.value.code, told.err
+        return told.out
+
+    return call
 
 
 def wait_figures(bridge: Bridge, depth: int, quarantined: int) -> None:
@@ -51,25 +60,25 @@ def wait_figures(bridge: Bridge, depth: int, quarantined: int) -> None:
 
 @pytest.mark.timeout(900)
 def test_a_message_that_fails_after_every_replay_ends_in_quarantine_and_a_restart_changes_no_figure(
-    bridge: Bridge,
+    bridge: Bridge, dlt: Callable[..., str]
 ) -> None:
     wait_figures(bridge, 0, 0)
     assert bridge.metric("jmsbridge_dead_letters_oldest_seconds") == 0
-    bridge.send(range(1), number="not a key!")
+    bridge.send(range(1), NAME, number="not a key!")
     wait_figures(bridge, 1, 0)
     assert bridge.metric("jmsbridge_dead_letters_oldest_seconds") > 0
     for replays in (1, 2):
         # The dead letter is settled, and comes back as another one.
-        assert "  replayed to jms-bridge.journal:" in dlt(bridge, "replay", "--all")
-        wait(lambda replays=replays: len(bridge.records("dead")) == 1 + replays, lambda: bridge.output)
+        assert f"  replayed to {NAME}.journal:" in dlt("replay", "--all")
+        wait(lambda replays=replays: len(bridge.records(f"{NAME}.dead")) == 1 + replays, lambda: bridge.output)
         wait_figures(bridge, 1, 0)
-    newest = json.loads(dlt(bridge, "list", "-n", "1", "--json"))
-    shown = json.loads(dlt(bridge, "show", newest["position"], "--json"))
+    newest = json.loads(dlt("list", "-n", "1", "--json"))
+    shown = json.loads(dlt("show", newest["position"], "--json"))
     assert {"name": "jmsbridge.replays", "value": "2"} in shown["headers"]
 
-    assert "  quarantined to dead.quarantine:0:0" in dlt(bridge, "replay", "--all")
+    assert f"  quarantined to {NAME}.dead.quarantine:0:0" in dlt("replay", "--all")
     wait_figures(bridge, 0, 1)
-    assert len(bridge.records("dead")) == 3
+    assert len(bridge.records(f"{NAME}.dead")) == 3
     code, body = bridge.get("/ready")
     assert (code, json.loads(body)["ready"]) == (200, True)
     assert json.loads(bridge.get("/health")[1])["dead_letters"] == {"reachable": True, "depth": 0}
@@ -78,8 +87,8 @@ def test_a_message_that_fails_after_every_replay_ends_in_quarantine_and_a_restar
     bridge.start()
     bridge.wait_ready()
     wait_figures(bridge, 0, 1)
-    dlt(bridge, "discard", "--quarantine", "--all")
+    dlt("discard", "--quarantine", "--all")
     wait_figures(bridge, 0, 0)
-    actions = [json.loads(line)["action"] for line in dlt(bridge, "audit", "--json").splitlines()]
+    actions = [json.loads(line)["action"] for line in dlt("audit", "--json").splitlines()]
     assert actions == ["replayed", "replayed", "quarantined", "discarded"]
     assert "Traceback" not in bridge.output

@@ -17,7 +17,7 @@ from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_state_topic
 from engine.spark.generation import Committed, Generation, Generations, Start
-from engine.spark.last_progress import check_place, is_kafka_first
+from engine.spark.last_progress import check_progress, is_kafka_first
 from engine.spark.position_store import PositionStore
 from routes.config import load
 from routes.model import Config
@@ -55,7 +55,7 @@ class LastRun:
         self.generations = Generations(config.router.checkpoint)
         identity = KafkaOffsets(config).identity(config.journal.topic)
         start = Start(config.journal.topic, identity, {0: 0}, {}, config.bridge_id, "", "run")
-        self.notebook = PositionStore(config)
+        self.store = PositionStore(config)
         self.note(start, RECORDS - 1)
 
     @property
@@ -66,12 +66,12 @@ class LastRun:
 
     def note(self, start: Start, decided: int) -> None:
         """A run that began there, and has decided on all records up to one."""
-        self.notebook.open()
+        self.store.open()
         generation = self.generations.create(start)
         generation.stop({0: decided})
-        self.notebook.begin(generation)
-        self.notebook.note(None, {0: decided})
-        self.notebook.write(30)
+        self.store.begin(generation)
+        self.store.note(None, {0: decided})
+        self.store.write(30)
 
     def damage(self) -> None:
         (self.newest.folder / "start.json").write_text("{")
@@ -106,9 +106,9 @@ def last_run(config: Config) -> LastRun:
 
 def test_a_first_start_and_one_after_a_good_end_are_let_through(config: Config) -> None:
     ensure_state_topic(config)
-    check_place(config, leads=True)
+    check_progress(config, leads=True)
     LastRun(config)
-    check_place(config, leads=True)
+    check_progress(config, leads=True)
 
 
 REFUSED = [
@@ -124,21 +124,21 @@ REFUSED = [
 def test_what_the_last_run_left_is_refused(last_run: LastRun, fault: Callable[[LastRun], None], told: str) -> None:
     fault(last_run)
     with pytest.raises(HardFailureError, match=told):
-        check_place(last_run.config, leads=True)
+        check_progress(last_run.config, leads=True)
     with pytest.raises(HardFailureError, match=told):
-        check_place(last_run.config, leads=False)
+        check_progress(last_run.config, leads=False)
 
 
 def test_a_look_of_a_bridge_that_stands_by_leaves_the_notes_to_the_one_that_leads(last_run: LastRun) -> None:
-    check_place(last_run.config, leads=False)
-    last_run.notebook.note(Committed({0: 1}, 1))
-    last_run.notebook.write(30)
+    check_progress(last_run.config, leads=False)
+    last_run.store.note(Committed({0: 1}, 1))
+    last_run.store.write(30)
 
 
 def test_a_kafka_that_does_not_answer_is_waited_for(last_run: LastRun) -> None:
     away = replace(last_run.config, kafka=replace(last_run.config.kafka, bootstrap_servers="127.0.0.1:1"))
     with pytest.raises(UnreachableError):
-        check_place(away, leads=False)
+        check_progress(away, leads=False)
 
 
 def test_a_refused_start_ends_the_bridge_without_spark(last_run: LastRun) -> None:

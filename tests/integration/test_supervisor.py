@@ -16,7 +16,16 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
-from tests.integration.bridge_process import ROOT, Bridge, configuration, descendants, part, run_to_its_end, wait
+from tests.integration.bridge_process import (
+    ROOT,
+    Bridge,
+    configuration,
+    descendants,
+    elsewhere,
+    part,
+    run_to_its_end,
+    wait,
+)
 from tests.processes import gone
 
 TOTAL = "jmsbridge_routed_messages_total"
@@ -38,10 +47,10 @@ def bridge(one_bridge: Bridge) -> Bridge:
     return one_bridge
 
 
-def wait_arrived(bridge: Bridge, *keys: int) -> None:
+def wait_arrived(bridge: Bridge, *keys: int, topic: str = "routed") -> None:
     """Waits for the records of these keys, and sees that none is there twice."""
-    wait(lambda: {str(key) for key in keys} <= {key for key, _ in bridge.records("routed")}, lambda: bridge.output)
-    assert [key for key, count in Counter(key for key, _ in bridge.records("routed")).items() if count > 1] == []
+    wait(lambda: {str(key) for key in keys} <= {key for key, _ in bridge.records(topic)}, lambda: bridge.output)
+    assert [key for key, count in Counter(key for key, _ in bridge.records(topic)).items() if count > 1] == []
 
 
 def test_a_start_tells_what_runs_where_and_what_to_try(bridge: Bridge) -> None:
@@ -215,10 +224,13 @@ def test_a_kafka_that_does_not_come_ends_the_bridge_with_its_own_exit_code(tmp_p
     assert len(err.splitlines()) == 1
 
 
-def test_a_broker_that_stays_away_stops_nothing_but_its_own_source(tmp_path: Path) -> None:
+def test_a_broker_that_stays_away_stops_nothing_but_its_own_source(
+    tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis
+) -> None:
     (port,) = free_ports(1)
-    more = (
-        "router.outage-timeout=10s\nsource.away.type=stomp\n"
+    name = "one-stays-away"
+    more = elsewhere(name, kafka, artemis) + (
+        "router.outage-timeout=5s\nsource.away.type=stomp\n"
         f"source.away.url=stomp://127.0.0.1:{port}\nsource.away.destinations=queue:other\n"
     )
     bridge = Bridge(configuration(tmp_path, more))
@@ -227,9 +239,9 @@ def test_a_broker_that_stays_away_stops_nothing_but_its_own_source(tmp_path: Pat
         wait(lambda: bridge.get("/ready")[0] == 503, lambda: bridge.output)
         wait(lambda: bridge.ready()["components"]["source:jms"]["state"] == "ready", lambda: bridge.output)
         wait(lambda: bridge.ready()["components"]["source:away"]["state"] == "degraded", lambda: bridge.output)
-        time.sleep(11)
-        bridge.send([1])
-        wait_arrived(bridge, 1)
+        time.sleep(6)
+        bridge.send([1], name)
+        wait_arrived(bridge, 1, topic=f"{name}.routed")
         assert bridge.ready()["components"]["source:away"]["state"] == "degraded"
         assert bridge.metric("jmsbridge_connection_up", component="source:away") == 0
         assert bridge.interrupt() == 0
@@ -238,12 +250,8 @@ def test_a_broker_that_stays_away_stops_nothing_but_its_own_source(tmp_path: Pat
 
 
 def test_parts_of_one_bridge_can_run_apart(tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis) -> None:
-    name = tmp_path.name.replace("_", "-")
-    more = (
-        f"kafka.bootstrap.servers={kafka.bootstrap}\nsource.jms.url={artemis.stomp_url}\n"
-        f"embedded.stomp.port={artemis.stomp_url.rpartition(':')[2]}\nembedded=off\nrouting.create-topics=true\n"
-        f"journal.topic={name}.journal\nrouting.dead-letter-topic={name}.dead\nroutes.orders.out.topic={name}.routed\n"
-    )
+    name = "parts-apart"
+    more = elsewhere(name, kafka, artemis)
     for folder in ("sources", "router"):
         (tmp_path / folder).mkdir()
     sources, router = (Bridge(configuration(tmp_path / folder, more)) for folder in ("sources", "router"))
@@ -254,7 +262,7 @@ def test_parts_of_one_bridge_can_run_apart(tmp_path: Path, kafka: EmbeddedKafka,
         router.wait_ready()
         assert list(sources.ready()["components"]) == ["source:jms"]
         assert list(router.ready()["components"]) == ["router"]
-        sources.send(range(5))
+        sources.send(range(5), name)
         wait(lambda: router.metric(TOTAL) == 5, lambda: (sources.output, router.output))
         assert sources.interrupt() == 0
         assert router.interrupt() == 0

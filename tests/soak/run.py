@@ -53,8 +53,11 @@ class Soak:
         drains = [QueueDrain(system.ports["stomp"], f"out.{name}") for name in ("stomp", "amqp")]
         workers = [reader, *drains, DropboxDrain(box / "processed", out / "target")]
         senders = system.senders(self.ledger, {name: round(rate * share) for name, share in SHARES.items()})
-        for each in (resources, *workers, *senders):
-            each.start()
+        resources.start()
+        for worker in workers:
+            worker.start()
+        for sender in senders:
+            sender.start()
         began = time.monotonic()
         for number, victim in zip(range(1, ceil(seconds / kill_seconds)), _victims(chance), strict=False):
             # One that is still being made good when the next is due does not put that off by more than it takes.
@@ -67,8 +70,9 @@ class Soak:
         self.sent_per_second = sum(map(self.ledger.issued, SOURCES)) / lasted
         self._caught_up()
         self.arrived_per_second = reader.count / (time.monotonic() - began)
-        for each in (*workers, resources):
-            each.stop()
+        for worker in workers:
+            worker.stop()
+        resources.stop()
         return resources
 
     def _kill(self, fault: Fault, at: float) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from engine.embedded import EmbeddedKafka
 from engine.message import Message
 from engine.router import Routed, route
-from engine.spark.kafka_io import Pipes
+from engine.spark.kafka_io import KafkaIO
 from engine.spark.row_counters import RowCounters
 from engine.spark.spark_metrics import Readiness
 from engine.spark.warm_up import compile_routing
@@ -49,28 +49,28 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
 ) -> None:
     journal, out = topic("journal", 2), topic("out", 1)
     config = loads(TEXT.format(bootstrap=kafka.bootstrap, journal=journal, out=out, mode=mode), base=tmp_path)
-    pipes, tally, positions = Pipes(spark, config), RowCounters(spark), {0: 0, 1: 0}
-    tally.reset()
+    kafka_io, counters, positions = KafkaIO(spark, config), RowCounters(spark), {0: 0, 1: 0}
+    counters.reset()
 
     def routed_by(frame: DataFrame) -> Routed:
-        return route(frame, config, now=tally.now())
+        return route(frame, config, now=counters.now())
 
-    routed = routed_by(pipes.follow(positions))
-    tally.begin(routed.outcomes, 1)
+    routed = routed_by(kafka_io.follow(positions))
+    counters.begin(routed.outcomes, 1)
     readiness = Readiness(SparkMetrics(CollectorRegistry()), positions, time.monotonic())
-    readiness.update(tally.read())
+    readiness.update(counters.read())
     assert not readiness.ready
     if mode == "batch":
-        compile_routing(pipes, tally, routed_by, positions)
-    query = pipes.start(tally.counted(routed), tmp_path / "checkpoint")
+        compile_routing(kafka_io, counters, routed_by, positions)
+    query = kafka_io.start(counters.counted(routed), tmp_path / "checkpoint")
     try:
 
         def is_ready() -> bool:
-            readiness.update(tally.read())
+            readiness.update(counters.read())
             return readiness.ready
 
         wait_for(is_ready, 240)
-        assert tally.read().looked == (mode == "batch")
+        assert counters.read().looked == (mode == "batch")
         before = compiled(spark)
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
         properties = {"color": Property("red"), "amount": Property("6")}
@@ -79,8 +79,8 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
         for partition in positions:
             producer.produce(journal, record.value, record.key, partition, headers=headers)
         assert producer.flush(60) == 0
-        wait_for(lambda: tally.read().acknowledged == 2, 120)
+        wait_for(lambda: counters.read().acknowledged == 2, 120)
         assert compiled(spark) == before
     finally:
         query.stop()
-        tally.reset()
+        counters.reset()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from itertools import combinations
 from pathlib import Path
 
@@ -27,15 +25,6 @@ def settings(block: str) -> str:
 
 def keys(text: str) -> list[str]:
     return [line.partition("=")[0] for line in text.splitlines() if re.match(r"[\w.-]+=", line)]
-
-
-@pytest.mark.parametrize("name", ["jms-bridge.properties", "routes.test.yaml"])
-def test_a_fresh_clone_has_the_templates_that_init_writes(name: str) -> None:
-    git = shutil.which("git") or pytest.skip("no git: the test compares what git has")
-    done = subprocess.run([git, "show", f":{name}"], cwd=ROOT, capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip("this is no clone: the test compares what git has")
-    assert done.stdout == (TEMPLATES / name).read_bytes(), f"cp engine/cli/templates/{name} {name}"
 
 
 def test_the_template_has_the_blocks() -> None:

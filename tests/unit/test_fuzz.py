@@ -39,10 +39,10 @@ def test_any_bytes_are_read_or_refused(target: Target, data: bytes) -> None:
 def test_changed_inputs_are_read_or_refused_in_bounded_time_and_memory(target: Target) -> None:
     random = Random(target.name)
     inputs = [mutated(random, target.seeds, MOST_BYTES) for _ in range(5 * EXAMPLES)]
-    begun = time.monotonic()
+    begun = time.process_time()
     for data in inputs:
         target.feed(data)
-    assert time.monotonic() - begun < 60
+    assert time.process_time() - begun < 60
     tracemalloc.start()
     try:
         for data in inputs[:EXAMPLES]:

@@ -2,9 +2,7 @@
 
 import json
 import re
-import shutil
-import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +28,11 @@ def names() -> dict[str, set[str]]:
     return series
 
 
-def test_the_dashboards_are_current() -> None:
-    program = "import json, sys; sys.path.insert(0, 'grafana'); import build; print(json.dumps(build.rendered()))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == {file.name: file.read_text() for file in FILES}, "run: python grafana/build.py"
+def test_the_dashboards_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "grafana")
+    assert import_module("build").rendered() == {file.name: file.read_text() for file in FILES}, (
+        "run: python grafana/build.py"
+    )
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -83,49 +82,6 @@ def test_panels_do_not_overlap(file: Path) -> None:
 def test_every_metric_is_on_a_dashboard() -> None:
     shown = " ".join(file.read_text() for file in FILES)
     assert [metric.name for metric in METRICS if metric.name not in shown] == []
-
-
-@pytest.mark.parametrize(
-    ("panel", "metric"),
-    [("Components not ready", "jmsbridge_component_up"), ("Connections down", "jmsbridge_connection_up")],
-)
-def test_a_standby_has_no_part_that_is_not_ready(panel: str, metric: str, tmp_path: Path) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("no promtool: switch this test on with `apt-get install prometheus`")
-    (shown,) = [each for each in panels(ROOT / "grafana/dashboards/overview.json") if each["title"] == panel]
-    expression = shown["targets"][0]["expr"].replace("$bridge", ".*").replace("$instance", ".*")
-
-    def series(leads: int, first: int, instance: str) -> dict[str, str]:
-        return {f'jmsbridge_leader{{instance="{instance}"}}': f"{leads}x2"} | {
-            f'{metric}{{instance="{instance}", component="{name}"}}': f"{up}x2"
-            for name, up in (("router", first), ("source:s", 1))
-        }
-
-    cases: list[tuple[dict[str, str], int | None]] = [
-        (series(1, 1, "a") | series(0, 0, "b"), 0),
-        (series(1, 0, "a") | series(0, 0, "b"), 1),
-        (series(1, 0, "a"), 1),
-        ({name: value for name, value in series(0, 0, "a").items() if "leader" not in name}, 1),
-        ({}, None),
-    ]
-    tests = [
-        {
-            "input_series": [{"series": name, "values": values} for name, values in given.items()],
-            "promql_expr_test": [
-                {
-                    "expr": expression,
-                    "eval_time": "1m",
-                    "exp_samples": [] if value is None else [{"labels": "{}", "value": value}],
-                }
-            ],
-        }
-        for given, value in cases
-    ]
-    file = tmp_path / "test.yml"
-    file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "1m", "tests": tests}))
-    done = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_restarts_are_a_count() -> None:

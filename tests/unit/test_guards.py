@@ -45,7 +45,7 @@ ABOVE = {
     "routes.systems": ("routes.config", "routes.model"),
     "routes.model": ("routes.config",),
     "routes.targets": ("routes.config", "routes.keys", "routes.model", "routes.systems"),
-    "routes.transformers": ("routes.config", "routes.model", "routes.systems"),
+    "routes.sections": ("routes.config", "routes.model"),
     "routes.predicate": ("routes.config", "routes.keys", "routes.model", "routes.systems"),
     "engine.errors": ("engine",),
     "engine.router": (

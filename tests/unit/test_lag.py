@@ -85,16 +85,16 @@ def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pyt
 
 
 def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:
-    consumer, patience = cast("Consumer", Group()), cast("KafkaRetry", Impatience())
-    bookmarks = SafeOffsets(CONFIG, "s", 1, 1)
+    consumer, retry = cast("Consumer", Group()), cast("KafkaRetry", Impatience())
+    safe_offsets = SafeOffsets(CONFIG, "s", 1, 1)
     try:
-        bookmarks._partitions = (0,)
-        assert bookmarks._positions(consumer, patience) == {0: 7}
-        bookmarks._partitions = (0, 1)
+        safe_offsets._partitions = (0,)
+        assert safe_offsets._positions(consumer, retry) == {0: 7}
+        safe_offsets._partitions = (0, 1)
         with pytest.raises(KafkaException):
-            bookmarks._positions(consumer, patience)
+            safe_offsets._positions(consumer, retry)
     finally:
-        bookmarks.close()
+        safe_offsets.close()
 
 
 def test_committed_positions_are_returned_in_order() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from engine.embedded.process import ChildProcess
 from engine.private import create_file, make_folder
 from engine.spark.generation import Generations, Start
 from engine.spark.session import own_folder
@@ -64,14 +62,6 @@ def test_locks_temporary_folders_and_checkpoints_are_for_one_user(tmp_path: Path
         folders = [path for path in (tmp_path / top, *(tmp_path / top).rglob("*")) if path.is_dir()]
         assert {mode(folder) for folder in folders} == {0o700}
     assert mode(tmp_path / "var" / "locks" / "router.lock") == 0o600
-
-
-def test_what_an_embedded_server_makes_is_for_one_user(tmp_path: Path) -> None:
-    script = "import os; os.mkdir('data'); open('data/log', 'w').close()"
-    process = ChildProcess([sys.executable, "-c", script], tmp_path, tmp_path / "console.log")
-    assert process.ended_within(20)
-    process.stop(1)
-    assert (mode(tmp_path / "data"), mode(tmp_path / "data" / "log")) == (0o700, 0o600)
 
 
 def test_a_dropbox_is_shared_as_the_umask_says(tmp_path: Path) -> None:

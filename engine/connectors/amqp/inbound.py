@@ -33,7 +33,7 @@ from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
-    from routes.transformers import TransformerSettings
+    from engine.connectors.amqp.transformer_settings import TransformerSettings
 
 __all__ = ["JmsMappingInbound", "TransformError", "new_message_id"]
 

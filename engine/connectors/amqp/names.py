@@ -6,15 +6,22 @@ An AMQP name may be any text. A JMS name has to be a Java identifier, so that se
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
 from unicodedata import category
 
 from routes.errors import BridgeError
-from routes.name_translators import custom_translator
-from routes.transformers import NAME_TRANSLATORS
 
-__all__ = ["Translator", "translator"]
+__all__ = ["GROUP", "NAME_TRANSLATORS", "PACKAGE", "Translator", "custom_translator", "spellings", "translator"]
+
+GROUP = "jms_bridge.name_translators"
+"""Group of the entry points by which Python packages offer translators."""
+PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
+"""Package of SwiftMQ's classes, whose names can stand in place of the short ones."""
 
 Translator = Callable[[str], str]
 
@@ -25,6 +32,20 @@ _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _LONGEST_KNOWN = 100
 
 
+def spellings(name: str, *suffixes: str) -> tuple[str, ...]:
+    """Returns all spellings of a name: short, as a class of SwiftMQ, and as that class's full name."""
+    classes = [f"{name}{suffix}" for suffix in suffixes]
+    return (name, *classes, *(f"{PACKAGE}.{each}" for each in classes))
+
+
+NAME_TRANSLATORS: Mapping[str, str] = {
+    spelling: name
+    for name in ("InvalidToUnderscore", "UnderscoreToDash", "Null")
+    for spelling in spellings(name, "NameTranslator")
+}
+"""Every spelling of the built-in name translators, mapped to the short one."""
+
+
 def translator(name: str) -> Translator:
     """Returns a translator by its name: one of `NAME_TRANSLATORS`, an entry point, or `module:function`.
 
@@ -33,6 +54,42 @@ def translator(name: str) -> Translator:
     """
     translate = _TRANSLATORS.get(NAME_TRANSLATORS.get(name, ""))
     return _cached(translate if translate is not None else _custom(name))
+
+
+def custom_translator(name: str) -> Callable[[str], object]:
+    """Returns the function of an entry point of that name, else of `module:function`.
+
+    Modules are also looked for in the working directory, as in the processes of a running bridge.
+
+    Raises:
+        LookupError: there is none; the text has the reason and the names that would be taken.
+    """
+    try:
+        translate = _load(name)
+    # A module may raise anything while it is imported.
+    except Exception as error:
+        known = ", ".join(dict.fromkeys(NAME_TRANSLATORS.values()))
+        reason = str(error) or type(error).__name__
+        message = f"there is no name translator '{name}': {reason}; write {known}, module:function, or the name of an "
+        raise LookupError(f"{message}entry point of group {GROUP}") from error
+    if not callable(translate):
+        raise LookupError(f"name translator '{name}' is a {type(translate).__name__}, not a function of a name")
+    return translate
+
+
+def _load(name: str) -> Callable[[str], object]:
+    here = str(Path.cwd())
+    added = here not in sys.path and "" not in sys.path
+    if added:
+        sys.path.append(here)
+    try:
+        for found in entry_points(group=GROUP, name=name):
+            return found.load()  # type: ignore[no-any-return] # the caller checks that it is a function
+        module, _, function = name.partition(":")
+        return getattr(import_module(module), function)  # type: ignore[no-any-return]
+    finally:
+        if added:
+            sys.path.remove(here)
 
 
 def _cached(translate: Translator) -> Translator:

@@ -33,8 +33,8 @@ from engine.connectors.products import COMMANDS
 from engine.message import ORIGIN
 
 if TYPE_CHECKING:
+    from engine.connectors.amqp.transformer_settings import TransformerSettings
     from engine.message import Message
-    from routes.transformers import TransformerSettings
 
 __all__ = ["JmsMappingOutbound"]
 

@@ -7,6 +7,7 @@ Frames about links go to `links`. Nothing is read ahead: data is read only in `p
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,7 +28,17 @@ from engine.connectors.amqp.frames import (
 )
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, names, number, serial
 from engine.connectors.base import NotConnectedError
-from engine.connectors.products import ARTEMIS, product_of
+from engine.connectors.products import (
+    ARTEMIS,
+    BROKER_J,
+    CLASSIC,
+    IGNORES_SELECTOR,
+    NOT_KNOWN,
+    RABBITMQ,
+    Feature,
+    Product,
+    product_of,
+)
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
 
@@ -37,7 +48,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.links import Link
     from engine.connectors.amqp.settings import AmqpConfig
 
-__all__ = ["AmqpSession"]
+__all__ = ["SHARED", "AmqpSession"]
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _CONNECT_SECONDS = 10.0
@@ -48,6 +59,18 @@ _SILENT_BEATS = 3.0
 _LEAST_FRAME_BYTES = 512
 _NO_HANDLE = -1
 _PRODUCT = "jms-bridge"
+SHARED = "SHARED-SUBS"
+"""Capability of brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
+_QUEUES_ONLY = {
+    Feature.READ_TOPIC: "it reads a queue of that name",
+    Feature.WRITE_TOPIC: "it puts them into a queue of that name",
+}
+_LACKS: Mapping[Product, Mapping[Feature, str]] = {
+    CLASSIC: _QUEUES_ONLY,
+    RABBITMQ: {**_QUEUES_ONLY, Feature.SELECTOR: IGNORES_SELECTOR},
+    BROKER_J: {Feature.WRITE_TOPIC: "it puts them into the queue of that name, if there is one"},
+}
+"""Features that known products do not honour over AMQP, each with what the product does instead."""
 _log = structlog.get_logger(__name__)
 
 
@@ -63,7 +86,7 @@ class AmqpSession:
         tls = parts.scheme == "amqps"
         self.endpoint = Endpoint(parts.scheme, parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme], tls)
         self.channel = 0
-        self.product = product_of("amqp", "")
+        self.product = product_of("")
         """Product of the broker, as it told at the latest connection."""
         self.server = ""
         """Name and version of the broker as it tells them."""
@@ -181,6 +204,15 @@ class AmqpSession:
         return True
 
     @property
+    def lacks(self) -> Mapping[Feature, str]:
+        """See `ProductSession`. Of an unknown product only what AMQP and its JMS mapping specify is assumed."""
+        if self.product.mark:
+            return _LACKS.get(self.product, {})
+        if SHARED in self.capabilities:
+            return {}
+        return {Feature.READ_TOPIC: NOT_KNOWN, Feature.WRITE_TOPIC: NOT_KNOWN}
+
+    @property
     def artemis(self) -> bool:
         """True if the broker is ActiveMQ Artemis."""
         return self.product is ARTEMIS
@@ -202,7 +234,7 @@ class AmqpSession:
             if self._open:
                 self._leave(links)
         except NotConnectedError as error:
-            _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+            _log.warning("closed without confirmation", who=self._who, broker=str(self.endpoint), why=str(error))
         finally:
             self.hang_up()
 
@@ -292,7 +324,7 @@ class AmqpSession:
         name = " ".join(str(told.get(each, "")) for each in ("product", "version"))
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))
-        self.product = product_of("amqp", self.server, self.capabilities)
+        self.product = product_of(self.server)
         self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)
@@ -356,7 +388,7 @@ class AmqpSession:
                 self._remote[handle] = link
                 link.answered(fields)
                 return
-        raise self.fail("the broker attaches a link that nobody asked for")
+        raise self.fail("the broker attaches a link that the bridge did not request")
 
     def _detached(self, fields: list[Any]) -> None:
         link = self._remote.pop(number(fields, 0), None)

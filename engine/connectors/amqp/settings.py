@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.connectors.amqp.transformer_keys import (
-    used_by,
-)
+from engine.connectors.amqp.transformer_settings import Transformers, used_by
 from engine.connectors.jms import JmsConfig, JmsSourceConfig
 from routes.keys.addresses import url
 from routes.keys.table import key
 from routes.keys.values import duration, whole
 from routes.systems import Scheme, SinkConfig
-from routes.transformers import Transformers
 
 __all__ = ["SCHEMES", "AmqpConfig", "AmqpSinkConfig", "AmqpSourceConfig"]
 

@@ -31,11 +31,11 @@ from engine.connectors.amqp.performatives import (
     serial,
 )
 from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.transformer_settings import Transformer
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
 from engine.connectors.products import Feature, is_topic, require
-from routes.transformers import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ class AmqpSink:
         self._known.clear()
         self._failure = None
         self._session.open()
-        require(self._config, self._sink, self._session.product, self._session.server)
+        require(self._config, self._sink, self._session)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Sends as many messages as there is credit for, in one write; the rest follows with further credit."""
@@ -165,7 +165,7 @@ class AmqpSink:
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
     def _link(self, address: str) -> Sender:
-        if is_topic(address) and (instead := self._session.product.lack("amqp", Feature.WRITE_TOPIC)):
+        if is_topic(address) and (instead := self._session.lacks.get(Feature.WRITE_TOPIC)):
             raise RefusedError(f"{self._session.server} does not honour {Feature.WRITE_TOPIC} over AMQP: {instead}")
         kind, name = kind_and_name(address)
         terminus = Terminus(name, kind)
@@ -197,7 +197,7 @@ class AmqpSink:
         for link in self._links.values():
             frames += link.frames(self._deliveries)
             for message in link.too_large():
-                self._told(message, f"it is larger than the broker takes for {link.terminus.address}")
+                self._record_outcome(message, f"it is larger than the broker takes for {link.terminus.address}")
         if frames:
             self._session.write(b"".join(frames))
 
@@ -219,7 +219,7 @@ class AmqpSink:
         if expired := self._expiry.due():
             for link in self._links.values():
                 for message in link.withdraw(expired):
-                    self._told(message, expired=True)
+                    self._record_outcome(message, expired=True)
 
     def _check_links(self) -> None:
         """Removes links that the broker has ended, and decides about their messages.
@@ -238,7 +238,7 @@ class AmqpSink:
                 raise self._session.fail(f"the broker says of {address}: {condition}", _DOUBT_SECONDS)
             del self._links[address]
             for each in final:
-                self._told(each, f"the broker says: {condition}; may the bridge send to {address}?")
+                self._record_outcome(each, f"the broker says: {condition}; may the bridge send to {address}?")
 
     def _settled(self, fields: Sequence[Any]) -> None:
         """Handles a disposition of the broker."""
@@ -266,22 +266,22 @@ class AmqpSink:
         if address is None:
             return
         if state == DeliveryState.ACCEPTED:
-            self._told(message)
+            self._record_outcome(message)
             return
         if state == DeliveryState.REJECTED:
             condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
             if self._is_final(message, condition):
-                self._told(message, f"the broker says: {condition}")
+                self._record_outcome(message, f"the broker says: {condition}")
                 return
             why = f"the broker says of {address}: {condition}"
         elif state == DeliveryState.MODIFIED and field(details, 1):
-            self._told(message, f"the broker says that it cannot be delivered to {address}")
+            self._record_outcome(message, f"the broker says that it cannot be delivered to {address}")
             return
         else:
             why = f"the broker does not take what goes to {address} just now"
         self._failure = self._failure or NotConnectedError(why, _DOUBT_SECONDS)
 
-    def _told(self, message: int, refusal: str | None = None, *, expired: bool = False) -> None:
+    def _record_outcome(self, message: int, refusal: str | None = None, *, expired: bool = False) -> None:
         del self._open[message]
         self._expiry.discard(message)
         self._doubts.pop(message, None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from engine.connectors.amqp.encoded_edits import shortened
 from engine.connectors.amqp.links import IncomingTransfer, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition, serial
-from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.session import SHARED, AmqpSession
 from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.products import Feature, is_topic, refusal, require
@@ -31,7 +31,6 @@ _WINDOW = 1000
 _HEAD_BYTES = 1024 * 1024
 """Bytes allowed for the sections around a body that the journal accepts."""
 _KEPT_BYTES = 64 * 1024
-_SHARED = "SHARED-SUBS"
 _RETURNS_SECONDS = 60.0
 """Time after which Artemis gives up a client whose machine has vanished."""
 
@@ -69,8 +68,8 @@ class AmqpSource:
         """
         self.close()
         self._session.open()
-        require(self._config, self._source, self._session.product, self._session.server)
-        shared = self._source.subscription is not None and _SHARED in self._session.capabilities
+        require(self._config, self._source, self._session)
+        shared = self._source.subscription is not None and SHARED in self._session.capabilities
         self._links = [self._receiver(name, shared=shared) for name in self._destinations(shared=shared)]
         for link in self._links:
             self._session.attach(link)

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from engine.connectors.amqp.settings import SCHEMES, AmqpConfig, AmqpSinkConfig, AmqpSourceConfig
-from engine.connectors.amqp.transformer_keys import (
-    ROWS,
-    SECTION,
-    SECTION_TEXT,
-    check_transformers,
-)
+from engine.connectors.amqp.transformer_settings import SECTION, check_transformers
 from engine.connectors.jms import JmsConnector, jms_addresses
 from routes.errors import Level
 from routes.keys.addresses import is_loopback
@@ -44,8 +39,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     schemes = SCHEMES
     addresses = jms_addresses("amqp")
     any_body = True
-    sections = {SECTION: SECTION_TEXT}  # noqa: RUF012 - read only
-    rows = ROWS
+    sections = (SECTION,)
     port_name = "AMQP port"
 
     def make_source(self, config: Config, source: AmqpSourceConfig, worker: int) -> Source:
@@ -70,7 +64,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
         session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
         try:
             session.open()
-            require(config, broker, session.product, session.server)
+            require(config, broker, session)
             return f"{session.endpoint} takes the login"
         finally:
             session.close()

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError, new_message_id
 from engine.connectors.amqp.outbound import JmsMappingOutbound
+from engine.connectors.amqp.transformer_settings import Transformer, TransformerSettings
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from routes.transformers import Transformer, TransformerSettings
 
 if TYPE_CHECKING:
-    from routes.transformers import Transformers
+    from engine.connectors.amqp.transformer_settings import Transformers
 
 __all__ = [
     "Inbound",

@@ -128,7 +128,7 @@ class DeliveryQueue:
         for reader in readers:
             reader.unseen.append(held)
         if not readers:
-            self._told(held)
+            self._record_outcome(held)
 
     def receive(self, link: Sender, selector: Predicate | None) -> None:
         """Adds a receiver for the destination of the link's terminus; without a selector it wants every message."""
@@ -207,7 +207,9 @@ class DeliveryQueue:
             if reader.link.terminus.destination in stalled and (reader.deliveries or reader.waiting):
                 why = f"it has answered no message for {seconds}, and other addresses wait"
                 reader.session.refuse(reader.link, Condition(server_performatives.RESOURCE_LIMIT, why))
-        self._refuse_waiting(stalled, f"nobody has taken a message from there for {seconds}, and other addresses wait")
+        self._refuse_waiting(
+            stalled, f"no client has taken a message from there for {seconds}, and other addresses wait"
+        )
 
     def _refuse_waiting(self, destinations: Collection[str], why: str) -> None:
         """Refuses messages of queues beyond the limits for stalled addresses."""
@@ -219,7 +221,7 @@ class DeliveryQueue:
             if count > self._limits.stalled_messages or size > self._limits.stalled_bytes:
                 queue = self._waiting[held.destination]
                 del queue[bisect_left(queue, at, key=number_of)]
-                self._told(held, why)
+                self._record_outcome(held, why)
                 self._relieved = self._clock()
 
     def _serve_topic(self, reader: ListenerReceiver, seconds: float) -> None:
@@ -403,9 +405,9 @@ class DeliveryQueue:
         if held.is_topics:
             held.readers -= 1
             if held.readers == 0:
-                self._told(held, None if held.size else held.refusal)
+                self._record_outcome(held, None if held.size else held.refusal)
         else:
-            self._told(held, refusal)
+            self._record_outcome(held, refusal)
 
     def _drop_expired(self) -> None:
         """Drops messages that expire while they wait; of a message that a client has, the client's answer counts."""
@@ -427,9 +429,9 @@ class DeliveryQueue:
         if held.is_topics:
             held.readers -= 1
         if held.readers == 0:
-            self._told(held, expired=True)
+            self._record_outcome(held, expired=True)
 
-    def _told(self, held: Held, refusal: str | None = None, *, expired: bool = False) -> None:
+    def _record_outcome(self, held: Held, refusal: str | None = None, *, expired: bool = False) -> None:
         """Notes the outcome of a message and forgets it; does nothing for a message that has its outcome."""
         if self._held.pop(held.outgoing.number, None) is None:
             return

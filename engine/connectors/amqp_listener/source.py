@@ -145,7 +145,7 @@ class AmqpListenerSource:
         self._pump.stop()
         with self._pump:
             self._commits.close()
-            self._tell()
+            self._count_committed()
             self._server.close(STOPPING)
             self._arrivals = Arrivals()
 
@@ -199,15 +199,15 @@ class AmqpListenerSource:
 
     def _turn(self, timeout_seconds: float) -> None:
         self._server.turn(timeout_seconds)
-        self._tell()
+        self._count_committed()
         self._server.flush()
         self._turned = time.monotonic()
 
     def _new_commits(self) -> TransactionWriter:
         return TransactionWriter(self._journal, self._server.wake, self.limits)
 
-    def _tell(self) -> None:
-        self._committed += self._commits.tell()
+    def _count_committed(self) -> None:
+        self._committed += self._commits.end()
 
     def _journal(self, stop: Event) -> TransactionalJournal:
         return TransactionalJournal(self._config, f"source.{self._source.name}.{self._worker}", stop)

@@ -49,8 +49,8 @@ class TransactionWriter:
     ) -> None:
         """Takes `journal`, which opens a journal at the first commit and again after a failure.
 
-        `journal` gets an event that ends its waiting for room. The commits thread calls `wake` when `tell` or `check`
-        has something to tell.
+        `journal` gets an event that ends its waiting for room. The commits thread calls `wake` when `end` or `check`
+        has decided something.
         """
         self._open_journal = journal
         self._wake = wake
@@ -116,7 +116,7 @@ class TransactionWriter:
             self._thread.start()
         self._asked.put(transaction)
 
-    def tell(self) -> int:
+    def end(self) -> int:
         """Tells transactions their outcomes; returns the number of messages that were committed."""
         committed = 0
         while self._decided:

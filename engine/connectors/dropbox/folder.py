@@ -26,7 +26,7 @@ from engine.connectors.base import NotConnectedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["FileBatch", "FileWatcher", "Folder", "open_root", "reason", "told"]
+__all__ = ["FileBatch", "FileWatcher", "Folder", "open_root", "reason", "translated_errors"]
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FEW = 8
@@ -109,8 +109,8 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             found = None
         if found != self._identity:
-            told = "the folder was moved, removed or replaced while the bridge used it"
-            raise OSError(errno.ESTALE, told, self.path)
+            reason = "the folder was moved, removed or replaced while the bridge used it"
+            raise OSError(errno.ESTALE, reason, self.path)
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
         """Yields the directory entries in no particular order.
@@ -200,7 +200,7 @@ def open_root(path: str) -> Folder:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Turns OSError inside the block into NotConnectedError, since faults of a disk or of permissions may pass."""
     try:
         yield
@@ -251,7 +251,7 @@ class FileBatch:
         self._handles: list[int] = []
 
     def __enter__(self) -> FileBatch:
-        # Opened before any write: a descriptor is told only of write errors that happen after it was opened.
+        # Opened before any write: a descriptor is notified only of write errors that happen after it was opened.
         self._handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._folder.handle)
         return self
 

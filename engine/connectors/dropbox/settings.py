@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from routes.keys.table import key
 from routes.keys.values import PATH, choice, duration
-from routes.model import FileWatch, Processed
 from routes.systems import Addresses, BrokerConfig, SinkConfig, SourceConfig, client_id, subscription
 
-__all__ = ["ADDRESSES", "DropboxConfig", "DropboxSinkConfig", "DropboxSourceConfig"]
+__all__ = ["ADDRESSES", "DropboxConfig", "DropboxSinkConfig", "DropboxSourceConfig", "FileWatch", "Processed"]
 
 _PATTERN = (
     r"/?(?:queue[/:])?(?!(?:queue|topic)[/:]|(?:topic-root|dropboxmq|global-read-lock)$)"
@@ -19,6 +19,20 @@ _PATTERN = (
 )
 """Names of dropboxes become names of folders: none begins with a dot, leads out of its folder or means something to
 DropboxMQ."""
+
+
+class FileWatch(StrEnum):
+    """Ways in which a dropbox source notices new files: notified by the system, or by looking at intervals."""
+
+    INOTIFY = "inotify"
+    SCAN = "scan"
+
+
+class Processed(StrEnum):
+    """Treatment of files by a dropbox source after the journal has them."""
+
+    KEEP = "keep"
+    DELETE = "delete"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.dropbox.box import OpenBox, locate
 from engine.connectors.dropbox.file_name import escape
-from engine.connectors.dropbox.folder import FileBatch, open_root, told
+from engine.connectors.dropbox.folder import FileBatch, open_root, translated_errors
 from engine.connectors.dropbox.long_names import LongNames
 from engine.connectors.dropbox.message import to_filename
 from engine.connectors.dropbox.topic import distribute_now
@@ -86,7 +86,7 @@ class DropboxSink:
             NotConnectedError: the root does not exist, is a link, or is not writable.
         """
         self.close()
-        with told():
+        with translated_errors():
             if self._is_own_root:
                 make_folder(self._root)
             self._open_root = open_root(str(self._root))
@@ -94,7 +94,7 @@ class DropboxSink:
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Writes the messages to their dropboxes, creating missing ones; returns when all files are on disk."""
         groups: dict[Box, list[_File]] = {}
-        with told():
+        with translated_errors():
             for each in messages:
                 try:
                     box, name = self._box(each.address), to_filename(each)

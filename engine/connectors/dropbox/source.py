@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, cast
 from engine.connectors.base import Redelivery
 from engine.connectors.dropbox.box import locate, subscription
 from engine.connectors.dropbox.file_name import escape
-from engine.connectors.dropbox.folder import FileWatcher, open_root, told
+from engine.connectors.dropbox.folder import FileWatcher, open_root, translated_errors
 from engine.connectors.dropbox.folder_reader import FolderReader, ReaderSettings
+from engine.connectors.dropbox.settings import FileWatch, Processed
 from engine.private import make_folder
-from routes.model import FileWatch, Processed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ class DropboxSource:
             NotConnectedError: the root or a folder cannot be used.
         """
         self.close()
-        with told():
+        with translated_errors():
             if self._is_own_root:
                 make_folder(self._root)
             root = self._open_root = open_root(str(self._root))
@@ -92,7 +92,7 @@ class DropboxSource:
             left = deadline - time.monotonic()
             if left <= 0 or self._watcher is None:
                 return None
-            with told():
+            with translated_errors():
                 if self._watcher.wait(min(left, *(reader.due_seconds for reader in self._readers))):
                     for reader in self._readers:
                         reader.hint()
@@ -106,7 +106,7 @@ class DropboxSource:
         groups: dict[FolderReader, list[Token]] = {}
         for token in cast("Sequence[Token]", tokens):
             groups.setdefault(token.reader, []).append(token)
-        with told():
+        with translated_errors():
             for reader, own in groups.items():
                 reader.finish([each.filename for each in own if each.is_consumed], consumed=True)
                 reader.finish([each.filename for each in own if not each.is_consumed], consumed=False)
@@ -129,7 +129,7 @@ class DropboxSource:
 
     def _next(self) -> Delivery | None:
         """Returns the next delivery of the readers, which are asked in turns; None if none has a file."""
-        with told():
+        with translated_errors():
             for _ in self._readers:
                 reader = self._readers.pop(0)
                 self._readers.append(reader)

@@ -14,7 +14,6 @@ from engine.connectors.system import Connector
 from routes.systems import SourceConfig
 
 if TYPE_CHECKING:
-    from engine.connectors.base import Sink, Source
     from routes.keys.settings import Settings
     from routes.model import Config
 
@@ -31,29 +30,20 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
     connection = DropboxConfig
     source = DropboxSourceConfig
     sink = DropboxSinkConfig
+    source_class = "source.DropboxSource"
+    sink_class = "sink.DropboxSink"
     addresses = ADDRESSES
     place = ("folder", "root")
     in_folders = True
+    has_login = False
     not_sent = Connector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
     remedy = "mount its disk and give the bridge's user the rights, or correct {key}.root"
     url_form = "dropbox:///PATH, the folder of the dropboxes"
 
-    def make_source(self, config: Config, source: DropboxSourceConfig, worker: int) -> Source:
-        """See `Connector`."""
-        from engine.connectors.dropbox.source import DropboxSource
-
-        return DropboxSource(config, source, worker)
-
-    def make_sink(self, config: Config, sink: DropboxSinkConfig, worker: int) -> Sink:
-        """See `Connector`."""
-        from engine.connectors.dropbox.sink import DropboxSink
-
-        return DropboxSink(config, sink, worker)
-
     def check_connection(self, config: Config, broker: DropboxConfig, client_id: str) -> str:
         """See `Connector`: checks that the folders of a source can be read and written."""
         from engine.connectors.dropbox.box import examine, locate
-        from engine.connectors.dropbox.folder import open_root, told
+        from engine.connectors.dropbox.folder import open_root, translated_errors
 
         root = config.root(broker)
         if broker.root is None and not root.exists():
@@ -64,7 +54,7 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
                 there = next(each for each in (Path(box.path), *Path(box.path).parents) if each.exists())
                 if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
                     raise NotConnectedError(f"the bridge may not read and write {there}; give its user the rights")
-                with told():
+                with translated_errors():
                     examine(opened, box)
         return f"{root} can be read and written"
 

@@ -142,7 +142,7 @@ def _is_file(topic: OpenBox, slot: Slot, name: str) -> bool:
     """
     if stat.S_ISREG(slot.folder.status(name).st_mode):
         return True
-    _log.warning("what took the place of a file goes to error", file=f"{slot.folder.path}/{name}")
+    _log.warning("an entry that replaced a file is moved to error", file=f"{slot.folder.path}/{name}")
     slot.folder.move(name, topic.folder("error"))
     return False
 

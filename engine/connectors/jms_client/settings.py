@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.connectors.jms import selector
-from routes.keys.secrets import Secret, is_secret_key
+from routes.keys.secrets import is_secret_key
 from routes.keys.table import key
 from routes.keys.values import FLAG, PATH, TEXT, BadValueError, ValueKind, parse_text, size, whole
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig, client_id, subscription
@@ -124,13 +124,6 @@ class JmsClientConfig(BrokerConfig):
         shown = {name: _LOGIN.sub("//", text.partition("?")[0]) for name, text in given.items()}
         told = [f"{name}={text}" for name, text in sorted(shown.items()) if not is_secret_key(name)]
         return f"{self.type}://{self.factory or self.jndi.get(JNDI_NAME, '')}{'?' if told else ''}{'&'.join(told)}"
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """See `BrokerConfig`; properties may be secrets, too."""
-        given: list[tuple[str, Any]] = [*self.properties.items(), *self.jndi.items()]
-        hidden = tuple(str(text) for name, text in given if is_secret_key(name) or isinstance(text, Secret))
-        return (*super().secrets, *hidden)
 
     @property
     def secret_files(self) -> tuple[Path, ...]:

@@ -13,7 +13,6 @@ from engine.connectors.jms_client.settings import (
 )
 
 if TYPE_CHECKING:
-    from engine.connectors.base import Sink, Source
     from routes.keys.settings import Settings
     from routes.model import Config
 
@@ -27,24 +26,14 @@ class JmsClientConnector(JmsConnector[JmsClientConfig, JmsClientSourceConfig, Jm
     connection = JmsClientConfig
     source = JmsClientSourceConfig
     sink = JmsClientSinkConfig
+    source_class = "source.JmsClientSource"
+    sink_class = "sink.JmsClientSink"
     server = None  # type: ignore[assignment] # the bridge starts none of its brokers
     addresses = jms_addresses("jms")
     any_body = True
     place = ("broker", "connection-factory")
     not_sent = JmsConnector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
     remedy = "start the broker, or correct {key}.connection-factory and its properties"
-
-    def make_source(self, config: Config, source: JmsClientSourceConfig, worker: int) -> Source:
-        """See `Connector`."""
-        from engine.connectors.jms_client.source import JmsClientSource
-
-        return JmsClientSource(config, source, worker)
-
-    def make_sink(self, config: Config, sink: JmsClientSinkConfig, worker: int) -> Sink:
-        """See `Connector`."""
-        from engine.connectors.jms_client.sink import JmsClientSink
-
-        return JmsClientSink(config, sink, worker)
 
     def check_connection(self, config: Config, broker: JmsClientConfig, client_id: str) -> str:
         """See `Connector`."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.connectors.kafka.settings import MessageType
 from engine.message import TYPES, BodyType, Message, Record
 from engine.trace_context import TRACEPARENT, of_headers, with_context
-from routes.model import MessageType
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property, encode_types
 from routes.targets import KAFKA_TOPIC
 

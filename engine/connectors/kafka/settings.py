@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from routes.keys.addresses import FROM
 from routes.keys.table import key
 from routes.keys.values import choice, whole
-from routes.model import MessageType
 from routes.systems import SourceConfig, consumer
 
 if TYPE_CHECKING:
     from routes.targets import Template
 
-__all__ = ["KafkaSourceConfig"]
+__all__ = ["KafkaSourceConfig", "MessageType"]
+
+
+class MessageType(StrEnum):
+    """Kinds of JMS message that a Kafka source makes of a record's value."""
+
+    AUTO = "auto"
+    """The kind that the record declares, if a bridge wrote it; else text if the value is UTF-8."""
+    TEXT = "TEXT"
+    BYTES = "BYTES"
 
 
 @dataclass(frozen=True, kw_only=True)

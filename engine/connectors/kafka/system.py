@@ -14,9 +14,7 @@ from routes.targets import KAFKA_TOPIC, TOPIC, audit_topic, quarantine_topic, se
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.connectors.base import Source
     from routes.keys.settings import Settings
-    from routes.model import Config
 
 __all__ = ["SYSTEM", "KafkaConnector"]
 
@@ -27,14 +25,10 @@ class KafkaConnector(Connector[BrokerConfig, KafkaSourceConfig, SinkConfig]):
     name = "kafka"
     connection = BrokerConfig
     source = KafkaSourceConfig
+    source_class = "source.KafkaSource"
     own_cluster = True
+    has_login = False
     place = ("", "")
-
-    def make_source(self, config: Config, source: KafkaSourceConfig, worker: int) -> Source:
-        """See `Connector`."""
-        from engine.connectors.kafka.source import KafkaSource
-
-        return KafkaSource(config, source, worker)
 
     def examples(self, source: KafkaSourceConfig) -> Iterator[tuple[str, str]]:
         """See `Connector`; a regular expression names a topic to send to only if it is a plain name."""

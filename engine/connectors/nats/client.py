@@ -209,7 +209,7 @@ class Client(NatsClient):
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         if initial_connection:
             if not self._wants_tls and info.get("tls_required"):
-                raise NotConnectedError("the server wants TLS; write tls:// in place of nats:// in its url")
+                raise NotConnectedError("the server requires TLS; write tls:// in place of nats:// in its url")
             if self._wants_tls and not (info.get("tls_required") or info.get("tls_available")):
                 raise NotConnectedError("the server offers no TLS; nothing is sent to it in the clear")
             info["tls_required"] = self._wants_tls

@@ -262,7 +262,7 @@ class Connection:
                 good_bye()
                 self.flush(_GOOD_BYE_SECONDS)
         except NotConnectedError as error:
-            _log.warning("left without a good-bye", name=self._broker.name, broker=self.url, why=str(error))
+            _log.warning("closed without confirmation", name=self._broker.name, broker=self.url, why=str(error))
         finally:
             self.close()
 

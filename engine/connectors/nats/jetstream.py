@@ -225,7 +225,7 @@ def _check_subjects(connection: Connection, source: NatsSourceConfig, where: str
     for wanted in source.destinations:
         if not any(_overlap(wanted.split("."), subject.split(".")) for subject in subjects):
             has = ", ".join(subjects)
-            raise HardFailureError(f"{where} has no subject '{wanted}': it has {has}; change one of both")
+            raise HardFailureError(f"{where} has no subject '{wanted}': it has {has}; change one of them")
 
 
 def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -13,10 +13,10 @@ from engine.connectors.base import RefusedError
 from engine.connectors.nats import header_frame, json_frame, typed_frame
 from engine.connectors.nats.header_frame import FrameError
 from engine.connectors.nats.headers import NameCache, pack, parse
+from engine.connectors.nats.settings import WireFormat
 from engine.connectors.numbers import whole
 from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
 from engine.trace_context import of_properties, with_context
-from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
 from routes.targets import REPLY_FORMAT, REQUEST_FORMAT
 

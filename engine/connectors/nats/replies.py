@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 import structlog
 from nats.errors import NoRespondersError
 
-from engine.connectors.base import NotConnectedError
+from engine.connectors.base import NotConnectedError, WrappedSource
 from engine.connectors.nats.connection import Connection, NotAllowedError
 from engine.connectors.nats.jetstream import ApiError, ensure_stream
 from engine.connectors.nats.source import NatsSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from engine.connectors.base import Delivery, Redelivery
     from engine.connectors.nats.settings import NatsSourceConfig
     from routes.model import Config
 
@@ -31,7 +28,7 @@ __all__ = ["NatsReplies"]
 _log = structlog.get_logger(__name__)
 
 
-class NatsReplies:
+class NatsReplies(WrappedSource):
     """Source of replies: a `NatsSource` that is made anew at each connection, with or without a stream."""
 
     def __init__(self, config: Config, source: NatsSourceConfig, worker: int) -> None:
@@ -40,22 +37,12 @@ class NatsReplies:
         Raises:
             SetupError: a TLS or credentials file is missing or invalid.
         """
+        super().__init__(NatsSource(config, source, worker))
         self._config = config
         self._own = source
         self._worker = worker
-        self._source = NatsSource(config, source, worker)
         self._has_stream = False
         self._warned = False
-
-    @property
-    def address(self) -> str:
-        """Address of the current `NatsSource`."""
-        return self._source.address
-
-    @property
-    def redelivery(self) -> Redelivery | None:
-        """Redelivery of the current `NatsSource`."""
-        return self._source.redelivery
 
     def connect(self) -> None:
         """Connects; finds or creates the stream first.
@@ -68,23 +55,7 @@ class NatsReplies:
         stream = self._stream()
         self._has_stream = stream is not None
         self._source = NatsSource(self._config, replace(self._own, stream=stream), self._worker)
-        self._source.connect()
-
-    def receive(self, timeout_seconds: float) -> Delivery | None:
-        """Returns the next reply; None if none came in time."""
-        return self._source.receive(timeout_seconds)
-
-    def acknowledge(self, tokens: Sequence[object]) -> None:
-        """Acknowledges replies; does nothing without a stream."""
-        self._source.acknowledge(tokens)
-
-    def tend(self) -> None:
-        """Answers the server's PINGs and extends the ack_wait of open replies."""
-        self._source.tend()
-
-    def close(self) -> None:
-        """Returns open replies to the stream and closes the connection."""
-        self._source.close()
+        super().connect()
 
     def _stream(self) -> str | None:
         """Returns the name of the stream of the replies; None if there can be none and there was none before."""
@@ -100,7 +71,7 @@ class NatsReplies:
                 back_off = error.back_off_seconds if isinstance(error, NotAllowedError) else None
                 raise NotConnectedError(f"no stream for the replies: {why}", back_off) from error
             if not self._warned:
-                _log.warning("replies that come while the bridge is away are lost", source=self._own.name, why=why)
+                _log.warning("replies are lost while the bridge is not connected", source=self._own.name, why=why)
             self._warned = True
             return None
         finally:

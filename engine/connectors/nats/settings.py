@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from routes.keys.table import key
 from routes.keys.values import FLAG, NAME, PATH, TEXT, choice
-from routes.model import WireFormat
 from routes.systems import Addresses, NetworkConfig, SinkConfig, SourceConfig, consumer
 
-__all__ = ["ADDRESSES", "NatsConfig", "NatsSinkConfig", "NatsSourceConfig"]
+__all__ = ["ADDRESSES", "NatsConfig", "NatsSinkConfig", "NatsSourceConfig", "WireFormat"]
+
+
+class WireFormat(StrEnum):
+    """Encodings of JMS headers in a NATS message, see docs/connectors/nats.md."""
+
+    AUTO = "auto"
+    """Only for reading: a frame if the payload begins like one, else NATS' own headers."""
+    HEADERS = "headers"
+    JSON = "json"
+    TYPED = "typed"
+    """The typed frames of nats-jms-bridge 0.3.0 to 0.23.0."""
+    TYPED_1_0 = "typed-1.0"
+    """The typed frames of nats-jms-bridge 0.24.1 to 1.0.4, which have a correlation id and other codes of names."""
+    RAW = "raw"
 
 
 @dataclass(frozen=True, kw_only=True)

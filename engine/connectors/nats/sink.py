@@ -190,11 +190,11 @@ class NatsSink:
         self._heard_at = time.monotonic()
         key = subject[len(self._inbox) :]
         found = status(headers) if headers else None
-        nobody = found is not None and found[0] == _NO_RESPONDERS
+        unanswered = found is not None and found[0] == _NO_RESPONDERS
         if (looked_up := self._looked_up.pop(key, None)) is not None:
-            self._found(looked_up, None if nobody else _json(body))
+            self._found(looked_up, None if unanswered else _json(body))
         elif (sent := self._unconfirmed.get(key)) is not None:
-            if nobody:
+            if unanswered:
                 self._look_up(key, sent.subject)
             else:
                 self._confirmed(key, sent, _json(body))
@@ -282,7 +282,7 @@ def _subject(address: str) -> bytes:
     prefix = _PREFIX.match(address)
     subject = address[prefix.end() :] if prefix else address
     if not ADDRESSES.allow(address):
-        raise RefusedError(f"'{subject[:100]}' would order the server about; messages are not sent there")
+        raise RefusedError(f"'{subject[:100]}' is for commands to the server; messages are not sent there")
     try:
         return subject.encode()
     except UnicodeEncodeError as error:

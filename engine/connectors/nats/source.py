@@ -113,12 +113,12 @@ class NatsSource:
             self._connection.check()
             self._stream.tend()
 
-    def place(self) -> str:
-        """Returns the consumer's acknowledged position, see `Placed`; empty for plain subscriptions."""
-        return self._stream.place() if self._stream is not None else ""
+    def position(self) -> str:
+        """Returns the consumer's acknowledged position, see `Positioned`; empty for plain subscriptions."""
+        return self._stream.position() if self._stream is not None else ""
 
     def recall(self, notes: Sequence[str]) -> None:
-        """Takes positions noted earlier, see `Placed`; ignores them for plain subscriptions."""
+        """Takes positions noted earlier, see `Positioned`; ignores them for plain subscriptions."""
         if self._stream is not None:
             self._stream.recall(notes)
 
@@ -138,7 +138,7 @@ class NatsSource:
             return Delivery(message, token, is_past=is_past)
         if not fault.body_only:
             return Delivery(message, token, fault=fault.why)
-        _log.warning("taken as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
+        _log.warning("treated as a plain body", source=self._source.name, subject=incoming.subject, why=fault.why)
         return Delivery(message, token)
 
     def _default(self) -> tuple[str, int]:

@@ -186,7 +186,7 @@ class StreamReader:
             self._done = (older, newer)
         self._connection.send(_lines(replies, b""))
 
-    def place(self) -> str:
+    def position(self) -> str:
         """Returns the consumer's acknowledged position as text for a later `recall`.
 
         Raises:
@@ -197,7 +197,7 @@ class StreamReader:
         return str(AckPosition(self._consumer.created, floor, self._acknowledged_ms))
 
     def recall(self, notes: Iterable[str]) -> None:
-        """Takes the texts that `place` returned earlier, on this or other connections."""
+        """Takes the texts that `position` returned earlier, on this or other connections."""
         assert self._consumer is not None
         self._past = furthest(notes, self._consumer.created)
 

@@ -6,15 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.connectors.nats.settings import ADDRESSES, NatsConfig, NatsSinkConfig, NatsSourceConfig
+from engine.connectors.nats.settings import ADDRESSES, NatsConfig, NatsSinkConfig, NatsSourceConfig, WireFormat
 from engine.connectors.system import Connector
-from routes.model import WireFormat
 from routes.systems import Scheme, ServerTraits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.connectors.base import Sink, Source
+    from engine.connectors.base import Source
     from routes.keys.settings import Settings
     from routes.model import Config
 
@@ -32,6 +31,8 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
     connection = NatsConfig
     source = NatsSourceConfig
     sink = NatsSinkConfig
+    source_class = "source.NatsSource"
+    sink_class = "sink.NatsSink"
     schemes = (Scheme("nats", 4222), Scheme("tls", 4222, is_tls=True))
     server = ServerTraits("nats", "NATS server", ("embedded.nats.port",))
     addresses = ADDRESSES
@@ -42,23 +43,11 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
     port_name = "client port"
     passing_reply_address = "_INBOX.{}"
 
-    def make_source(self, config: Config, source: NatsSourceConfig, worker: int) -> Source:
-        """See `Connector`."""
-        from engine.connectors.nats.source import NatsSource
-
-        return NatsSource(config, source, worker)
-
     def make_replies(self, config: Config, source: NatsSourceConfig, worker: int) -> Source:
         """See `Connector`."""
         from engine.connectors.nats.replies import NatsReplies
 
         return NatsReplies(config, source, worker)
-
-    def make_sink(self, config: Config, sink: NatsSinkConfig, worker: int) -> Sink:
-        """See `Connector`."""
-        from engine.connectors.nats.sink import NatsSink
-
-        return NatsSink(config, sink, worker)
 
     def check_connection(self, config: Config, broker: NatsConfig, client_id: str) -> str:
         """See `Connector`."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from engine.connectors.addresses import kind_and_name
 from engine.connectors.base import RefusedError
 from engine.connectors.numbers import whole
-from engine.connectors.products import ARTEMIS, COMMANDS
+from engine.connectors.products import ARTEMIS, CLASSIC, COMMANDS, RABBITMQ, Product
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.session import ROUTING
 from engine.message import ORIGIN, BodyType, Message
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.connectors.base import Outgoing
-    from engine.connectors.products import Product
     from engine.connectors.stomp.frames import StompFrame
 
 __all__ = ["to_frame", "to_message"]
@@ -71,6 +70,13 @@ _NO_PROPERTIES = frozenset(
         *("JMS_AMQP_MA_x-opt-jms-dest", "JMS_AMQP_MA_x-opt-jms-reply-to"),
     }
 )
+_PRODUCT_COMMANDS: Mapping[Product, re.Pattern[str]] = {
+    CLASSIC: re.compile("(?:transformation|transformation-error|amq-msg-type)$"),
+    # Properties that say how to make the queue, who else gets the message, and what to compare with the login.
+    RABBITMQ: re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
+}
+"""Patterns of the properties, besides `COMMANDS`, that command a broker how to treat a message or a queue."""
+_NO_COMMANDS = re.compile("(?!)")
 _BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 """Prefixes of names reserved for bridges; dropping them keeps other senders from posing as a bridge."""
 _KNOWN: Mapping[str, str] = dict.fromkeys(_NO_PROPERTIES, "") | dict(_FIELDS)
@@ -205,8 +211,9 @@ def to_frame(outgoing: Outgoing, product: Product) -> bytes:
     # A frame without a content-length is a text message, and its body ends at the first NUL.
     if not _goes_as_text(message):
         headers["content-length"] = str(len(message.body))
+    commands = _PRODUCT_COMMANDS.get(product, _NO_COMMANDS)
     for name, value in message.properties.items():
-        if _is_property(name) and not COMMANDS.match(name) and not product.stomp_commands.match(name):
+        if _is_property(name) and not COMMANDS.match(name) and not commands.match(name):
             headers[name] = value.text
     lines = "".join([f"{escape(name)}:{escape(text)}\n" for name, text in headers.items()])
     if "\0" in lines:

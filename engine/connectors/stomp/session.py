@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from stomp.transport import BaseTransport
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.numbers import whole
-from engine.connectors.products import ARTEMIS, product_of
+from engine.connectors.products import ARTEMIS, IGNORES_SELECTOR, NOT_KNOWN, RABBITMQ, Feature, Product, product_of
 from engine.connectors.stomp.frames import StompFrameError, StompFrameParser
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Wire, greeting, one_line
@@ -47,6 +48,13 @@ _SILENT_BEATS = 3.0
 _LONGEST_BEAT = 3_600_000
 """Longest interval between heart-beats, in milliseconds; timers do not take any number that a broker may send."""
 _SAID_BYTES = 4096
+_LACKS: Mapping[Product, Mapping[Feature, str]] = {
+    RABBITMQ: {
+        Feature.SUBSCRIPTION: "it drops what is sent while the bridge is not connected",
+        Feature.SELECTOR: IGNORES_SELECTOR,
+    }
+}
+"""Features that known products do not honour over STOMP, each with what the product does instead."""
 _log = structlog.get_logger(__name__)
 
 
@@ -165,7 +173,7 @@ class StompSession:
             SetupError: a TLS file is missing or invalid.
         """
         self.endpoint = _endpoint(url)
-        self.product = product_of("stomp", "")
+        self.product = product_of("")
         """Broker product, as recognised at the last connection."""
         self.server = ""
         """Name and version of the broker from its CONNECTED frame."""
@@ -225,7 +233,7 @@ class StompSession:
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
-        self.product = product_of("stomp", self.server)
+        self.product = product_of(self.server)
         self._silence = max(beats[0] / 1000, self._broker.heartbeat_seconds) * _SILENT_BEATS if beats[0] else 0.0
 
     def send(self, frames: bytes) -> None:
@@ -281,6 +289,13 @@ class StompSession:
         raise self.lost(f"the broker has not answered for {seconds:.0f} s; is this its STOMP port?")
 
     @property
+    def lacks(self) -> Mapping[Feature, str]:
+        """See `ProductSession`. Of an unknown product only what STOMP specifies is assumed."""
+        if self.product.mark:
+            return _LACKS.get(self.product, {})
+        return {Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN}
+
+    @property
     def artemis(self) -> bool:
         """True if the broker is ActiveMQ Artemis."""
         return self.product is ARTEMIS
@@ -301,7 +316,7 @@ class StompSession:
             if self._connection.wire.is_connected():
                 self._leave(self._connection, subscriptions)
         except NotConnectedError as error:
-            _log.warning("left without a good-bye", who=self._who, broker=str(self.endpoint), why=str(error))
+            _log.warning("closed without confirmation", who=self._who, broker=str(self.endpoint), why=str(error))
         finally:
             self._connection.wire.disconnect_socket()
             self._connection = None

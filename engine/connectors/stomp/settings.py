@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from engine.connectors.jms import JmsConfig, JmsSourceConfig
 from routes.keys.table import key
 from routes.keys.values import choice
-from routes.model import Acknowledge
 from routes.systems import SinkConfig
 
-__all__ = ["StompSinkConfig", "StompSourceConfig"]
+__all__ = ["Acknowledge", "StompSinkConfig", "StompSourceConfig"]
+
+
+class Acknowledge(StrEnum):
+    """Acknowledgement modes of a STOMP source: each message that the journal has, or all up to one."""
+
+    INDIVIDUAL = "individual"
+    CUMULATIVE = "cumulative"
 
 
 @dataclass(frozen=True, kw_only=True)

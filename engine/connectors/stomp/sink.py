@@ -95,7 +95,7 @@ class StompSink:
         self._known.clear()
         self._failure = None
         self._session.open()
-        require(self._config, self._sink, self._session.product, self._session.server)
+        require(self._config, self._sink, self._session)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Sends all messages in one write."""

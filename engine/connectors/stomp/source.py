@@ -17,7 +17,7 @@ from engine.connectors.products import require
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import ROUTING, StompSession
-from routes.model import Acknowledge
+from engine.connectors.stomp.settings import Acknowledge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class StompSource:
         """
         self.close()
         self._session.open()
-        require(self._config, self._source, self._session.product, self._session.server)
+        require(self._config, self._source, self._session)
         for number, destination in enumerate(self._destinations, 1):
             self._subscribe(str(number), destination)
 

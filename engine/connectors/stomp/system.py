@@ -9,7 +9,6 @@ from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
 from routes.systems import Scheme
 
 if TYPE_CHECKING:
-    from engine.connectors.base import Sink, Source
     from routes.model import Config
 
 __all__ = ["SYSTEM", "StompConnector"]
@@ -22,22 +21,12 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
     connection = JmsConfig
     source = StompSourceConfig
     sink = StompSinkConfig
+    source_class = "source.StompSource"
+    sink_class = "sink.StompSink"
     schemes = (Scheme("stomp", 61613), Scheme("stomp+ssl", 61612, is_tls=True))
     addresses = jms_addresses("stomp")
     port_name = "STOMP port"
     not_sent = JmsConnector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
-
-    def make_source(self, config: Config, source: StompSourceConfig, worker: int) -> Source:
-        """See `Connector`."""
-        from engine.connectors.stomp.source import StompSource
-
-        return StompSource(config, source, worker)
-
-    def make_sink(self, config: Config, sink: StompSinkConfig, worker: int) -> Sink:
-        """See `Connector`."""
-        from engine.connectors.stomp.sink import StompSink
-
-        return StompSink(config, sink, worker)
 
     def check_connection(self, config: Config, broker: JmsConfig, client_id: str) -> str:
         """See `Connector`."""
@@ -47,7 +36,7 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
         session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, 0)
         try:
             session.open()
-            require(config, broker, session.product, session.server)
+            require(config, broker, session)
             return f"{session.endpoint} takes the login"
         finally:
             session.close()

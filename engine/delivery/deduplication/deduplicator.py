@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from engine.connectors.base import Placed, Redelivery
+    from engine.connectors.base import Positioned, Redelivery
     from engine.delivery.deduplication.safe_offsets import SafeOffsets
     from engine.delivery.deduplication.tail import Tail
     from engine.kafka.retry import KafkaRetry
@@ -41,20 +41,20 @@ class Deduplicator:
 
     def __init__(
         self,
-        bookmarks: SafeOffsets,
+        safe_offsets: SafeOffsets,
         tail: Tail,
-        patience: KafkaRetry,
+        retry: KafkaRetry,
         redelivery: Redelivery,
-        placed: Placed | None = None,
+        positioned: Positioned | None = None,
     ) -> None:
-        """`placed` is the source, if it implements `Placed`."""
-        self._bookmarks = bookmarks
-        self._placed = placed
+        """`positioned` is the source, if it implements `Positioned`."""
+        self._safe_offsets = safe_offsets
+        self._positioned = positioned
         self._tail = tail
-        self._patience = patience
+        self._retry = retry
         self._known = SeenMessages()
         # A single worker takes over no other worker's messages while it is connected.
-        self._order = OutOfOrderDetector() if bookmarks.workers > 1 and not redelivery.is_marked else None
+        self._order = OutOfOrderDetector() if safe_offsets.workers > 1 and not redelivery.is_marked else None
         self._read_to: dict[int, int] = {}
         self._read_at = 0.0
         self._firsts: dict[int, int] = {}
@@ -66,16 +66,16 @@ class Deduplicator:
 
     def begin(self) -> None:
         """Reads the journal's tail; called once, after the source has connected."""
-        self._bookmarks.find(self._patience)
-        ends = self._bookmarks.ends(self._patience)
-        starts = self._bookmarks.starts(self._patience) if any(ends.values()) else None
-        if self._placed is not None:
-            self._placed.recall(self._bookmarks.notes)
+        self._safe_offsets.find(self._retry)
+        ends = self._safe_offsets.ends(self._retry)
+        starts = self._safe_offsets.starts(self._retry) if any(ends.values()) else None
+        if self._positioned is not None:
+            self._positioned.recall(self._safe_offsets.notes)
         self._read(starts or {}, ends)
         if starts is None:
             # The first position spares later connections from reading the journal before this source's first record.
             starts = {partition: self._firsts.get(partition, end) for partition, end in ends.items()}
-        self._bookmarks.keep_first(starts)
+        self._safe_offsets.keep_first(starts)
 
     def suspects(self, message: Message) -> bool:
         """Returns True if the journal may have the message, so that the caller should ask `knows`.
@@ -107,11 +107,11 @@ class Deduplicator:
         Afterwards `knows` recognises each message that has arrived by now and that another worker had journalled
         before.
         """
-        self._bookmarks.find_partitions(self._patience)
-        ends = self._bookmarks.ends(self._patience)
+        self._safe_offsets.find_partitions(self._retry)
+        ends = self._safe_offsets.ends(self._retry)
         starts = self._read_to
         if time.monotonic() - self._read_at > _PERIOD_SECONDS:
-            clean = self._bookmarks.starts(self._patience) or {}
+            clean = self._safe_offsets.starts(self._retry) or {}
             starts = {partition: max(at, starts.get(partition, 0)) for partition, at in clean.items()} or starts
         self._read(starts, ends)
 
@@ -131,11 +131,11 @@ class Deduplicator:
         self._mark(received, now)
         self._clean.acknowledged(acknowledged, now)
         if (due := self._clean.due(now)) is not None:
-            self._bookmarks.keep(due, self._placed.place() if self._placed else "")
+            self._safe_offsets.keep(due, self._positioned.position() if self._positioned else "")
             if all(due.get(partition, 0) >= end for partition, end in self._read_to.items()):
                 # All messages of the tail that could be delivered again have been.
                 self._known.clear()
-        self._bookmarks.tend()
+        self._safe_offsets.tend()
 
     def finish(self) -> None:
         """Moves the position to the journal's end at a clean stop, if the system's acknowledgements are certain.
@@ -143,7 +143,7 @@ class Deduplicator:
         The caller calls it when everything is acknowledged.
         """
         if self._is_certain:
-            self._bookmarks.keep_end()
+            self._safe_offsets.keep_end()
 
     def _mark(self, received: int, now: float) -> None:
         if self._asked:
@@ -158,10 +158,10 @@ class Deduplicator:
             self._clean.mark(ends, received)
         elif now >= self._ask_at and self._clean.wants_ends:
             self._ask_at = now + _PERIOD_SECONDS
-            self._asked = self._bookmarks.ask_ends()
+            self._asked = self._safe_offsets.ask_ends()
 
     def _read(self, starts: Mapping[int, int], ends: dict[int, int]) -> None:
-        self._tail.read(starts, ends, self._take, self._patience)
+        self._tail.read(starts, ends, self._take, self._retry)
         self._read_to, self._read_at = ends, time.monotonic()
 
     def _take(self, partition: int, offset: int, message_id: str, record: Record) -> None:

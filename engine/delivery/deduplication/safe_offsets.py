@@ -75,18 +75,18 @@ class SafeOffsets:
         """Consumer of this worker's group; `Tail` also reads the journal with it. It has no partitions assigned between
         two reads."""
 
-    def find(self, patience: KafkaRetry) -> None:
+    def find(self, retry: KafkaRetry) -> None:
         """Looks up the journal's partitions, and the groups of workers that the source no longer has."""
-        self.find_partitions(patience)
-        listed = patience.answers(lambda: {"": self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS)})
+        self.find_partitions(retry)
+        listed = retry.answers(lambda: {"": self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS)})
         pattern = re.compile(re.escape(self._prefix) + "[0-9]{1,4}")
         self._former = {found.group_id for found in listed[""].valid if pattern.fullmatch(found.group_id)}
         self._former -= self._present
 
-    def find_partitions(self, patience: KafkaRetry) -> None:
+    def find_partitions(self, retry: KafkaRetry) -> None:
         """Looks up the journal's partitions, of which there may be more at any time."""
         journal = TopicCollection([self._topic])
-        topics = patience.answers(lambda: self._admin.describe_topics(journal, request_timeout=ANSWER_SECONDS))
+        topics = retry.answers(lambda: self._admin.describe_topics(journal, request_timeout=ANSWER_SECONDS))
         self._partitions = tuple(partition.id for partition in topics[self._topic].partitions)
 
     def ask_ends(self) -> dict[int, Future[ListOffsetsResultInfo]]:
@@ -95,28 +95,28 @@ class SafeOffsets:
         Includes records of open transactions: a source that looks for redeliveries writes none of its records in a
         transaction.
         """
-        places = [(self._topic, partition) for partition in self._partitions]
-        found = ask_offsets(self._admin, places, LATEST, ANSWER_SECONDS)
+        partitions = [(self._topic, partition) for partition in self._partitions]
+        found = ask_offsets(self._admin, partitions, LATEST, ANSWER_SECONDS)
         return {partition: future for (_, partition), future in found.items()}
 
-    def ends(self, patience: KafkaRetry) -> dict[int, int]:
+    def ends(self, retry: KafkaRetry) -> dict[int, int]:
         """Returns the journal's end offsets; waits for Kafka as `KafkaRetry.answers` does."""
-        return {partition: found.offset for partition, found in patience.answers(self.ask_ends).items()}
+        return {partition: found.offset for partition, found in retry.answers(self.ask_ends).items()}
 
-    def starts(self, patience: KafkaRetry) -> dict[int, int] | None:
+    def starts(self, retry: KafkaRetry) -> dict[int, int] | None:
         """Returns the lowest position of any worker in each partition; None if no worker has a position.
 
         A worker that has positions, but none in some partition, counts as 0 there; a worker without any is left out.
         Also updates `notes`.
         """
         self.notes = []
-        own = self._positions(self.consumer, patience)
+        own = self._positions(self.consumer, retry)
         self._note = self._note or next(iter(self.notes), "")
         self._has_own = bool(own)
         every = [own]
         for group in sorted((self._present | self._former) - {self._group}):
             with closing(self._consumer(group)) as other:
-                every.append(self._positions(other, patience))
+                every.append(self._positions(other, retry))
         known = [each for each in every if each]
         if not known:
             return None
@@ -177,12 +177,12 @@ class SafeOffsets:
         is_old = time.monotonic() - self._kept_at > _REPEATED_SECONDS
         if self._writing or not self._wanted or (self._wanted == self._kept and not is_old):
             return
-        places = [
+        partitions = [
             TopicPartition(self._topic, partition, offset, metadata=self._note)
             for partition, offset in self._wanted.items()
         ]
         self._kept, self._kept_at, self._writing = self._wanted, time.monotonic(), True
-        self.consumer.commit(offsets=places, asynchronous=True)
+        self.consumer.commit(offsets=partitions, asynchronous=True)
 
     def close(self) -> None:
         """Ends the connections."""
@@ -200,9 +200,9 @@ class SafeOffsets:
                 self._fatal = error.str()
             _log.debug("a position was not taken", group=self._group, why=error.str())
 
-    def _positions(self, consumer: Consumer, patience: KafkaRetry) -> dict[int, int]:
-        places = [TopicPartition(self._topic, partition) for partition in self._partitions]
-        found = patience.result(partial(committed_positions, consumer, places, _SLICE_SECONDS))
+    def _positions(self, consumer: Consumer, retry: KafkaRetry) -> dict[int, int]:
+        partitions = [TopicPartition(self._topic, partition) for partition in self._partitions]
+        found = retry.result(partial(committed_positions, consumer, partitions, _SLICE_SECONDS))
         self.notes += {place.metadata for place in found if place.metadata}
         return {place.partition: place.offset for place in found if place.offset >= 0}
 

@@ -20,29 +20,29 @@ __all__ = ["Tail"]
 
 _BATCH = 1000
 _WAIT_SECONDS = 0.05
-_TOLD_SECONDS = 1.0
+_REPORT_SECONDS = 1.0
 _MESSAGE_ID = "jms.JMSMessageID"
 
 
 class Tail:
     """Reader of ranges of the journal; for one thread."""
 
-    def __init__(self, config: Config, source: str, consumer: Consumer, told: Callable[[int], None]) -> None:
+    def __init__(self, config: Config, source: str, consumer: Consumer, report: Callable[[int], None]) -> None:
         """`consumer` reports the ends of partitions and has no partitions assigned between two reads.
 
-        During a long read, `told` is called each second with the number of records that are left.
+        During a long read, `report` is called each second with the number of records that are left.
         """
         self._topic = config.journal.topic
         self._source = source.encode()
         self._consumer = consumer
-        self._told = told
+        self._report = report
 
     def read(
         self,
         starts: Mapping[int, int],
         ends: Mapping[int, int],
         take: Callable[[int, int, str, Record], None],
-        patience: KafkaRetry,
+        retry: KafkaRetry,
     ) -> None:
         """Calls `take` with partition, offset, message id and record of each record of the source.
 
@@ -61,7 +61,7 @@ class Tail:
         consumer = self._consumer
         consumer.assign([TopicPartition(self._topic, p, start or OFFSET_BEGINNING) for p, (start, _) in left.items()])
         try:
-            self._read(consumer, left, take, patience)
+            self._read(consumer, left, take, retry)
         finally:
             consumer.unassign()
 
@@ -70,31 +70,31 @@ class Tail:
         consumer: Consumer,
         left: dict[int, tuple[int, int]],
         take: Callable[[int, int, str, Record], None],
-        patience: KafkaRetry,
+        retry: KafkaRetry,
     ) -> None:
-        patience.heard()
-        tell_at = time.monotonic() + _TOLD_SECONDS
+        retry.restart()
+        report_at = time.monotonic() + _REPORT_SECONDS
         while left:
             found = consumer.consume(_BATCH, _WAIT_SECONDS)
             if found:
-                patience.heard()
-            patience.wait()
+                retry.restart()
+            retry.wait()
             for message in found:
-                self._place(message, left, patience)
+                self._advance(message, left, retry)
                 if message.error() is None:
                     self._sift(message, take)
-            if left and time.monotonic() > tell_at:
-                tell_at += _TOLD_SECONDS
-                self._told(sum(end - at for at, end in left.values()))
+            if left and time.monotonic() > report_at:
+                report_at += _REPORT_SECONDS
+                self._report(sum(end - at for at, end in left.values()))
 
-    def _place(self, message: KafkaMessage, left: dict[int, tuple[int, int]], patience: KafkaRetry) -> None:
+    def _advance(self, message: KafkaMessage, left: dict[int, tuple[int, int]], retry: KafkaRetry) -> None:
         """Updates the progress of a partition, and removes it from `left` when its end is reached."""
         error: Any = message.error()
         partition: Any = message.partition()
         offset: Any = message.offset()
         if error is not None and error.code() not in END:
             if error.code() not in PASSING:
-                raise patience.translated(error)
+                raise retry.translated(error)
         elif partition in left:
             end = left[partition][1]
             # The last offsets may belong to transaction markers, which no consumer receives.

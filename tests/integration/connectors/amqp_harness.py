@@ -84,7 +84,7 @@ class AmqpSinkHarness:
         return "queue/any", replace(message, body_type=BodyType.MAP)
 
     def arrived(self, name: str, count: int) -> list[Arrived]:
-        found = []
+        found: list[Arrived] = []
         while message := self._client.receive(f"queue:{name}", 60 if len(found) < count else 0.3):
             body = message.get("body", "")
             content = body.encode() if message["type"] == "text" else base64.b64decode(body)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
-from engine.embedded.artemis import artemis_home
-from engine.embedded.java import find_java
-from tests.conftest import JARS
+from tests.java import jms_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
-_PROGRAM = JARS.parent / "tests" / "integration" / "connectors" / "QpidClient.java"
+_PROGRAM = Path(__file__).with_name("QpidClient.java")
 
 
 class QpidClient:
-    """`QpidClient.java`, compiled and run by `java` itself; Artemis brings the library."""
+    """`QpidClient.java` with the library that Artemis brings."""
 
     def __init__(self, url: str, log: Path) -> None:
-        classes = artemis_home(JARS) / "lib" / "*"
-        command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", str(classes), str(_PROGRAM), url]
+        command = [*jms_program(_PROGRAM), url]
         self._log = log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(

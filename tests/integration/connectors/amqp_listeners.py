@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from engine.embedded.artemis import artemis_home
-from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
 from tests.conftest import JARS
 from tests.integration.connectors.worker import start_worker
+from tests.java import jms_program
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -46,12 +45,11 @@ class Sending:
     """`JmsSender.java`: sends numbered messages until all are accepted."""
 
     def __init__(self, url: str, queue: str, count: int, size: int, log: Path) -> None:
-        classes = artemis_home(JARS) / "lib" / "*"
         program = _ROOT / "bench" / "peer" / "jms" / "JmsSender.java"
         self._log = log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(find_java()), "-cp", str(classes), str(program), url, queue, "0", str(count), str(size)],
+                [*jms_program(program), url, queue, "0", str(count), str(size)],
                 stdout=output,
                 stderr=output,
             )

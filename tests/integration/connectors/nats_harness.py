@@ -14,6 +14,7 @@ from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import NotFoundError
 
 from engine.connectors import base
+from engine.connectors.nats.settings import NatsSinkConfig, NatsSourceConfig
 from engine.connectors.nats.sink import NatsSink
 from engine.connectors.nats.source import NatsSource
 from engine.message import Message
@@ -78,8 +79,14 @@ class NatsHarness:
 
         async def make(js: JetStreamContext) -> None:
             await js.add_stream(name=queue, subjects=[queue])
-            explicit = {"ack_policy": AckPolicy.EXPLICIT, "ack_wait": 2, "max_ack_pending": 25_000}
-            await js.add_consumer(queue, ConsumerConfig(durable_name=CONSUMER, filter_subject=queue, **explicit))
+            consumer = ConsumerConfig(
+                durable_name=CONSUMER,
+                filter_subject=queue,
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=2,
+                max_ack_pending=25_000,
+            )
+            await js.add_consumer(queue, consumer)
 
         self.streams(make)
 
@@ -144,7 +151,9 @@ class Connectors:
     def source(self, url: str, destinations: str, **settings: str) -> NatsSource:
         """`source.src`; `_` in names of settings is `.`."""
         config = self._configure({"source.src": {"url": url, "destinations": destinations} | settings})
-        made = NatsSource(config, config.sources[0], 1)
+        (own,) = config.sources
+        assert isinstance(own, NatsSourceConfig)
+        made = NatsSource(config, own, 1)
         self._made.append(made)
         return made
 
@@ -152,7 +161,9 @@ class Connectors:
         """`sink.out`."""
         source = {"url": url, "destinations": "x"}
         config = self._configure({"source.src": source, "sink.out": {"url": url} | settings})
-        made = NatsSink(config, config.sinks[0], 1)
+        (own,) = config.sinks
+        assert isinstance(own, NatsSinkConfig)
+        made = NatsSink(config, own, 1)
         self._made.append(made)
         return made
 
@@ -164,7 +175,7 @@ class Connectors:
         settings = {
             f"{section}.{name.replace('_', '.')}": value
             for section, given in sections.items()
-            for name, value in ({"type": "nats", "heartbeat": "1s"} | given).items()
+            for name, value in {"type": "nats", "heartbeat": "1s", **given}.items()
         }
         return configure(self._folder, "127.0.0.1:1", "journal", settings)
 

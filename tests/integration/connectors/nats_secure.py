@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-import nkeys
+import nkeys  # type: ignore[import-untyped]
 
 from engine.embedded import EmbeddedNats
 from engine.embedded.ports import accepts

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from prometheus_client import CollectorRegistry
 
 from engine.delivery.source_loop import run_source
+from engine.kafka.reader import LocatedRecord
 from engine.message import Message, Record
 from engine.telemetry.status import Reporter
 from routes import config as configuration
@@ -136,8 +137,8 @@ def read(bootstrap: str, topic: str) -> list[Located]:
                 if (error := got.error()) is not None and error.code() == KafkaError._PARTITION_EOF:
                     break
                 assert error is None, error
-                record = Record(got.key(), got.value(), tuple(got.headers() or ()))
-                found.append(Located(record, got.partition(), got.offset(), got.timestamp()[1]))
+                read = LocatedRecord.of(got)
+                found.append(Located(read.record, read.position.partition, read.position.offset, read.time_ms))
     finally:
         consumer.close()
     return found
@@ -153,7 +154,7 @@ def visible(config: Config) -> list[Message]:
         for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
             consumer.assign([TopicPartition(topic, partition, 0)])
             while (got := consumer.poll(10)) is not None and got.error() is None:
-                found.append(Message.from_record(Record(got.key(), got.value(), tuple(got.headers() or ()))))
+                found.append(Message.from_record(LocatedRecord.of(got).record))
     finally:
         consumer.close()
     return found

@@ -34,7 +34,7 @@ class SecureArtemis(EmbeddedArtemis):
 
     def __init__(self, folder: Path, jars: Path) -> None:
         ports = free_ports(5)
-        super().__init__(folder, *ports[:3], jars)
+        super().__init__(folder, ports[0], ports[1], ports[2], jars)
         self._etc = folder / "etc"
         self.certificates = folder / "tls"
         self.mutual_port, self.port, self.other_port, self.expired_port, self.plain_port = ports

@@ -9,10 +9,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from nats.aio.client import Client
 
 from engine.delivery.sink_loop import run_sink
+from engine.kafka.errors import PASSING
 from engine.kafka.topics import create_missing, ensure_journal, ensure_sink_topics
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
 from routes import config as configuration
@@ -222,7 +223,8 @@ class RouterStandIn:
                 ROUTE: route,
             }
             self._offset += 1
-            headers = [*record.headers, *((name, text.encode()) for name, text in own.items())]
+            headers: list[tuple[str, str | bytes | None]] = [*record.headers]
+            headers += ((name, text.encode()) for name, text in own.items())
             self._producer.produce(
                 self._topic,
                 record.value,
@@ -281,6 +283,14 @@ def committed(config: Config) -> int:
     consumer = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": group})
     try:
         places = [TopicPartition(config.sinks[0].topic, partition) for partition in range(config.journal.partitions)]
-        return sum(max(place.offset, 0) for place in consumer.committed(places, timeout=10))
+        for _ in range(20):
+            try:
+                return sum(max(place.offset, 0) for place in consumer.committed(places, timeout=10))
+            except KafkaException as error:
+                # A group that has no coordinator yet gets one in a moment.
+                if error.args[0].code() not in PASSING:
+                    raise
+            time.sleep(0.5)
+        raise AssertionError("no coordinator")
     finally:
         consumer.close()

@@ -155,7 +155,7 @@ class StompHarness:
         self._artemis.start()
 
     def peer(self, **connect: str) -> Peer:
-        return Peer(self.port, **connect)
+        return Peer(self.port, 30, **connect)
 
     def manage(self, resource: str, attribute: str) -> str:
         """One attribute of a queue or address, as Artemis's management gives it."""

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from engine.embedded import EmbeddedArtemis
-from engine.embedded.artemis import artemis_home
-from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
 from engine.embedded.server import ETC
-from tests.conftest import JARS
+from tests.java import jms_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 USER = "sink"
 PASSWORD = "for-the-test"
 
-_PROGRAM = JARS.parent / "tests" / "integration" / "connectors" / "JmsClient.java"
+_PROGRAM = Path(__file__).with_name("JmsClient.java")
 _LOGIN = """\
 activemq {
    org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule required
@@ -38,11 +36,10 @@ _LIMITS = {
 
 
 class JmsClient:
-    """`JmsClient.java`, compiled and run by `java` itself, with Artemis' JMS client."""
+    """`JmsClient.java` with Artemis' JMS client."""
 
     def __init__(self, url: str, log: Path) -> None:
-        classes = artemis_home(JARS) / "lib" / "*"
-        command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", str(classes), str(_PROGRAM), url]
+        command = [*jms_program(_PROGRAM), url]
         self._log = log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(

@@ -123,7 +123,7 @@ def test_a_credentials_file_that_is_none_is_told_at_once(
 # Rights
 
 
-def test_what_it_may_not_subscribe_to_is_told(serve: Serve, connectors: Connectors) -> None:
+def test_what_it_may_not_subscribe_to_is_reported(serve: Serve, connectors: Connectors) -> None:
     source = connectors.source(serve(USERS).url, "closed.a", **LOGIN)
     with pytest.raises(NotConnectedError) as error:
         source.connect()
@@ -189,7 +189,7 @@ def test_it_shows_its_own_certificate_where_that_is_wanted(
         ("expired", "ca", "its certificate is not to be trusted: certificate has expired; it has to be renewed"),
     ],
 )
-def test_a_certificate_that_is_not_to_be_trusted_is_told(
+def test_a_certificate_that_is_not_to_be_trusted_is_reported(
     serve: Serve, connectors: Connectors, certificates: Path, server_has: str, bridge_trusts: str, says: str
 ) -> None:
     server = serve(tls(certificates, server_has))
@@ -213,7 +213,8 @@ def test_plain_nats_to_a_tls_server_says_what_to_write(
     serve: Serve, connectors: Connectors, certificates: Path
 ) -> None:
     server = serve(tls(certificates, "broker"))
-    assert str(refusal(connectors, server.url)) == "the server wants TLS; write tls:// in place of nats:// in its url"
+    expected = "the server requires TLS; write tls:// in place of nats:// in its url"
+    assert str(refusal(connectors, server.url)) == expected
 
 
 # What is no server
@@ -227,7 +228,7 @@ def test_plain_nats_to_a_tls_server_says_what_to_write(
         (b"", "it does not greet like a NATS server; is this its client port?"),
     ],
 )
-def test_what_is_no_nats_server_is_told(connectors: Connectors, greeting: bytes, says: str) -> None:
+def test_what_is_no_nats_server_is_reported(connectors: Connectors, greeting: bytes, says: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def greet() -> None:

@@ -166,7 +166,7 @@ def test_a_message_cannot_order_the_server_about(
 
     said = refusals(sink, [Outgoing(n, RICH, subject, str(n)) for n, subject in enumerate(orders)])
 
-    assert all(each and each.endswith("would order the server about; messages are not sent there") for each in said)
+    assert all(each and each.endswith("is for commands to the server; messages are not sent there") for each in said)
 
 
 # Into streams

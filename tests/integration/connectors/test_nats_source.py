@@ -104,7 +104,7 @@ def test_a_server_that_goes_is_noticed_but_what_has_come_is_kept(own: NatsHarnes
     source.close()
 
 
-def test_frames_are_read_and_faulty_ones_are_told(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:
+def test_frames_are_read_and_faults_are_reported(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:
     source = connectors.source(jetstream.url, queue, stream=queue)
     frame = HeaderFrame(b"body")
     good = [json_frame.encode(frame), typed_frame.encode(frame)]
@@ -122,7 +122,7 @@ def test_frames_are_read_and_faulty_ones_are_told(jetstream: NatsHarness, connec
     assert [delivery.fault for delivery in found[3:]] == [None, None]
     assert [delivery.message.body for delivery in found[2:]] == [good[0][:-1], good[1][:-1], good[1][:-2]]
     assert {delivery.message.body_type for delivery in found[2:]} == {BodyType.BYTES}
-    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["taken as a plain body"] * 2
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["treated as a plain body"] * 2
 
 
 def test_numbers_of_the_suite_come_in_their_order(jetstream: NatsHarness, connectors: Connectors, queue: str) -> None:

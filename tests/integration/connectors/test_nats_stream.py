@@ -205,7 +205,7 @@ def test_the_limits_of_a_consumer_are_kept(jetstream: NatsHarness, connectors: C
     source.close()
 
 
-def test_a_message_that_its_consumer_may_not_ask_for_is_told(
+def test_a_message_that_its_consumer_may_not_ask_for_is_reported(
     jetstream: NatsHarness, connectors: Connectors, queue: str
 ) -> None:
     add_stream(jetstream, queue, queue)
@@ -240,7 +240,7 @@ def test_a_consumer_that_is_deleted_is_made_again(jetstream: NatsHarness, connec
     ("subjects", "consumer", "says"),
     [
         ((), {}, 'does not exist; make it, such as with: nats stream add {q} --subjects "{q}.a"'),
-        (("{q}.b", "{q}.c.>"), {}, "has no subject '{q}.a': it has {q}.b, {q}.c.>; change one of both"),
+        (("{q}.b", "{q}.c.>"), {}, "has no subject '{q}.a': it has {q}.b, {q}.c.>; change one of them"),
         (("{q}.*",), {"ack_policy": AckPolicy.NONE}, "its consumer 'b1-src' has ack policy none, not explicit"),
         (
             ("{q}.*",),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -27,6 +25,7 @@ from tests.integration.connectors.sinks import (
     numbered,
     numbers,
 )
+from tests.integration.connectors.worker import start_worker
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -39,15 +38,6 @@ if TYPE_CHECKING:
     from tests.integration.connectors.conftest import StartSink
     from tests.integration.connectors.proxy import Proxy
     from tests.integration.connectors.sinks import SinkHarness
-
-RUN_SINK = (
-    "import sys, threading; from pathlib import Path; from prometheus_client import CollectorRegistry;"
-    "from engine.delivery.sink_loop import run_sink; from engine.telemetry.status import Reporter;"
-    "from routes import config;"
-    "run_sink(config.load(Path(sys.argv[1])), 'out', 1, Reporter(None, 'sink:out', CollectorRegistry()),"
-    " threading.Event())"
-)
-"""A program that runs a worker of the sink, of the configuration file in its first argument."""
 
 
 @pytest.fixture
@@ -320,22 +310,24 @@ def test_what_has_expired_is_dropped_and_counted(
 def test_dead_letters_are_written_once_through_kills_and_replayed_once(
     sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
 ) -> None:
-    router, count = RouterStandIn(config), 6000
-    for number in range(0, count, 2):
-        address, refused = sink_harness.refused(*numbered(1, begin=number))
-        router.add(address, refused)
-        router.add(sink_harness.address(queue), *numbered(1, begin=number + 1))
-    router.flush()
+    router, count, each_time, interrupted = RouterStandIn(config), 0, 4000, 0
     for _ in range(4):
+        for number in range(count, count + each_time, 2):
+            address, refused = sink_harness.refused(*numbered(1, begin=number))
+            router.add(address, refused)
+            router.add(sink_harness.address(queue), *numbered(1, begin=number + 1))
+        router.flush()
+        count += each_time
         before = committed(config)
-        process = subprocess.Popen([sys.executable, "-c", RUN_SINK, str(config.path)], start_new_session=True)
+        process = start_worker("sink", "out", config.path)
         try:
             until(lambda before=before: committed(config) > before, 60, "some progress")
             assert process.poll() is None
         finally:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
-    assert committed(config) < count, "nothing was left to do when it was killed"
+        interrupted += committed(config) < count
+    assert interrupted, "nothing was left to do at any kill"
     sink = start_sink(config)
     until(lambda: committed(config) == count, 90, "all dealt with")
     sink.stop()
@@ -378,7 +370,7 @@ def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(
     RouterStandIn(config).give(sink_harness.address(queue), numbered(10_000, size=300))
     for _ in range(3):
         before = committed(config)
-        process = subprocess.Popen([sys.executable, "-c", RUN_SINK, str(config.path)], start_new_session=True)
+        process = start_worker("sink", "out", config.path)
         try:
             until(lambda before=before: committed(config) > before, 60, "some progress")
             assert process.poll() is None

@@ -20,7 +20,12 @@ from routes.errors import BridgeError
 def main() -> int:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     stop = Event()
-    Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+
+    def stop_at_the_end_of_input() -> None:
+        sys.stdin.read()
+        stop.set()
+
+    Thread(target=stop_at_the_end_of_input, daemon=True).start()
     with Reporter(os.dup(1), "router", CollectorRegistry()) as status:
         try:
             run_router(load(Path(sys.argv[1])), status, stop)

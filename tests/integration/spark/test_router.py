@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from engine.errors import HardFailureError
 from engine.message import ORIGIN, POSITION, BodyType, Message
-from engine.spark.last_progress import check_place
+from engine.spark.last_progress import check_progress
 from routes.config import load
 from routes.properties import Property
 from tests.integration.spark.bench import wait_for
@@ -170,5 +170,5 @@ def test_a_journal_that_was_made_anew_is_refused(bench: Bench) -> None:
     text = start.read_text()
     start.write_text(text.replace('"journal_id": "', '"journal_id": "x'))
     with pytest.raises(HardFailureError, match="was deleted and created again") as refused:
-        check_place(load(bench.folder / "jms-bridge.properties"), leads=True)
+        check_progress(load(bench.folder / "jms-bridge.properties"), leads=True)
     assert refused.value.exit_code == 4

@@ -110,6 +110,7 @@ OWN = ("security.protocol=SSL", "ssl.certificate.location=bridge.pem", "ssl.key.
 def by_java(config: Config, folder: Path) -> str:
     """What Kafka's own command line says, with the settings that Spark would get."""
     options = {key.removeprefix("kafka."): value for key, value in spark_options(config, "admin").items()}
+    options |= {"default.api.timeout.ms": "8000", "request.timeout.ms": "8000"}
     (folder / "java.properties").write_text(javaproperties.dumps(options))
     tool = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", config.bootstrap_servers, "--list"]
     command = [find_java(), "-cp", f"{JARS}/kafka/*", *tool, "--command-config"]

@@ -278,7 +278,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
             ("send", "nats:a", "x", "--format", "raw", "-p", "b=c"),
             "a message of format raw is its body alone: leave out",
         ),
-        (("send", "queue:a", "x", "-H", "JMSMessageID=ID:1"), "JMSMessageID is set by the broker or by who receives"),
+        (("send", "queue:a", "x", "-H", "JMSMessageID=ID:1"), "JMSMessageID is set by the broker or by the receiver"),
         (
             ("send", "queue:a", "x", "--reply-to", "replies"),
             "'replies' is no destination: expected queue/NAME or topic/",
@@ -287,7 +287,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("receive", "queue:a", "--stream", "S"), "--stream is for NATS; queue:a is read without"),
         (("receive", "kafka:a", "--stream", "S"), "--stream is for NATS; kafka:a is read without"),
         (("request", "kafka:a", "x"), "kafka:a: Kafka knows no replies; ask at a queue, topic or subject"),
-        (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request awaits the reply at a place of its own"),
+        (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request uses a reply address of its own"),
         (("request", "queue:a", "--timeout", "soon"), "'soon' is no time: expected seconds, as 5 or 5s, or 500ms"),
     ],
 )

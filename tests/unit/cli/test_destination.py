@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.destination import BrokerDestination, kafka_topic, place_of
+from engine.cli.destination import BrokerDestination, broker_destination, kafka_topic
+from engine.connectors.nats.settings import WireFormat
 from engine.errors import UsageError
 from routes.config import loads
-from routes.model import Config, WireFormat
+from routes.model import Config
 
 ROUTE = "bridge.id=b1\nroutes.r.in.include=msg.address==orders\nroutes.r.out.topic=orders\n"
 BROKERS = """\
@@ -39,7 +40,7 @@ def config(brokers: str = BROKERS) -> Config:
 
 
 def at(destination: str, *, to_send: bool = True, brokers: str = BROKERS) -> BrokerDestination:
-    return place_of(config(brokers), destination, None, None, to_send=to_send)
+    return broker_destination(config(brokers), destination, None, None, to_send=to_send)
 
 
 @pytest.mark.parametrize("text", ["orders", "queue:", ":orders", "kafka:"])
@@ -111,7 +112,7 @@ def test_a_queue_is_reached_over_the_protocol_of_who_reads_it(destination: str, 
 
 
 def test_the_url_says_which_protocol_a_queue_is_reached_by() -> None:
-    place = place_of(config(), "queue:a", "amqps://127.0.0.1:9", None, to_send=True)
+    place = broker_destination(config(), "queue:a", "amqps://127.0.0.1:9", None, to_send=True)
     assert (place.system, place.address) == ("amqp", "queue:a")
 
 
@@ -141,7 +142,7 @@ def test_what_is_no_destination_is_told_with_what_would_be_one(destination: str,
 
 def test_a_given_url_is_taken_instead_of_what_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JMS_BRIDGE_PASSWORD", "secret")
-    place = place_of(config(), "both:orders", "tls://127.0.0.1:9", "me", to_send=True)
+    place = broker_destination(config(), "both:orders", "tls://127.0.0.1:9", "me", to_send=True)
     assert (place.url, place.broker.username, place.broker.password) == ("tls://127.0.0.1:9", "me", "secret")
     assert place.sink("test").format is WireFormat.HEADERS
 
@@ -156,7 +157,7 @@ def test_a_given_url_is_taken_instead_of_what_is_configured(monkeypatch: pytest.
 )
 def test_a_given_url_fits_the_destination(destination: str, url: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
-        place_of(config(), destination, url, None, to_send=True)
+        broker_destination(config(), destination, url, None, to_send=True)
     assert str(caught.value).startswith(f"--url {url}: expected {expected}")
 
 
@@ -172,7 +173,7 @@ def test_a_given_url_fits_the_destination(destination: str, url: str, expected: 
 )
 def test_a_login_in_a_url_is_told_and_not_repeated(destination: str, url: str) -> None:
     with pytest.raises(UsageError) as caught:
-        place_of(config(), destination, url, None, to_send=True)
+        broker_destination(config(), destination, url, None, to_send=True)
     assert "secret" not in str(caught.value)
     assert "without a login; give the user by --username, the password by the variable JMS_BRIDGE_PASSWORD" in str(
         caught.value
@@ -182,7 +183,7 @@ def test_a_login_in_a_url_is_told_and_not_repeated(destination: str, url: str) -
 @pytest.mark.parametrize("url", ["dropbox://u:secret@h/srv", "stomp://127.0.0.1:1?password=secret"])
 def test_what_may_be_a_login_is_not_repeated(url: str) -> None:
     with pytest.raises(UsageError, match="--url: expected ") as caught:
-        place_of(config(), "dropbox:a" if url.startswith("dropbox") else "queue:a", url, None, to_send=True)
+        broker_destination(config(), "dropbox:a" if url.startswith("dropbox") else "queue:a", url, None, to_send=True)
     assert "secret" not in str(caught.value)
 
 
@@ -227,7 +228,7 @@ def test_a_place_for_replies_has_to_be_one_of_that_broker() -> None:
 
 
 def test_a_password_on_the_command_line_replaces_the_configured_login(tmp_path: Path) -> None:
-    place = place_of(config(BROKERS + "sink.both.token=t\n"), "both:a", None, "me", to_send=True)
+    place = broker_destination(config(BROKERS + "sink.both.token=t\n"), "both:a", None, "me", to_send=True)
     assert (place.broker.username, place.broker.token) == ("me", None)
 
 
@@ -257,7 +258,7 @@ def test_a_dropbox_is_that_of_a_folder(destination: str, address: str, root: str
 
 
 def test_a_folder_may_be_named_on_the_command_line() -> None:
-    place = place_of(config(""), "dropbox:a", "dropbox:///srv/drop box", None, to_send=True)
+    place = broker_destination(config(""), "dropbox:a", "dropbox:///srv/drop box", None, to_send=True)
     assert (place.url, place.sink("who").root) == ("dropbox:///srv/drop box", Path("/srv/drop box"))
     assert place.source("who").subscription is None
 
@@ -276,7 +277,7 @@ def test_a_folder_may_be_named_on_the_command_line() -> None:
         ("dropbox:a", None, "u", "--username is for brokers; dropbox:a is a folder, which needs no login"),
     ],
 )
-def test_what_is_no_dropbox_is_told(destination: str, url: str | None, username: str | None, said: str) -> None:
+def test_what_is_no_dropbox_is_reported(destination: str, url: str | None, username: str | None, said: str) -> None:
     with pytest.raises(UsageError) as raised:
-        place_of(config(DROPBOXES), destination, url, username, to_send=True)
+        broker_destination(config(DROPBOXES), destination, url, username, to_send=True)
     assert str(raised.value).startswith(said)

@@ -59,7 +59,7 @@ def test_a_topic_is_listened_to_for_as_long_as_the_command_runs(
     assert list((topic.parent / ".subscriptions").iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_is_told(boxes: Dropboxes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_there_is_reported(boxes: Dropboxes, capsys: pytest.CaptureFixture[str]) -> None:
     boxes.unmount()
     assert run("send", "dropbox:queue/orders", "hello") == 6
     told = capsys.readouterr().err

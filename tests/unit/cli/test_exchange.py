@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from engine.cli import exchange
-from engine.cli.destination import BrokerDestination, place_of
+from engine.cli.destination import BrokerDestination, broker_destination
 from engine.connectors.base import Delivery, NotConnectedError, Outcome, Outgoing
 from engine.errors import HardFailureError, UnreachableError
 from engine.message import Message
@@ -89,14 +89,14 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> FakeSink:
 
 
 @pytest.fixture
-def place() -> BrokerDestination:
-    return place_of(CONFIG, "nats:orders", None, None, to_send=True)
+def target() -> BrokerDestination:
+    return broker_destination(CONFIG, "nats:orders", None, None, to_send=True)
 
 
 @pytest.fixture
-def give(place: BrokerDestination) -> Callable[..., None]:
+def give(target: BrokerDestination) -> Callable[..., None]:
     def call(number: int = 1, body: bytes = b"", reply_to: str = "") -> None:
-        exchange.give(CONFIG, place, place.sink("me"), Message(body), reply_to, number)
+        exchange.give(CONFIG, target, target.sink("me"), Message(body), reply_to, number)
 
     return call
 
@@ -161,11 +161,11 @@ def test_a_question_is_not_asked_twice(sink: FakeSink, give: Callable[..., None]
 
 
 def test_a_message_is_acknowledged_when_it_has_been_shown(
-    monkeypatch: pytest.MonkeyPatch, place: BrokerDestination
+    monkeypatch: pytest.MonkeyPatch, target: BrokerDestination
 ) -> None:
     source = FakeSource([Delivery(Message(b"%d" % number), number) for number in range(5)])
     monkeypatch.setattr(system_named("nats"), "make_source", lambda *_: source)
-    shown = exchange.take(CONFIG, place, place.source("me"), 3, None)
+    shown = exchange.take(CONFIG, target, target.source("me"), 3, None)
     for number in range(3):
         assert next(shown).record.value == b"%d" % number
         assert source.acknowledged == list(range(number))
@@ -174,9 +174,9 @@ def test_a_message_is_acknowledged_when_it_has_been_shown(
 
 
 def test_a_message_that_is_cut_or_faulty_is_shown_with_a_remark(
-    capsys: pytest.CaptureFixture[str], place: BrokerDestination
+    capsys: pytest.CaptureFixture[str], target: BrokerDestination
 ) -> None:
-    exchange.item(place, Delivery(Message(b"x"), 1, size=100, fault="a faulty frame"))
+    exchange.item(target, Delivery(Message(b"x"), 1, size=100, fault="a faulty frame"))
     assert capsys.readouterr().err.splitlines() == [
         "the next message cannot be read as its format says: a faulty frame",
         "the next body is larger than journal.max-message-bytes: only its beginning of 100 bytes",

@@ -152,7 +152,7 @@ def test_no_width_of_the_terminal_cuts_states_rates_and_faults(
     assert set(why.split()) <= set(out.split())
 
 
-def test_a_reload_that_was_refused_is_told(bridge: Bridge, call: Call) -> None:
+def test_a_reload_that_was_refused_is_reported(bridge: Bridge, call: Call) -> None:
     bridge.told["reload"] = {"success": False, "time": "2026-11-22T07:00:00+00:00", "why": "3 errors"}
     assert "the last reload was refused: 3 errors" in call("status", "--once", "-c", str(bridge.file))[1]
 

@@ -81,7 +81,7 @@ def faults(*lines: str) -> list[str]:
         (("source.p.type=ampq",), "6:15", "'ampq' is no known type (did you mean amqp?)"),
     ],
 )
-def test_what_is_wrong_is_told(lines: tuple[str, ...], place: str, message: str) -> None:
+def test_what_is_wrong_is_reported(lines: tuple[str, ...], place: str, message: str) -> None:
     found = [fault.splitlines()[0] for fault in faults(*lines) if fault.startswith(f"{place}: error: ")]
     assert any(message in fault for fault in found), faults(*lines)
 

@@ -104,7 +104,7 @@ def test_references_that_lead_nowhere_here_are_compared_as_written(tmp_path: Pat
     assert (change.kind, change.old, change.new) == (ChangeKind.CHANGED, "${env:PASSWORD}", "${env:OTHER}")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "old").write_text(BASE)
     with pytest.raises(ConfigurationError, match="there is no such file"):
         diff(tmp_path / "old", tmp_path / "gone")

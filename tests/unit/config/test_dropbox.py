@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.connectors.dropbox.settings import FileWatch, Processed
 from routes.config import lint_text, loads
-from routes.model import FileWatch, Processed
 from routes.systems import system_named
 
 START = """\

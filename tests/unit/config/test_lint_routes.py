@@ -59,7 +59,7 @@ def test_what_no_message_has_is_warned_of_at_its_place(lines: tuple[str, ...], m
     assert told(*lines) == [message]
 
 
-def test_what_a_reference_stands_for_is_not_told() -> None:
+def test_what_a_reference_stands_for_is_not_reported() -> None:
     assert told(*route("r", "${env:W} = 4 AND JMSPriority = ${env:N}")) == []
 
 

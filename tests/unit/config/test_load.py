@@ -36,7 +36,7 @@ def test_the_example_of_the_specification_is_read_as_it_stands() -> None:
     assert config.routing.dead_letter_topic == "jms-bridge-to-kafka-dead-letter-topic"
     target = Target(Template(("foobar-topic",)), ("foobar-topic",))
     assert config.routes == tuple(
-        Route(name, parse(f"msg.address=={address}"), target, key="JMSCorrelationID")
+        Route(name=name, include=parse(f"msg.address=={address}"), target=target, key="JMSCorrelationID")
         for name, address in (("fooRoute", "foo-topic"), ("barRoute", "bar-topic"))
     )
 

@@ -47,7 +47,7 @@ def test_what_no_broker_reads_is_an_error_at_its_place(selector: str, message: s
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ('a = "x"', "6:23: warning: the broker may refuse this selector: text stands in single quotes"),
+        ('a = "x"', "6:23: warning: the broker may refuse this selector: text goes in single quotes"),
         ("a > 'x'", "6:23: warning: the broker may refuse this selector: > compares numbers"),
         ("hyphenated_props:a-b.c = 1", "6:19: warning: the broker may refuse this selector: "),
         ("XPATH '//a'", "6:25: warning: the broker may refuse this selector: found \"'//a'\""),

@@ -74,6 +74,6 @@ def test_secrets_are_not_shown(file: Path) -> None:
     assert "hunter2" not in repr(Snapshot.take(file).load(ENV))
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no such file"):
         Snapshot.take(tmp_path / "gone")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.connectors.amqp.transformer_settings import CLASSES, Transformer, Transformers, TransformerSettings
 from routes.config import lint, loads
-from routes.transformers import CLASSES, Transformer, Transformers, TransformerSettings
 
 LEAST = """\
 bridge.id=b
@@ -162,7 +162,7 @@ def test_the_defaults_of_the_keys_are_those_of_the_settings() -> None:
         ),
     ],
 )
-def test_each_fault_is_told(lines: str, message: str, hint: str, tmp_path: Path) -> None:
+def test_each_fault_is_reported(lines: str, message: str, hint: str, tmp_path: Path) -> None:
     file = tmp_path / "jms-bridge.properties"
     file.write_text(f"{LEAST}{lines}\n", encoding="utf-8")
     assert [(fault.message, fault.hint) for fault in lint(file).faults] == [(message, hint)]

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import Delivery, Outcome, Outgoing
+from engine.connectors.dropbox.settings import DropboxSinkConfig, DropboxSourceConfig
 from engine.connectors.dropbox.sink import DropboxSink
 from engine.connectors.dropbox.source import DropboxSource
 from engine.message import Message
@@ -45,14 +46,18 @@ class Bridge:
         if "max-message-bytes" in lines:
             text += f"journal.max-message-bytes={lines['max-message-bytes']}\n"
         config = loads(_CONFIGURATION.format(bridge=bridge) + text, self.folder)
-        made = DropboxSource(config, config.sources[0], 1)
+        (source,) = config.sources
+        assert isinstance(source, DropboxSourceConfig)
+        made = DropboxSource(config, source, 1)
         self._made.append(made)
         made.connect()
         return made
 
     def sink(self, *, bridge: str = "b1") -> DropboxSink:
         config = loads(_CONFIGURATION.format(bridge=bridge) + "source.src.destinations=queue:q\n", self.folder)
-        made = DropboxSink(config, config.sinks[0], 1)
+        (sink,) = config.sinks
+        assert isinstance(sink, DropboxSinkConfig)
+        made = DropboxSink(config, sink, 1)
         self._made.append(made)
         made.connect()
         return made

@@ -8,10 +8,10 @@ import pytest
 
 from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Properties, Sections, encode_sections
 from engine.connectors.amqp.codec.values import AmqpMap, Byte, Char, Int, Short, Symbol
+from engine.connectors.amqp.transformer_settings import TransformerSettings
 from engine.connectors.amqp.transformers import inbound
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from routes.transformers import TransformerSettings
 
 ORDERS = "queue:orders"
 CLIENT = (Symbol("x-opt-jms-msg-type"), Byte(5))

@@ -46,7 +46,7 @@ def test_an_extended_header_is_passed_over() -> None:
     [b"\0\0\0\x07\x02\0\0\0", b"\0\0\0\x08\x01\0\0\0", b"\0\0\0\x08\x03\0\0\0", b"\xff\xff\xff\xff\x02\0\0\0"],
     ids=["too small", "head too small", "head larger than the frame", "too large"],
 )
-def test_what_is_no_frame_is_told(data: bytes) -> None:
+def test_what_is_no_frame_is_reported(data: bytes) -> None:
     with pytest.raises(AmqpFrameError, match="a frame of"):
         list(AmqpFrameParser().feed(data))
     with pytest.raises(AmqpFrameError, match="a frame of"):
@@ -62,7 +62,7 @@ def test_frames_may_follow_a_header_at_once() -> None:
 
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400", b"\x15\x03\x03\0\x02\x02", b"AMXP"])
-def test_what_is_no_header_is_told(data: bytes) -> None:
+def test_what_is_no_header_is_reported(data: bytes) -> None:
     with pytest.raises(AmqpFrameError, match="in place of an AMQP header"):
         AmqpFrameParser().header(data)
 

@@ -31,10 +31,10 @@ from engine.connectors.amqp.codec.values import (
     UShort,
 )
 from engine.connectors.amqp.inbound import JmsMappingInbound
+from engine.connectors.amqp.transformer_settings import Transformer, Transformers, TransformerSettings
 from engine.connectors.amqp.transformers import TransformError, inbound, inbound_of
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from routes.transformers import Transformer, Transformers, TransformerSettings
 
 ORDERS = "queue:orders"
 CLIENT = (Symbol("x-opt-jms-msg-type"), Byte(5))

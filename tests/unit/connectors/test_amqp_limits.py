@@ -8,10 +8,10 @@ import pytest
 
 from engine.connectors.amqp.codec.sections import VALUE, Header, Properties, Sections, decode, encode_sections
 from engine.connectors.amqp.codec.values import AmqpMap, Int, Timestamp, UInt
+from engine.connectors.amqp.transformer_settings import TransformerSettings
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import Message
 from routes.properties import Property
-from routes.transformers import TransformerSettings
 
 
 def read(sections: Sections, **settings: Any) -> Message:

@@ -239,7 +239,7 @@ def test_what_goes_wrong_with_a_connection_is_told_in_one_line(
         (frame(0, b"\0\x53\x14\xc0"), "the broker sent what is no AMQP: a transfer that is cut off"),
         (frame(0, b"\0\x54\x14\xc0\x03\x01\x52\x05"), "a transfer whose descriptor is neither a ulong nor a symbol"),
         (frame(0, performative(Code.FLOW, "x")), "is no number"),
-        (frame(0, performative(Code.ATTACH, "who", UInt(0), True)), "attaches a link that nobody asked for"),
+        (frame(0, performative(Code.ATTACH, "who", UInt(0), True)), "attaches a link that the bridge did not request"),
         (frame(0, performative(0x99)) + frame(9, performative(Code.DETACH, UInt(7))), "has closed the connection"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.connectors.amqp import performatives
@@ -273,6 +273,8 @@ bodies = st.recursive(
 )  # fmt: skip
 
 
+# Each example takes long to make; `make fuzz` feeds as many as it has time for.
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from(list(Code)), st.lists(bodies, max_size=12), st.binary(max_size=9)),

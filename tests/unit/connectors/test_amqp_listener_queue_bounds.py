@@ -152,7 +152,7 @@ def fill(sink: AmqpListenerSink, count: int, *addresses: str) -> None:
 
 
 def refused(sink: AmqpListenerSink) -> list[int]:
-    return [each.number for each in known(sink) if each.refusal and "nobody has taken" in each.refusal]
+    return [each.number for each in known(sink) if each.refusal and "no client has taken" in each.refusal]
 
 
 def test_a_queue_that_nobody_takes_from_makes_room_for_clients_of_others(sink: AmqpListenerSink, clock: Clock) -> None:

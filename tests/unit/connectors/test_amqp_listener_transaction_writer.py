@@ -113,7 +113,7 @@ def told(commits: TransactionWriter, *works: Work) -> int:
     count = 0
     while not all(each.told for each in works):
         assert time.monotonic() < deadline
-        count += commits.tell()
+        count += commits.end()
     return count
 
 
@@ -124,7 +124,7 @@ def test_a_transaction_is_told_when_the_journal_has_it(
     ask(commits, work)
     assert woken.wait(10)
     assert work.told == []
-    assert commits.tell() == 2
+    assert commits.end() == 2
     assert (work.told, ledger.committed) == (["committed"], [[b"1", b"2"]])
 
 
@@ -227,6 +227,6 @@ def test_closing_waits_for_what_was_asked_for(commits: TransactionWriter, ledger
     works = [holding(commits, b"1"), holding(commits, b"2")]
     ask(commits, *works)
     commits.close()
-    assert commits.tell() == 2
+    assert commits.end() == 2
     assert sorted(body for each in ledger.committed for body in each) == [b"1", b"2"]
     assert ledger.closed == 1

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.connectors.amqp import ids
+from engine.connectors.amqp import names as name_translators
 from engine.connectors.amqp.codec.values import ULong
-from engine.connectors.amqp.names import translator
+from engine.connectors.amqp.names import GROUP, translator
 from engine.connectors.amqp.transformers import TransformerSettings, inbound, translated_selector
-from routes import name_translators
 from routes.errors import BridgeError
-from routes.name_translators import GROUP
 
 PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
 

@@ -22,11 +22,11 @@ from engine.connectors.amqp.codec.values import (
     UInt,
     ULong,
 )
+from engine.connectors.amqp.transformer_settings import Transformer, Transformers, TransformerSettings
 from engine.connectors.amqp.transformers import outbound, outbound_of
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from routes.transformers import Transformer, Transformers, TransformerSettings
 
 NOW = 1_795_000_000_000
 LATER = str(NOW + 60_000)

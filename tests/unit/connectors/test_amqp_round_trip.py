@@ -19,11 +19,11 @@ from engine.connectors.amqp.codec.sections import (
     encode_sections,
 )
 from engine.connectors.amqp.codec.values import AmqpMap, Byte, Char, Float, Int, Short, Symbol, Timestamp, UByte, UInt
+from engine.connectors.amqp.transformer_settings import Transformer, TransformerSettings
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from routes.transformers import Transformer, TransformerSettings
 
 MESSAGE_TYPE, DESTINATION, REPLY_TO = (Symbol(f"x-opt-jms-{name}") for name in ("msg-type", "dest", "reply-to"))
 
@@ -48,6 +48,8 @@ def same(one: Any, other: Any) -> bool:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+ENTRY_NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
+"""JMS clients refuse an empty one."""
 ENTRIES = st.one_of(
     st.booleans(),
     st.integers(-128, 127).map(Byte),
@@ -64,7 +66,7 @@ BODIES = st.one_of(
     TEXT.map(lambda text: (5, VALUE, text)),
     st.just((5, VALUE, None)),
     st.binary(max_size=50).map(lambda raw: (3, DATA, raw)),
-    st.dictionaries(TEXT, VALUES, max_size=6).map(lambda found: (2, VALUE, AmqpMap(found.items()))),
+    st.dictionaries(ENTRY_NAMES, VALUES, max_size=6).map(lambda found: (2, VALUE, AmqpMap(found.items()))),
     st.lists(VALUES, max_size=6).map(lambda found: (4, SEQUENCE, found)),
     st.binary(max_size=50).map(lambda raw: (1, DATA, b"\xac\xed\x00\x05" + raw)),
     VALUES.map(lambda value: (1, VALUE, value)),

@@ -30,10 +30,10 @@ from engine.connectors.amqp.codec.values import (
     ULong,
     UShort,
 )
+from engine.connectors.amqp.transformer_settings import TransformerSettings
 from engine.connectors.amqp.transformers import inbound, outbound
 from engine.message import BodyType
 from routes.properties import JmsType, Property
-from routes.transformers import TransformerSettings
 from tests.unit.connectors.test_amqp_types import SCALARS, TEXT, same
 
 proton = pytest.importorskip("proton", reason="no Qpid Proton: .venv/bin/pip install python-qpid-proton")

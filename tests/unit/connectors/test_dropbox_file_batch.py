@@ -63,7 +63,7 @@ def test_a_kernel_that_would_not_tell_of_errors_is_not_asked(
     assert (syncs.single, syncs.whole) == (21, 0)
 
 
-def test_an_error_of_the_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Syncs(monkeypatch).fails = True
     with pytest.raises(OSError, match="Input/output error"):
         written(tmp_path, 20)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from engine.connectors.kafka import message as kafka_message
 from engine.connectors.kafka.message import HOPS, RecordConverter, SourceRecord, as_text
-from engine.connectors.kafka.settings import KafkaSourceConfig
+from engine.connectors.kafka.settings import KafkaSourceConfig, MessageType
 from engine.connectors.kafka.system import SYSTEM
 from engine.explain.explanation import published_headers
 from engine.message import BodyType, Message, Record
 from engine.trace_context import of_properties
-from routes.model import HeaderStyle, MessageType
+from routes.model import HeaderStyle
 from routes.properties import JmsType, Property
 from routes.targets import KAFKA_TOPIC, Reference, Template
 

@@ -8,8 +8,8 @@ from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.header_frame import HeaderFrame
 from engine.connectors.nats.headers import pack
 from engine.connectors.nats.message import IncomingMessage, reply_format, to_message, to_wire
+from engine.connectors.nats.settings import WireFormat
 from engine.message import BodyType, Message
-from routes.model import WireFormat
 from routes.properties import JmsType, Property
 from routes.targets import REPLY_FORMAT, REQUEST_FORMAT
 

@@ -14,8 +14,8 @@ from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.header_frame import HeaderFrame
 from engine.connectors.nats.headers import pack, parse
 from engine.connectors.nats.message import FrameFault, IncomingMessage, Stored, stored, to_message, to_wire
+from engine.connectors.nats.settings import WireFormat
 from engine.message import BodyType, Message
-from routes.model import WireFormat
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 FRESH = "ID:fresh:1"

@@ -114,6 +114,6 @@ def test_a_large_message_in_many_pieces_is_put_together_once() -> None:
     ],
     ids=lambda stream: stream[:16].decode(),
 )
-def test_what_is_no_protocol_is_told(stream: bytes) -> None:
+def test_what_is_no_protocol_is_reported(stream: bytes) -> None:
     with pytest.raises(ProtocolError):
         parsed(stream)

@@ -8,8 +8,8 @@ import pytest
 
 from engine.connectors.nats.headers import pack, parse
 from engine.connectors.nats.message import IncomingMessage, to_message, to_wire
+from engine.connectors.nats.settings import WireFormat
 from engine.message import Message
-from routes.model import WireFormat
 from routes.properties import Property
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

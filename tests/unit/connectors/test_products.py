@@ -16,7 +16,9 @@ from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbo
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
 from engine.connectors.amqp.performatives import Code
 from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.jms import JmsConfig
 from engine.connectors.products import Feature, product_of
+from engine.connectors.stomp.session import StompSession
 from engine.connectors.system import connector
 from engine.errors import HardFailureError
 from engine.message import Message
@@ -360,6 +362,9 @@ def test_what_a_peer_says_is_one_printable_line(broker: MakeBroker) -> None:
 
 @pytest.mark.parametrize("name", ["", "Coil/1.0"])
 def test_of_an_unknown_broker_over_stomp_only_what_stomp_has_is_taken_for_granted(name: str) -> None:
-    product = product_of("stomp", name)
-    assert product.title == (name or "a broker that does not say its name")
-    assert [each for each in Feature if product.lack("stomp", each)] == [Feature.SUBSCRIPTION, Feature.SELECTOR]
+    (broker,) = configured("stomp", 1).sources
+    assert isinstance(broker, JmsConfig)
+    session = StompSession(broker, "s", "stomp://127.0.0.1:1", "c", 0)
+    session.product = product_of(name)
+    assert session.product.title == (name or "a broker that does not say its name")
+    assert list(session.lacks) == [Feature.SUBSCRIPTION, Feature.SELECTOR]

@@ -110,7 +110,7 @@ def test_bytes_that_are_no_utf8_in_a_header_do_not_hurt() -> None:
         "endless headers",
     ],
 )
-def test_what_is_not_stomp_is_told(stream: bytes, says: str) -> None:
+def test_what_is_not_stomp_is_reported(stream: bytes, says: str) -> None:
     with pytest.raises(StompFrameError) as caught:
         parse(stream)
 

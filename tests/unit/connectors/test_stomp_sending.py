@@ -19,7 +19,7 @@ from routes.properties import Property
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OTHER = product_of("stomp", "")
+OTHER = product_of("")
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=30)
 
@@ -204,7 +204,7 @@ def test_properties_that_tell_artemis_or_classic_what_to_do_are_left_out(name: s
 def test_properties_that_tell_another_broker_what_to_do_are_left_out_there(server: str, name: str) -> None:
     message = Message(b"", properties={name: Property("1")})
     line = f"{name}:1\n".encode()
-    assert line not in to_frame(Outgoing(7, message, "queue/a", "id"), product_of("stomp", server))
+    assert line not in to_frame(Outgoing(7, message, "queue/a", "id"), product_of(server))
     assert line in to_frame(Outgoing(7, message, "queue/a", "id"), ARTEMIS)
 
 

@@ -36,10 +36,10 @@ class Journal:
     # As `Bookmarks`:
     def tend(self) -> None: ...
 
-    def find(self, patience: object) -> None:
-        self.find_partitions(patience)
+    def find(self, retry: object) -> None:
+        self.find_partitions(retry)
 
-    def find_partitions(self, patience: object) -> None:
+    def find_partitions(self, retry: object) -> None:
         self.found = len(self.partitions)
 
     def ask_ends(self) -> dict[int, Any]:
@@ -50,10 +50,10 @@ class Journal:
                 asked[partition].set_result(SimpleNamespace(offset=end))
         return asked
 
-    def ends(self, patience: object) -> dict[int, int]:
+    def ends(self, retry: object) -> dict[int, int]:
         return {partition: len(self.partitions[partition]) for partition in range(self.found)}
 
-    def starts(self, patience: object) -> dict[int, int] | None:
+    def starts(self, retry: object) -> dict[int, int] | None:
         position = self.position
         return position and {partition: position.get(partition, 0) for partition in range(self.found)}
 
@@ -73,7 +73,7 @@ class Journal:
         starts: Mapping[int, int],
         ends: Mapping[int, int],
         take: Callable[[int, int, str, Record], None],
-        patience: object,
+        retry: object,
     ) -> None:
         self.read_from.append(starts.get(0, 0))
         for partition, end in ends.items():
@@ -95,7 +95,7 @@ class Counting:
         self.at = 0
         self.recalled: Sequence[str] = ()
 
-    def place(self) -> str:
+    def position(self) -> str:
         return str(self.at)
 
     def recall(self, notes: Sequence[str]) -> None:
@@ -103,10 +103,10 @@ class Counting:
 
 
 def connected(
-    journal: Any, *, is_marked: bool = True, placed: Counting | None = None, doubt_seconds: float = 30
+    journal: Any, *, is_marked: bool = True, positioned: Counting | None = None, doubt_seconds: float = 30
 ) -> Deduplicator:
     redelivery = Redelivery(60, doubt_seconds, is_marked)
-    made = Deduplicator(journal, journal, SimpleNamespace(), redelivery, placed)  # type: ignore[arg-type]
+    made = Deduplicator(journal, journal, SimpleNamespace(), redelivery, positioned)  # type: ignore[arg-type]
     made.begin()
     return made
 
@@ -202,14 +202,14 @@ def test_where_the_system_counts_is_noted_with_the_position_and_recalled_by_the_
     journal: Journal,
 ) -> None:
     source = Counting()
-    repeats = connected(journal, placed=source)
+    deduplicator = connected(journal, positioned=source)
     journal.write(message(1))
     source.at = 7
-    run(repeats, journal, 100, received=1, acknowledged=1)
+    run(deduplicator, journal, 100, received=1, acknowledged=1)
     assert journal.notes == ["7"]
 
     following = Counting()
-    connected(journal, placed=following)
+    connected(journal, positioned=following)
     assert following.recalled == ("7",)
 
 

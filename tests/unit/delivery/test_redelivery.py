@@ -131,7 +131,7 @@ def test_an_end_counts_when_all_that_was_received_before_is_acknowledged_and_nob
     assert ends.due(41) is None
 
 
-def test_the_latest_end_of_those_that_count_is_told() -> None:
+def test_the_latest_end_of_those_that_count_is_reported() -> None:
     ends = CleanEnds(doubt_seconds=30)
     for now in (0, 5, 10, 15):
         ends.mark({0: now}, received=now)

@@ -15,12 +15,12 @@ from engine.connectors.base import Delivery
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.header_frame import HeaderFrame
 from engine.connectors.nats.message import IncomingMessage, reply_format, to_message, to_wire
+from engine.connectors.nats.settings import WireFormat
 from engine.delivery import replies
 from engine.delivery.replies import ReplySource, Requests, ReturnAddress
 from engine.message import Message
 from engine.telemetry.meters import SinkMetrics
 from routes.config import loads
-from routes.model import WireFormat
 from routes.properties import JmsType, Property
 from routes.targets import REPLY_FORMAT, REPLY_SINK, REPLY_TO, REQUEST_FORMAT
 

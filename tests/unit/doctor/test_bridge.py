@@ -93,7 +93,7 @@ def test_what_is_no_bridge_is_not_taken_for_one_and_its_port_is_not_free() -> No
         (replace(READY, bridge="b2"), Severity.FAILED, "bridge 'b2' runs at 127.0.0.1:8480"),
     ],
 )
-def test_how_a_bridge_is_told(answer: Answer, state: Severity, said: str) -> None:
+def test_how_a_bridge_is_reported(answer: Answer, state: Severity, said: str) -> None:
     (found,) = check_http(loads(TEXT), "abc", answer)
     assert (found.state, found.found) == (state, said)
 

@@ -13,7 +13,7 @@ from engine.connectors.base import NotConnectedError
 from engine.connectors.jms import JmsConfig
 from engine.doctor.brokers import broker_check, not_connected
 from engine.doctor.checks import Finding, Severity, ok
-from engine.doctor.kafka import told
+from engine.doctor.kafka import topic_findings
 from engine.embedded.ports import free_ports
 from engine.kafka.cluster import Problem
 from engine.kafka.topics import Survey
@@ -105,13 +105,13 @@ def test_dropboxes_are_looked_at_and_not_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
-def test_a_dropbox_that_is_closed_is_told(tmp_path: Path) -> None:
+def test_a_dropbox_that_is_closed_is_reported(tmp_path: Path) -> None:
     (tmp_path / "orders").mkdir(mode=0o500)
     (found,) = look(f"source.d.type=dropbox\nsource.d.destinations=queue:orders\nsource.d.root={tmp_path}\n")
     assert f"the bridge may not read and write {tmp_path}/orders" in found.found
 
 
-def test_a_dropbox_with_a_link_in_it_is_told(tmp_path: Path) -> None:
+def test_a_dropbox_with_a_link_in_it_is_reported(tmp_path: Path) -> None:
     settings = f"source.d.type=dropbox\nsource.d.destinations=queue:orders\nsource.d.root={tmp_path}\n"
     (tmp_path / "orders" / "incoming").mkdir(parents=True)
     assert [each.state for each in look(settings)] == [Severity.OK]
@@ -122,11 +122,11 @@ def test_a_dropbox_with_a_link_in_it_is_told(tmp_path: Path) -> None:
 
 def test_topics_that_are_well_are_one_line_and_each_problem_is_one() -> None:
     problem = Problem("prices", "route 'prices'", "does not exist", "create it")
-    found = list(told(Survey(("orders",), ("journal", "state"), (problem,))))
+    found = list(topic_findings(Survey(("orders",), ("journal", "state"), (problem,))))
     assert found == [
         Finding("topic prices", Severity.FAILED, "prices (route 'prices') does not exist", "create it", 4),
         ok("topics", "orders can be used; the bridge makes journal, state when it starts"),
     ]
     many = tuple(f"t{number}" for number in range(7))
-    assert list(told(Survey(many, (), ()))) == [ok("topics", "t0, t1, t2, t3, t4 and 2 more can be used")]
-    assert [each.state for each in told(Survey((), (), (problem,)))] == [Severity.FAILED]
+    assert list(topic_findings(Survey(many, (), ()))) == [ok("topics", "t0, t1, t2, t3, t4 and 2 more can be used")]
+    assert [each.state for each in topic_findings(Survey((), (), (problem,)))] == [Severity.FAILED]

@@ -1,4 +1,4 @@
-"""Until when certificates are valid, with files that OpenSSL has made."""
+"""Until when certificates are valid, with files made for the test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from engine.doctor.certificates import check_certificate, check_certificates
 from engine.doctor.checks import Severity
 from routes.config import load
-from tests.certificates import certify, openssl
+from tests.certificates import certify, sign
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +28,9 @@ def states(path: Path, days: float = 0, *, is_own: bool = True) -> list[Severity
 
 
 def test_one_that_ends_soon_is_told_before_it_does(folder: Path) -> None:
-    # OpenSSL's default: thirty days.
+    # Thirty days.
     bridge = folder / "bridge.pem"
-    openssl(folder, "req -x509 -key bridge.key -days 100 -out long.pem -subj /CN=bridge")
+    sign(folder, "long", "ca", days=100)
 
     assert states(folder / "long.pem") == [Severity.OK]
     assert states(bridge) == [Severity.WARNING]
@@ -45,7 +45,7 @@ def test_one_that_has_expired_is_told_with_its_day(folder: Path) -> None:
 
 
 def test_old_ones_among_authorities_do_not_matter(folder: Path) -> None:
-    openssl(folder, "req -x509 -key ca.key -days 100 -out new.pem -subj /CN=ca")
+    sign(folder, "new", "new", days=100)
     bundle = folder / "bundle.pem"
     bundle.write_bytes((folder / "expired.pem").read_bytes() + (folder / "new.pem").read_bytes())
 

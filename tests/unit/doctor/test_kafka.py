@@ -20,7 +20,7 @@ FOR_EVER = (2**31 - 1) * 60_000
         (DAY, 7 * DAY, True),
     ],
 )
-def test_offsets_that_are_forgotten_before_messages_are_told(kept: int, retention: int, warns: bool) -> None:
+def test_offsets_that_are_forgotten_before_messages_are_reported(kept: int, retention: int, warns: bool) -> None:
     found = list(forgotten(kept, retention))
     assert bool(found) == warns
     assert all(f"{kept // DAY} days" in each.found and "offsets.retention.minutes" in each.remedy for each in found)

@@ -32,11 +32,8 @@ from engine.doctor.machine import (
     listening,
     room,
 )
-from engine.doctor.versions import check_jars, check_nats_server, check_packages, jars_of
-from engine.embedded import nats
-from engine.embedded.nats import nats_configuration
+from engine.doctor.versions import check_jars, check_packages, jars_of
 from engine.embedded.ports import LOOPBACK, free_ports
-from engine.embedded.server import ETC
 from routes.config import loads
 from routes.config.snapshot import Snapshot
 from routes.systems import system_named
@@ -115,14 +112,14 @@ def test_a_folder_is_there_or_can_be_made(tmp_path: Path) -> None:
     assert not deep.parent.exists()
 
 
-def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "var").write_text("")
     found = check_folder("embedded.data", tmp_path / "var" / "checkpoint")
     assert (found.state, found.found, found.exit_code) == (Severity.FAILED, f"{tmp_path}/var is no folder", 3)
     assert found.remedy.endswith("or set embedded.data to another folder")
 
 
-def test_a_folder_that_every_user_can_enter_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_every_user_can_enter_is_reported(tmp_path: Path) -> None:
     with TemporaryDirectory() as open_to_all:
         folder = Path(open_to_all)
         folder.chmod(0o755)
@@ -137,7 +134,7 @@ def test_a_folder_that_every_user_can_enter_is_told(tmp_path: Path) -> None:
     assert list(check_privacy("embedded.data", tmp_path / "none")) == []
 
 
-def test_hard_links_to_files_of_others_are_told(tmp_path: Path) -> None:
+def test_hard_links_to_files_of_others_are_reported(tmp_path: Path) -> None:
     switch = tmp_path / "protected_hardlinks"
     assert check_hard_links(switch).state is Severity.OK
     switch.write_text("1\n")
@@ -147,7 +144,7 @@ def test_hard_links_to_files_of_others_are_told(tmp_path: Path) -> None:
 
 
 @needs_permissions
-def test_a_folder_that_is_closed_or_has_a_closed_one_in_it_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_closed_or_has_a_closed_one_in_it_is_reported(tmp_path: Path) -> None:
     closed = tmp_path / "3"
     closed.mkdir(mode=0o500)
     assert check_folder("router.checkpoint", closed).found == f"{closed} cannot be written"
@@ -254,43 +251,6 @@ def test_installed_packages_are_those_that_are_pinned() -> None:
     found = {finding.name: finding for finding in check_packages()}
     assert found.keys() == {"python", "jms-bridge", "pyspark", "librdkafka"}
     assert all(finding.state is Severity.OK for finding in found.values())
-
-
-def nats_program(folder: Path, version: str, refuses: str = "") -> Path:
-    """A stand-in that tells a version, and says of a configuration what the real one says of an unknown key."""
-    program = folder / "nats-server"
-    refusal = f'grep -q {refuses} "$3" && {{ echo "$3:7:1: unknown field {refuses}" >&2; exit 1; }}' if refuses else ":"
-    program.write_text(
-        f'#!/bin/sh\ncase "$1" in --version) echo "nats-server: {version}";; -t) {refusal}; exit 0;; esac\n'
-    )
-    program.chmod(0o755)
-    return program
-
-
-@pytest.mark.parametrize(
-    ("version", "file"),
-    [("v2.9.10", "nats-2.9.conf"), ("v2.10.0", "nats.conf"), ("2.12.4", "nats.conf"), ("v3.0.0-dev", "nats.conf")],
-)
-def test_a_nats_server_gets_a_configuration_that_fits_its_version(version: str, file: str, tmp_path: Path) -> None:
-    assert nats_configuration(nats_program(tmp_path, version)) == ETC / file
-
-
-def test_a_nats_server_that_refuses_its_configuration_or_does_not_run_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nats, "BUILT", tmp_path / "nats-server")
-    program = nats_program(tmp_path, "v2.12.4")
-    assert list(check_nats_server()) == [ok("nats-server", f"v2.12.4, {program}")]
-    nats_program(tmp_path, "v2.12.4", refuses="logfile_max_num")
-    (refused,) = check_nats_server()
-    assert (refused.state, refused.remedy) == (Severity.FAILED, nats.REMEDY)
-    assert refused.found.endswith("unknown field logfile_max_num")
-    program.write_text("#!/bin/sh\necho none\n")
-    (unknown,) = check_nats_server()
-    assert unknown.found == f"{program} --version does not tell a version, it says 'none'"
-    program.write_text("#!/none\n")
-    (broken,) = check_nats_server()
-    assert broken.found.startswith(f"{program} does not run: ")
 
 
 @pytest.mark.parametrize(("secret", "found"), [("x", 1), ("seven-7", 1), ("eight-88", 0), ("", 0)])

@@ -235,7 +235,7 @@ def test_a_form_without_our_signature_changes_nothing(page: Page, kafka: Kafka, 
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"action": "replay"}, "nothing is chosen"),
+        ({"action": "replay"}, "no dead letter is selected"),
         ({"action": "drop", "position": "0:7"}, "there is no action &#39;drop&#39;"),
         ({"action": "replay", "position": "x"}, "is no position"),
         ({"action": "replay", "position": f"0:{'9' * 5000}"}, "is no position"),

@@ -20,7 +20,7 @@ SLIPS = [
     ("a = 1 & b = 2", 7, "a single & means nothing", "write && or AND"),
     ("a = 1 | b = 2", 7, "a single | means nothing", "write || or OR"),
     ("a = 'x", 5, "the text that starts here has no closing quote", "a quote inside a text is doubled: 'it''s'"),
-    ('"a = 5', 1, "the name that starts here has no closing quote", "text stands in single quotes"),
+    ('"a = 5', 1, "the name that starts here has no closing quote", "text goes in single quotes"),
     ("a = 1 AND (b = 2", 11, "this ( is never closed", "add the ) that belongs to it"),
     ("a = ')' AND b = 1)", 18, "this ) closes nothing", "remove it, or add the ( that belongs to it"),
     ("a IN ()", 7, "IN () has no texts", "write IN ('a', 'b')"),
@@ -39,7 +39,7 @@ SLIPS = [
     (
         'a = "emea"',
         5,
-        "text stands in single quotes, a name in double quotes",
+        "text goes in single quotes, a name in double quotes",
         "write 'emea' for the text, msg.header.\"emea\" for the property",
     ),
     ("region = emea.west", 10, "emea.west needs quotes", "write 'emea.west' for the text, or == before it"),

@@ -72,7 +72,7 @@ def test_the_last_committed_interval_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 2}', '{"version": 1}'])
-def test_a_damaged_start_is_told(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_start_is_reported(tmp_path: Path, damage: str) -> None:
     generations = Generations(tmp_path)
     (generations.create(START).folder / "start.json").write_text(damage)
     with pytest.raises(DamagedError, match=r"start.json is damaged"):
@@ -93,13 +93,13 @@ def test_a_checkpoint_whose_generations_were_removed_is_refused(tmp_path: Path) 
         generations.newest()
 
 
-def test_the_place_of_a_generation_is_all_that_it_wrote_down(tmp_path: Path) -> None:
+def test_the_progress_of_a_generation_is_all_that_it_wrote_down(tmp_path: Path) -> None:
     generation = Generations(tmp_path).create(START)
-    assert generation.place() == RouterProgress(START, None, None)
+    assert generation.progress() == RouterProgress(START, None, None)
     assert generation.commits() == -1
     committed(generation, 0, 1)
     generation.stop({0: 1})
-    assert generation.place() == RouterProgress(START, generation.committed(), {0: 1})
+    assert generation.progress() == RouterProgress(START, generation.committed(), {0: 1})
     assert generation.commits() == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spark.kafka_io import patience_ms
+from engine.spark.kafka_io import delivery_timeout_ms
 from routes.config import loads
 
 CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nrouter.outage-timeout={}\n"
@@ -20,4 +20,4 @@ CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nro
     ],
 )
 def test_they_try_for_longer_than_kafka_may_be_away(outage: str, options: dict[str, str], wanted: int) -> None:
-    assert patience_ms(loads(CONFIGURATION.format(outage)), options) == wanted
+    assert delivery_timeout_ms(loads(CONFIGURATION.format(outage)), options) == wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import Delivery, NotConnectedError, Outcome, Outgoing
@@ -28,9 +28,11 @@ SERVERS: dict[str, dict[str, list[Message]]] = {}
 class ToyConfig(NetworkConfig):
     """Settings of a connection to a toy server."""
 
+    preset: str | None = key("option", NAME, "Name of a set of options.")
     options: Mapping[str, str] = key(
         "option.*", ANY_TEXT, "Any option of the toy.", example="source.NAME.option.colour=red", factory=dict
     )
+    size: int = key("option.size", whole(1, 9), "The one option that the bridge itself knows.", default="1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class ToySource:
 
     redelivery = None
 
-    def __init__(self, config: Config, source: ToySourceConfig) -> None:
+    def __init__(self, config: Config, source: ToySourceConfig, worker: int) -> None:
         self.address = config.url(source)
         self._boxes = source.destinations
         self._open: dict[object, Message] = {}
@@ -77,14 +79,15 @@ class ToySource:
     def close(self) -> None: ...
 
 
-@dataclass
 class ToySink:
     """A sink that puts messages into boxes."""
 
-    address: str
-    most_under_way: int = 10
-    settle_seconds: float = 0.0
-    _sent: list[Outcome] = field(default_factory=list)
+    most_under_way = 10
+    settle_seconds = 0.0
+
+    def __init__(self, config: Config, sink: ToySinkConfig, worker: int) -> None:
+        self.address = config.url(sink)
+        self._sent: list[Outcome] = []
 
     def connect(self) -> None:
         connected(self.address)
@@ -108,16 +111,12 @@ class ToyConnector(Connector[ToyConfig, ToySourceConfig, ToySinkConfig]):
     connection = ToyConfig
     source = ToySourceConfig
     sink = ToySinkConfig
+    source_class = "system.ToySource"
+    sink_class = "system.ToySink"
     schemes = (Scheme("toy", 7), Scheme("toys", 8, is_tls=True))
     addresses = Addresses("box-[0-9]+", "box-NUMBER, as in toy:box-1")
     reply_example = "box-9"
     port_name = "toy port"
-
-    def make_source(self, config: Config, source: ToySourceConfig, worker: int) -> ToySource:
-        return ToySource(config, source)
-
-    def make_sink(self, config: Config, sink: ToySinkConfig, worker: int) -> ToySink:
-        return ToySink(config.url(sink))
 
     def check_connection(self, config: Config, broker: ToyConfig, client_id: str) -> str:
         connected(config.url(broker))

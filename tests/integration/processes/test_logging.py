@@ -52,6 +52,18 @@ except ValueError:
     log.exception("failed")
 """
 
+REPEATS = """
+import logging
+import structlog
+import engine.telemetry.logging
+engine.telemetry.logging.setup(component="source:orders")
+log = structlog.get_logger("engine.test")
+for number in range(100):
+    log.warning("message rejected", message=f"ID:{number}")
+    log.error("refused", number=number)
+    logging.getLogger("library").warning("no answer from %s", number)
+"""
+
 
 def logged(**environment: str) -> str:
     done = subprocess.run(
@@ -138,3 +150,20 @@ def test_no_line_steers_a_terminal(form: str) -> None:
     assert done.stderr == printable(done.stderr)
     if form == "json":
         assert (json.loads(done.stderr)["event"], json.loads(done.stderr)["rate"]) == ("a\x9b2J", None)
+
+
+def test_a_process_logs_a_few_lines_of_a_kind_and_at_its_end_how_many_more() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REPEATS],
+        env={**os.environ, "JMS_BRIDGE_LOG": "json"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {line["component"] for line in lines} == {"source:orders"}
+    assert [line["message"] for line in lines if line["event"] == "message rejected"] == [f"ID:{n}" for n in range(20)]
+    assert sum(line["event"] == "refused" for line in lines) == 100
+    assert sum(line["event"].startswith("no answer") for line in lines) == 20
+    told = [(line["what"], line["left_out"], line["level"]) for line in lines if "left_out" in line]
+    assert told == [("message rejected", 80, "warning"), ("no answer from %s", 80, "warning")]

@@ -1,25 +1,233 @@
-"""Checks of `kafka.*`, and of the reserved settings of `spark.*`.
+"""The settings of Kafka's clients, `kafka.*`: names, values, those that the bridge makes itself, and checks.
 
-They find misspelt names, values that a client refuses, and settings that only one client supports.
+Java's names are those of kafka-clients 3.9 (`ProducerConfig`, `ConsumerConfig`), librdkafka's those of its
+CONFIGURATION.md. `engine.kafka` translates by these tables. The checks find misspelt names, values that a client
+refuses, and settings that only one client supports.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from routes.config.jaas import read_jaas
-from routes.config.kafka_names import COMMON, CONSUMER, PRODUCER, RESERVED, RESERVED_SPARK, TWO_SPELLINGS
-from routes.config.kafka_values import CHOICES, NOT_LESS, WHOLE
 from routes.errors import Level
 from routes.keys.values import BadValueError, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from routes.keys.settings import Setting, Settings
 
-__all__ = ["KAFKA_CHECKS", "store_type"]
+__all__ = [
+    "CHOICES",
+    "COMMON",
+    "CONSUMER",
+    "KAFKA_CHECKS",
+    "NOT_LESS",
+    "PRODUCER",
+    "RESERVED",
+    "TWO_SPELLINGS",
+    "WHOLE",
+    "check_reserved",
+    "store_type",
+]
+
+COMMON: Mapping[str, str | None] = {
+    "auto.include.jmx.reporter": None,
+    "client.dns.lookup": "client.dns.lookup",
+    "client.id": "client.id",
+    "client.rack": "client.rack",
+    "connections.max.idle.ms": "connections.max.idle.ms",
+    "default.api.timeout.ms": None,
+    "enable.metrics.push": "enable.metrics.push",
+    "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
+    "metadata.recovery.strategy": "metadata.recovery.strategy",
+    "metric.reporters": None,
+    "metrics.num.samples": None,
+    "metrics.recording.level": None,
+    "metrics.sample.window.ms": None,
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "reconnect.backoff.max.ms": "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms": "reconnect.backoff.ms",
+    "request.timeout.ms": "socket.timeout.ms",
+    "retries": None,
+    "retry.backoff.max.ms": "retry.backoff.max.ms",
+    "retry.backoff.ms": "retry.backoff.ms",
+    "sasl.client.callback.handler.class": None,
+    "sasl.jaas.config": None,
+    "sasl.login.callback.handler.class": None,
+    "sasl.login.class": None,
+    "sasl.login.connect.timeout.ms": None,
+    "sasl.login.read.timeout.ms": None,
+    "sasl.login.retry.backoff.max.ms": None,
+    "sasl.login.retry.backoff.ms": None,
+    "sasl.mechanism": "sasl.mechanism",
+    "security.protocol": "security.protocol",
+    "security.providers": None,
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms": None,
+    "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
+    "ssl.cipher.suites": None,
+    "ssl.enabled.protocols": None,
+    "ssl.endpoint.identification.algorithm": None,
+    "ssl.engine.factory.class": None,
+    "ssl.key.password": "ssl.key.password",
+    "ssl.keymanager.algorithm": None,
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.keystore.location": None,
+    "ssl.keystore.password": None,
+    "ssl.keystore.type": None,
+    "ssl.protocol": None,
+    "ssl.provider": None,
+    "ssl.secure.random.implementation": None,
+    "ssl.trustmanager.algorithm": None,
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.truststore.location": None,
+    "ssl.truststore.password": None,
+    "ssl.truststore.type": None,
+}
+"""Settings of every client, mapped to librdkafka's names; None if it has none, or if `engine.kafka` does more than
+rename."""
+
+PRODUCER: Mapping[str, str | None] = {
+    "batch.size": "batch.size",
+    "buffer.memory": None,
+    "compression.gzip.level": None,
+    "compression.lz4.level": None,
+    "compression.type": "compression.type",
+    "compression.zstd.level": None,
+    "delivery.timeout.ms": "delivery.timeout.ms",
+    "linger.ms": "linger.ms",
+    "max.block.ms": None,
+    "max.in.flight.requests.per.connection": "max.in.flight.requests.per.connection",
+    "metadata.max.idle.ms": None,
+    "partitioner.adaptive.partitioning.enable": None,
+    "partitioner.availability.timeout.ms": None,
+    "partitioner.ignore.keys": None,
+    "transaction.timeout.ms": "transaction.timeout.ms",
+}
+"""Settings of producers only."""
+
+CONSUMER: Mapping[str, str | None] = {
+    "check.crcs": "check.crcs",
+    "exclude.internal.topics": None,
+    "fetch.max.bytes": "fetch.max.bytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "fetch.min.bytes": "fetch.min.bytes",
+    "group.protocol": None,
+    "group.remote.assignor": None,
+    "heartbeat.interval.ms": "heartbeat.interval.ms",
+    "max.partition.fetch.bytes": "max.partition.fetch.bytes",
+    "max.poll.interval.ms": "max.poll.interval.ms",
+    "max.poll.records": None,
+    "partition.assignment.strategy": None,
+    "session.timeout.ms": "session.timeout.ms",
+}
+"""Settings of consumers only."""
+
+TWO_SPELLINGS = frozenset(
+    {"sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"}
+)
+"""Names of librdkafka that are accepted as well, and translated for Java."""
+
+RESERVED: Mapping[str, tuple[str | None, str]] = {
+    "acks": ("all", "a message counts as kept only when all replicas have it"),
+    "allow.auto.create.topics": ("false", "a topic is created on purpose, see routing.create-topics"),
+    "auto.commit.interval.ms": (None, "the router keeps its own place"),
+    "auto.offset.reset": (None, "the router keeps its own place"),
+    "enable.auto.commit": ("false", "the router keeps its own place"),
+    "enable.idempotence": ("true", "a retry must not write a message twice"),
+    "group.id": (None, "the router reads the whole journal, without a group"),
+    "group.instance.id": (None, "the router reads the whole journal, without a group"),
+    "interceptor.classes": (None, "Spark's Kafka source does not allow it"),
+    "isolation.level": ("read_committed", "what a transaction took back must not be routed"),
+    "key.deserializer": (None, "records are bytes"),
+    "key.serializer": (None, "records are bytes"),
+    "max.request.size": (None, "it follows journal.max-message-bytes"),
+    "partitioner.class": (None, "a key has to lead to the same partition from every client"),
+    "transactional.id": (None, "the bridge names its own transactions"),
+    "value.deserializer": (None, "records are bytes"),
+    "value.serializer": (None, "records are bytes"),
+}
+"""Settings that the bridge makes itself: the one value that is allowed (None: no value), and the reason."""
+
+_INT = 2**31 - 1
+_LONG = 10**18 - 1
+"""The largest number that `whole` reads; Java's limit is a little higher."""
+
+WHOLE: Mapping[str, tuple[int, int]] = {
+    "batch.size": (1, _INT),
+    "buffer.memory": (1, _LONG),
+    "compression.gzip.level": (-1, 9),
+    "compression.lz4.level": (1, 17),
+    "compression.zstd.level": (-131072, 22),
+    "connections.max.idle.ms": (0, _INT),
+    "default.api.timeout.ms": (0, _INT),
+    "delivery.timeout.ms": (0, _INT),
+    "fetch.max.bytes": (1_000_000, 2_147_483_135),
+    "fetch.max.wait.ms": (0, 300_000),
+    "fetch.min.bytes": (1, 100_000_000),
+    "heartbeat.interval.ms": (1, 3_600_000),
+    # librdkafka: less than the time that it gives a message to be delivered.
+    "linger.ms": (0, 299_999),
+    "max.block.ms": (0, _LONG),
+    # More would let a retry change the order, which an idempotent producer never does.
+    "max.in.flight.requests.per.connection": (1, 5),
+    "max.partition.fetch.bytes": (1, 1_000_000_000),
+    "max.poll.interval.ms": (1, 86_400_000),
+    "max.poll.records": (1, _INT),
+    "metadata.max.age.ms": (0, 3_600_000),
+    "metadata.max.idle.ms": (5000, _LONG),
+    "metrics.num.samples": (1, _INT),
+    "metrics.sample.window.ms": (0, _LONG),
+    "partitioner.availability.timeout.ms": (0, _LONG),
+    "receive.buffer.bytes": (-1, 100_000_000),
+    "reconnect.backoff.max.ms": (0, 3_600_000),
+    "reconnect.backoff.ms": (0, 3_600_000),
+    "request.timeout.ms": (10, 300_000),
+    "retries": (1, _INT),
+    "retry.backoff.max.ms": (1, 300_000),
+    "retry.backoff.ms": (1, 300_000),
+    "sasl.login.connect.timeout.ms": (0, _INT),
+    "sasl.login.read.timeout.ms": (0, _INT),
+    "sasl.login.retry.backoff.max.ms": (0, _LONG),
+    "sasl.login.retry.backoff.ms": (0, _LONG),
+    "send.buffer.bytes": (-1, 100_000_000),
+    "session.timeout.ms": (1, 3_600_000),
+    "socket.connection.setup.timeout.max.ms": (0, _LONG),
+    "socket.connection.setup.timeout.ms": (1000, _INT),
+    "transaction.timeout.ms": (1000, _INT),
+}
+"""Settings that are whole numbers: the lowest and the highest value that both the Java client and librdkafka accept; a
+test asks librdkafka itself. A setting that is neither here nor in `CHOICES` is text of any kind."""
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "client.dns.lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
+    "metadata.recovery.strategy": ("none", "rebootstrap"),
+    "metrics.recording.level": ("INFO", "DEBUG", "TRACE"),
+    **dict.fromkeys(
+        (
+            "auto.include.jmx.reporter",
+            "check.crcs",
+            "enable.metrics.push",
+            "exclude.internal.topics",
+            "partitioner.adaptive.partitioning.enable",
+            "partitioner.ignore.keys",
+        ),
+        ("true", "false"),
+    ),
+}
+"""Settings that take one of a few words."""
+
+NOT_LESS: tuple[tuple[str, int | None, Mapping[str, int]], ...] = (
+    ("reconnect.backoff.max.ms", 10_000, {"reconnect.backoff.ms": 100}),
+    ("max.poll.interval.ms", 300_000, {"session.timeout.ms": 45_000}),
+    ("delivery.timeout.ms", None, {"linger.ms": 0, "request.timeout.ms": 30_000}),
+)
+"""Settings that may not be less than the sum of others, each with its value when not set; None: it follows the
+others."""
 
 _KAFKA_ROWS = ("kafka.*", "kafka.producer.*", "kafka.consumer.*")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -41,6 +249,15 @@ def store_type(location: str, declared: str | None) -> str | None:
     return next((kind for suffix, kind in _SUFFIXES.items() if location.lower().endswith(suffix)), None)
 
 
+def check_reserved(settings: Settings, setting: Setting, rule: tuple[str | None, str]) -> None:
+    """Adds a fault to a setting that the bridge makes itself, unless its value is the allowed one; see `RESERVED`."""
+    allowed, reason = rule
+    if setting.value == allowed or (setting.name == "acks" and setting.value == "-1"):
+        return
+    what = f"can only be '{allowed}'" if allowed else "is set by the bridge"
+    settings.faults.append(setting.entry.key_fault(f"'{setting.entry.key}' {what}", reason))
+
+
 def reserved_settings(settings: Settings) -> None:
     """Checks that settings which the bridge makes itself have only the value that it would give them."""
     for setting in _kafka(settings):
@@ -48,10 +265,7 @@ def reserved_settings(settings: Settings) -> None:
             fault = setting.entry.key_fault(f"'{setting.entry.key}' is not supported", "set kafka.bootstrap.servers")
             settings.faults.append(fault)
         elif setting.name in RESERVED:
-            _check_reserved(settings, setting, RESERVED[setting.name])
-    for setting in settings.open("spark.*"):
-        if setting.entry.key in RESERVED_SPARK:
-            _check_reserved(settings, setting, RESERVED_SPARK[setting.entry.key])
+            check_reserved(settings, setting, RESERVED[setting.name])
 
 
 def unknown_kafka_settings(settings: Settings) -> None:
@@ -204,14 +418,6 @@ def _kafka(settings: Settings) -> list[Setting]:
 
 def _set(settings: Settings, name: str) -> Setting | None:
     return settings.by_key.get(("kafka.*", name))
-
-
-def _check_reserved(settings: Settings, setting: Setting, rule: tuple[str | None, str]) -> None:
-    allowed, reason = rule
-    if setting.value == allowed or (setting.name == "acks" and setting.value == "-1"):
-        return
-    what = f"can only be '{allowed}'" if allowed else "is set by the bridge"
-    settings.faults.append(setting.entry.key_fault(f"'{setting.entry.key}' {what}", reason))
 
 
 def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...]) -> None:

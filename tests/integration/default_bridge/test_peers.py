@@ -6,61 +6,24 @@ Everything goes through one bridge, which has to be there, and ready, in the end
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
-from nats.aio.client import Client
 
-from engine.embedded import free_ports
-from tests.integration.bridge_process import Bridge, configuration, wait
+from tests.integration.bridge_process import wait, with_nats
 from tests.integration.connectors.running import read
 from tests.integration.connectors.stomp_jms import JmsClient
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
-T = TypeVar("T")
-pytestmark = pytest.mark.timeout(600)
+    from nats.aio.client import Client
 
-SYSTEMS = """\
-embedded.nats.port={nats}
-source.jms.destinations=queue:orders, queue:ask.nats
-source.nats.type=nats
-source.nats.destinations=ask.>
-sink.amqp.type=amqp
-sink.amqp.reply-to=queue:bridge.amqp.replies
-sink.slow.type=amqp
-sink.slow.reply-to=queue:bridge.slow.replies
-sink.slow.reply-timeout=1s
-sink.jms.type=stomp
-sink.nats.type=nats
-sink.nats.reply-to=bridge.replies
-routes.jms.in.include=msg.address==ask.jms
-routes.jms.out.topic=amqp:queue/service
-routes.slow.in.include=msg.address==ask.slow
-routes.slow.out.topic=slow:queue/slow.service
-routes.nats.in.include=msg.address==ask.nats
-routes.nats.out.topic=nats:service.nats
-"""
+    from tests.integration.bridge_process import Bridge
+
+pytestmark = pytest.mark.usefixtures("nats_server")
+
 LETTERS = "jms-bridge.journal.set-aside"
-
-
-@pytest.fixture(scope="module")
-def bridge(tmp_path_factory: pytest.TempPathFactory, nats_server: Path) -> Iterator[Bridge]:
-    (port,) = free_ports(1)
-    file = configuration(tmp_path_factory.mktemp("bridge"), SYSTEMS.format(nats=port))
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join(line for line in lines if not line.startswith("routing.")))
-    bridge = Bridge(file)
-    bridge.start()
-    try:
-        bridge.wait_ready(300)
-        yield bridge
-        assert bridge.get("/ready")[0] == 200, bridge.output
-        assert bridge.metric("jmsbridge_component_restarts_total") == 0
-    finally:
-        bridge.end()
 
 
 @pytest.fixture(scope="module")
@@ -69,18 +32,6 @@ def jms(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jm
     client = JmsClient(f"tcp://127.0.0.1:{bridge.settings['embedded.artemis.port']}", log)
     yield client
     client.close()
-
-
-def with_nats(bridge: Bridge, work: Callable[[Client], Awaitable[T]]) -> T:
-    async def run() -> T:
-        client = Client()
-        await client.connect(f"nats://127.0.0.1:{bridge.settings['embedded.nats.port']}", allow_reconnect=False)
-        try:
-            return await work(client)
-        finally:
-            await client.close()
-
-    return asyncio.run(run())
 
 
 def test_a_map_is_json_to_a_requester_of_nats(bridge: Bridge, jms: JmsClient) -> None:

@@ -23,7 +23,7 @@ OUTCOMES = (RoutingOutcome("routed"), RoutingOutcome("skip", "key-invalid"), Rou
 
 
 @pytest.fixture
-def tally(spark: SparkSession) -> Iterator[RowCounters]:
+def counters(spark: SparkSession) -> Iterator[RowCounters]:
     made = RowCounters(spark)
     made.reset()
     made.begin(OUTCOMES, 2)
@@ -48,10 +48,10 @@ def routed(spark: SparkSession, start: int, end: int) -> Routed:
     return Routed(frame, OUTCOMES)
 
 
-def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkSession, tally: RowCounters) -> None:
-    rows = tally.counted(routed(spark, 0, 9)).collect()
+def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkSession, counters: RowCounters) -> None:
+    rows = counters.counted(routed(spark, 0, 9)).collect()
     assert [sorted(row.asDict()) for row in rows] == [["headers", "key", "topic", "value"]] * 3
-    reading = tally.read()
+    reading = counters.read()
     assert reading.counts == ((0, 3, 0), (0, 0, 3), (3, 0, 0))
     assert reading.emitted == 3
     assert reading.processed == {0: 8}
@@ -61,13 +61,13 @@ def test_every_row_is_counted_and_only_those_with_a_topic_come_out(spark: SparkS
         Note(1, 1, 0, 4, 1000, 'ID:"ü4' + "x" * 194),
         Note(1, 1, 0, 7, 1000, ""),
     )
-    assert tally.read().notes == ()
+    assert counters.read().notes == ()
 
 
-def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSession, tally: RowCounters) -> None:
+def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSession, counters: RowCounters) -> None:
     before = time.time() * 1000
-    tally.counted(routed(spark, 0, 9)).collect()
-    *quicker, example = tally.read().examples
+    counters.counted(routed(spark, 0, 9)).collect()
+    *quicker, example = counters.read().examples
     assert quicker == [None] * (BUCKETS - 1)
     assert example is not None
     # Others came within the same second.
@@ -76,14 +76,14 @@ def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSe
     assert example.latency_ms == example.time_ms - 1000
 
 
-def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, tally: RowCounters) -> None:
+def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, counters: RowCounters) -> None:
     fresh = F.lit(datetime.now(UTC))
     frame = routed(spark, 0, 9).frame
-    tally.counted(Routed(frame, OUTCOMES)).collect()
-    tally.counted(
+    counters.counted(Routed(frame, OUTCOMES)).collect()
+    counters.counted(
         Routed(frame.withColumns({"journal_timestamp": fresh, "journal_partition": F.lit(1)}), OUTCOMES)
     ).collect()
-    reading = tally.read()
+    reading = counters.read()
     # 1970 is beyond the last bound.
     assert reading.buckets[-1] == 3
     assert sum(reading.buckets) == 6
@@ -91,40 +91,42 @@ def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, tally: 
 
 
 def test_a_row_that_is_routed_again_in_the_same_process_is_not_counted_again(
-    spark: SparkSession, tally: RowCounters
+    spark: SparkSession, counters: RowCounters
 ) -> None:
-    tally.counted(routed(spark, 0, 6)).collect()
-    tally.begin(OUTCOMES, 2)
-    tally.counted(routed(spark, 3, 9)).collect()
-    reading = tally.read()
+    counters.counted(routed(spark, 0, 6)).collect()
+    counters.begin(OUTCOMES, 2)
+    counters.counted(routed(spark, 3, 9)).collect()
+    reading = counters.read()
     assert reading.counts == ((0, 1, 0), (0, 0, 1), (1, 0, 0))
     assert (reading.emitted, reading.processed) == (2, {0: 8})
 
 
-def test_what_is_emitted_and_not_sent_is_not_settled(spark: SparkSession, tally: RowCounters) -> None:
-    assert tally.read().settled
-    tally.counted(routed(spark, 0, 3)).collect()
-    assert not tally.read().settled
-    assert tally.under_way() == 0
+def test_what_is_emitted_and_not_sent_is_not_settled(spark: SparkSession, counters: RowCounters) -> None:
+    assert counters.read().settled
+    counters.counted(routed(spark, 0, 3)).collect()
+    assert not counters.read().settled
+    assert counters.under_way() == 0
 
 
-def test_more_failures_than_there_is_room_for_are_numbered(spark: SparkSession, tally: RowCounters) -> None:
-    tally.counted(routed(spark, 0, 3000)).collect()
-    reading = tally.read()
+def test_more_failures_than_there_is_room_for_are_numbered(spark: SparkSession, counters: RowCounters) -> None:
+    counters.counted(routed(spark, 0, 3000)).collect()
+    reading = counters.read()
     assert len(reading.notes) == 256
     assert reading.unnoted == 1000 - 256
 
 
-def test_spark_calls_it_once_for_each_row_and_after_the_routing(spark: SparkSession, tally: RowCounters) -> None:
-    plan: Any = tally.counted(routed(spark, 0, 9))._jdf.queryExecution()
+def test_spark_calls_it_once_for_each_row_and_after_the_routing(spark: SparkSession, counters: RowCounters) -> None:
+    plan: Any = counters.counted(routed(spark, 0, 9))._jdf.queryExecution()
     text = plan.executedPlan().toString()
     assert text.count("jmsbridge_tally(") == 1
     # Not below the place where the outcome is made: it would be computed twice.
     assert text.index("jmsbridge_tally(") > text.index("counted")
 
 
-def test_the_clock_runs_within_a_query(spark: SparkSession, tally: RowCounters) -> None:
-    times = [row.now for row in spark.range(0, 2_000_000, 1, 1).select(tally.now().alias("now")).distinct().collect()]
+def test_the_clock_runs_within_a_query(spark: SparkSession, counters: RowCounters) -> None:
+    times = [
+        row.now for row in spark.range(0, 2_000_000, 1, 1).select(counters.now().alias("now")).distinct().collect()
+    ]
     assert len(times) > 1
     assert abs(max(times) / 1000 - time.time()) < 60
 

@@ -13,7 +13,7 @@ from engine.embedded import nats as embedded
 from engine.errors import SetupError
 from tools import setup
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # What `go version` and `go build -v -trimpath -o FILE PACKAGE` do, as far as set-up sees it.
 GO = """\
@@ -121,7 +121,7 @@ def test_a_build_that_fails_is_told_with_its_cause_and_changes_nothing(
     assert (setup.NATS / "nats-server").read_text() == "older pins"
 
 
-def test_a_go_that_is_too_old_to_read_the_pins_is_told(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_go_that_is_too_old_to_read_the_pins_is_reported(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program(programs / "go", "#!/bin/sh\necho go version go1.19.8 linux/amd64\n")
 
     assert setup.main() == 3

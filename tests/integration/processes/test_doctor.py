@@ -93,6 +93,14 @@ def test_a_configuration_with_faults_is_told_and_what_depends_on_it_left_out(cal
     assert any(fault["remedy"] == "did you mean 'routes.orders.out.topic'?" for fault in faults)
 
 
+def test_a_value_that_no_client_of_kafka_takes_is_told_as_other_commands_do(call: Call, file: Path) -> None:
+    file.write_text(file.read_text() + "kafka.request.timeout.ms=abc\n")
+    code, out, err = call("--timeout", "1")
+    assert code == 2
+    assert "'abc' is not a whole number from 10 to 300000" in out + err
+    assert f"{file}:13" in (out + err).replace("\n", "")
+
+
 def test_a_file_that_is_not_there_is_a_finding(call: Call, file: Path) -> None:
     file.unlink()
     code, out, err = call()

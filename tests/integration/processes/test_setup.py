@@ -1,4 +1,4 @@
-"""Set-up: what is checked before anything is fetched, what is shown meanwhile, and what is said when it fails."""
+"""Set-up: what a fresh clone has, what is checked first, what is shown meanwhile, and what is said when it fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tools import machine, readers, setup
 from tools.step import Step, StepError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
 JAVA_8 = 'java version "1.8.0_392"'
@@ -245,3 +245,12 @@ def test_a_failed_step_is_one_line_with_the_cause_and_the_log(
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize("name", ["jms-bridge.properties", "routes.test.yaml"])
+def test_a_fresh_clone_has_the_templates_that_init_writes(name: str) -> None:
+    git = shutil.which("git") or pytest.skip("no git: the test compares what git has")
+    done = subprocess.run([git, "show", f":{name}"], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no clone: the test compares what git has")
+    assert done.stdout == (ROOT / "engine/cli/templates" / name).read_bytes(), f"cp engine/cli/templates/{name} {name}"

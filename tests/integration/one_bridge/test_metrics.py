@@ -9,20 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
-from http import HTTPStatus
-from http.client import HTTPConnection
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
-from engine.embedded import free_ports
 from engine.telemetry.metrics import METRICS, MetricType
-from tests.integration.bridge_process import ROOT, Bridge, configuration, wait
+from tests.integration.bridge_process import ROOT, Bridge, wait
+from tests.integration.prometheus import Prometheus, seconds_old
 
 DASHBOARDS = {file.stem: json.loads(file.read_text()) for file in (ROOT / "grafana/dashboards").glob("*.json")}
 PANELS = {
@@ -37,95 +31,33 @@ CHOICES = {
     for choice in dashboard["templating"]["list"]
     if choice["type"] == "query"
 }
-SINK = """\
-sink.jms.type=stomp
-routes.copies.in.include=region = 'copy'
-routes.copies.out.topic=stomp:queue/copies
-"""
-LABEL = "        labels: {bridge: orders}\n"
-KEEPS_EXEMPLARS = "--enable-feature=exemplar-storage"
-HOW = "switch this test on with `apt-get install prometheus`"
-
-
-class Prometheus:
-    """A server of its own that scrapes one bridge every second; `settings` are more of its job's."""
-
-    def __init__(self, folder: Path, target: str, settings: str = "") -> None:
-        program = shutil.which("prometheus") or pytest.skip(f"no prometheus: {HOW}")
-        (port,) = free_ports(1)
-        shipped = (ROOT / "grafana/prometheus.yml").read_text()
-        config = folder / "prometheus.yml"
-        text = shipped.replace("127.0.0.1:8480", target).replace(": 5s", ": 1s") + LABEL
-        config.write_text(text.replace("    static_configs:\n", f"{settings}    static_configs:\n"))
-        assert target in config.read_text()
-        self.address = f"127.0.0.1:{port}"
-        arguments = [f"--config.file={config}", f"--storage.tsdb.path={folder}/data", KEEPS_EXEMPLARS]
-        self._output = (folder / "prometheus.out").open("w")
-        self.process = subprocess.Popen(
-            [program, *arguments, f"--web.listen-address={self.address}"], stdout=self._output, stderr=self._output
-        )
-
-    def get(self, path: str, **parameters: str) -> Any:
-        answer = json.loads(self.read(f"/api/v1/{path}?{urlencode(parameters)}"))
-        assert answer["status"] == "success", answer
-        return answer["data"]
-
-    def read(self, path: str) -> bytes:
-        """The body of an answer. Raises `ConnectionError` while the server is starting: it answers 503 then."""
-        with closing(HTTPConnection(self.address, timeout=10)) as connection:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
-                raise ConnectionError(response.reason)
-            return response.read()
-
-    def query(self, expression: str) -> list[Any]:
-        found: list[Any] = self.get("query", query=expression)["result"]
-        return found
-
-    def answers(self) -> bool:
-        try:
-            return bool(self.query('up{job="jms-bridge"} == 1'))
-        except OSError:
-            return False
-
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.wait(30)
-        self._output.close()
 
 
 @pytest.fixture(scope="module")
-def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    """A bridge under a little load: good messages, bad keys, messages for a sink, and messages nobody wants."""
-    if not shutil.which("prometheus"):
-        pytest.skip(f"no prometheus: {HOW}")
-    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), SINK))
-    bridge.start()
+def load(one_bridge: Bridge) -> Iterator[None]:
+    """A little load: good messages, bad keys, messages for a sink, and messages nobody wants."""
     stop = Event()
 
-    def load() -> None:
+    def send() -> None:
         while not stop.wait(0.5):
-            bridge.send(range(20))
-            bridge.send(range(1), number="not a key!")
-            bridge.send(range(1), region="apac")
-            bridge.send(range(1), region="copy")
+            one_bridge.send(range(20))
+            one_bridge.send(range(1), number="not a key!")
+            one_bridge.send(range(1), region="apac")
+            one_bridge.send(range(1), region="copy")
 
-    sender = Thread(target=load)
+    sender = Thread(target=send)
+    one_bridge.wait_ready()
+    sender.start()
     try:
-        bridge.wait_ready()
-        sender.start()
-        yield bridge
+        yield
     finally:
         stop.set()
-        if sender.ident:
-            sender.join(60)
-        bridge.end()
+        sender.join(60)
 
 
 @pytest.fixture(scope="module")
-def prometheus(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    server = Prometheus(tmp_path_factory.mktemp("prometheus"), bridge.settings["http.address"])
+def prometheus(one_bridge: Bridge, load: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    server = Prometheus(tmp_path_factory.mktemp("prometheus"), one_bridge.settings["http.address"])
     try:
         wait(server.answers)
         # Enough scrapes under load for a rate over ten seconds.
@@ -205,35 +137,10 @@ def test_batches_and_processes_have_figures_that_make_sense(prometheus: Promethe
     assert prometheus.query('rate(jmsbridge_process_cpu_seconds_total{component="router"}[10s]) > 0')
 
 
-def seconds_old(bridge: Bridge) -> float:
-    """How long after they are in the topic the router's messages are in the figures, at most."""
-    consumer = Consumer({"bootstrap.servers": bridge.bootstrap, "group.id": "test"})
-    partitions = consumer.list_topics("routed").topics["routed"].partitions
-    there = sum(consumer.get_watermark_offsets(TopicPartition("routed", number))[1] for number in partitions)
-    began = time.monotonic()
-    consumer.close()
-    assert there > 0
-    wait(lambda: bridge.metric("jmsbridge_routed_messages_total", topic="routed") >= there)
-    return time.monotonic() - began
-
-
 def test_figures_are_at_most_five_seconds_old(prometheus: Prometheus, bridge: Bridge) -> None:
     for _ in range(5):
         assert seconds_old(bridge) < 5
         time.sleep(0.7)
-
-
-def test_figures_are_at_most_five_seconds_old_in_batch_mode(tmp_path: Path) -> None:
-    bridge = Bridge(configuration(tmp_path, "router.mode=batch\nrouter.interval=1s\n"))
-    try:
-        bridge.start()
-        bridge.wait_ready()
-        for number in range(5):
-            bridge.send(range(20))
-            wait(lambda number=number: len(bridge.records("routed")) > 20 * number)
-            assert seconds_old(bridge) < 5
-    finally:
-        bridge.end()
 
 
 def test_promtool_finds_nothing_to_improve(prometheus: Prometheus, bridge: Bridge) -> None:

@@ -1,39 +1,50 @@
-"""The keys of AMQP message transformers, the checks between them, and the transformers made of them.
+"""Settings of AMQP message transformers, each field with its key, and the checks between the keys.
 
-A transformer is declared once, `transformer.NAME.*`, and sources and sinks name the ones that they use.
+A transformer turns the bytes of an AMQP message into a JMS message (inbound) or back (outbound). It is declared once,
+`transformer.NAME.*`, and sources and sinks name the ones that they use. Names, properties and defaults are those of
+SwiftMQ; `docs/connectors/amqp.md` says what each does.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from engine.connectors.amqp.names import NAME_TRANSLATORS, PACKAGE, custom_translator, spellings
 from routes.errors import Level
 from routes.keys.addresses import DESTINATIONS
-from routes.keys.table import Field, key
+from routes.keys.table import key
 from routes.keys.values import FLAG, TEXT, BadValueError, ValueKind, choice, duration, one_of, parse_text, whole
-from routes.name_translators import custom_translator
-from routes.transformers import CLASSES, NAME_TRANSLATORS, Transformer, Transformers, TransformerSettings
+from routes.systems import SystemSection
 
 if TYPE_CHECKING:
     from routes.keys.settings import Settings
 
-__all__ = ["ROWS", "SECTION", "SECTION_TEXT", "check_transformers", "transformers_of", "used_by"]
+__all__ = ["CLASSES", "SECTION", "Transformer", "TransformerSettings", "Transformers", "check_transformers", "used_by"]
 
-SECTION = "transformer"
-SECTION_TEXT = (
-    "Transformers of AMQP messages, for the sources and sinks that name them: "
-    "[connectors/amqp.md](connectors/amqp.md). NAME is yours to choose."
-)
-_PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer."
 _FUNCTION = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*|[\w.-]+")
 _MOST_FORMAT = (1 << 32) - 1
 _SECTIONS = ("source", "sink")
 _DESTINATION = re.compile(r"/?(queue|topic)[/:](.+)")
-_DEFAULTS = TransformerSettings()
+
+
+class Transformer(StrEnum):
+    """The built-in transformers."""
+
+    JMS_MAPPING = "JMSMapping"
+    """Sections of AMQP and JMS fields are mapped to each other."""
+    AMQP_NATIVE = "AMQPNative"
+    """The encoded AMQP message is the body of a BytesMessage."""
+
+
+CLASSES: Mapping[str, Transformer] = {
+    spelling: each for each in Transformer for spelling in spellings(each, "InboundTransformer", "OutboundTransformer")
+}
+"""Every spelling of the transformers."""
 
 
 class _Mode(StrEnum):
@@ -61,7 +72,7 @@ def _factory(name: str) -> ValueKind:
     """Makes the kind of a name that SwiftMQ's documentation asks for, with only one possible value."""
 
     def parse(text: str) -> str:
-        if text.removeprefix(_PACKAGE) != name:
+        if text.removeprefix(f"{PACKAGE}.") != name:
             raise BadValueError(f"'{text}' is not {name}", "there is no other; the line can go")
         return name
 
@@ -82,7 +93,145 @@ _CLASS = ValueKind(
 )
 _TRANSLATOR = ValueKind("name translator", "a name translator", _parse_translator)
 _NAMES = ValueKind("list of transformers", "transformers such as raw, JMSMapping", _parse_names)
-_NAME = "transformer.NAME"
+
+
+def _canonical(destination: str) -> str:
+    """Converts `queue/orders` or `/queue/orders` to `queue:orders`."""
+    return _DESTINATION.sub(r"\1:\2", destination)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformerSettings:
+    """A transformer with its properties; each direction uses those that it knows."""
+
+    transformer: Transformer = key(
+        "class",
+        _CLASS,
+        "What it does: sections of AMQP and fields of JMS become one another, or the encoded message is a body.",
+        example="AMQPNative",
+        required=True,
+        value=Transformer.JMS_MAPPING,
+    )
+    destinations: frozenset[str] = key(
+        "destinations",
+        DESTINATIONS,
+        "The queues and topics whose messages it is for.",
+        default_note="all that no other is for",
+        example="queue:raw, topic:prices",
+        made=lambda found, *_: frozenset(map(_canonical, found or ())),
+        value=frozenset(),
+    )
+    """Destinations that the transformer is for, `queue:NAME` or `topic:NAME`; empty: all that no other is for."""
+    message_format: int = key(
+        "message-format", whole(0, _MOST_FORMAT), "The message format id that it is for.", default="0"
+    )
+    name_translator: str | None = key(
+        "name-translator",
+        _TRANSLATOR,
+        "What becomes of names: `InvalidToUnderscore`, `UnderscoreToDash`, `Null`, or a function of your own, as "
+        "`module:function` or the name of an entry point.",
+        default_note="`InvalidToUnderscore` in sources, `Null` in sinks",
+        example="UnderscoreToDash",
+    )
+    """None: InvalidToUnderscore inbound, Null outbound."""
+    prefix_vendor: str = key(
+        "prefix-vendor",
+        TEXT,
+        "How the names of properties begin that hold what JMS has no field for.",
+        default="JMS_AMQP_",
+    )
+    prefix_delivery_annotations: str = key(
+        "prefix-delivery-annotations", TEXT, "What follows in the names of delivery annotations.", default="DA_"
+    )
+    prefix_message_annotations: str = key(
+        "prefix-message-annotations", TEXT, "The same of message annotations.", default="MA_"
+    )
+    prefix_footer: str = key("prefix-footer", TEXT, "The same of the footer.", default="FT_")
+    default_delivery_mode: str = key(
+        "default-delivery-mode",
+        choice(_Mode),
+        "Sources: the JMSDeliveryMode of messages that do not say.",
+        default="PERSISTENT",
+        made=lambda mode, *_: mode.value,
+    )
+    """PERSISTENT or NON_PERSISTENT."""
+    default_priority: int = key(
+        "default-priority", whole(0, 9), "Sources: the JMSPriority of messages that do not say.", default="4"
+    )
+    default_ttl_ms: int = key(
+        "default-ttl",
+        duration("0ms", "36500d"),
+        "Sources: after how long messages expire that do not say; `0ms`: never.",
+        default="0ms",
+        made=lambda seconds, *_: round(seconds * 1000),
+    )
+    """Time to live; 0: messages do not expire."""
+    overwrite_message_id: bool = key(
+        "overwrite-message-id",
+        FLAG,
+        "Sources: whether every message gets a JMSMessageID of its own, in place of the one that it has.",
+        default="false",
+    )
+    jms_type_property: str | None = key(
+        "jms-type-property",
+        TEXT,
+        "Name of the application property that holds the JMSType.",
+        default_note="message annotation `x-opt-jms-type`",
+        example="type",
+    )
+    """Application property that holds the JMSType; None: message annotation `x-opt-jms-type`."""
+    message_factory: str = key(
+        "message-factory",
+        _factory("BodyTypeMessageFactory"),
+        "Sources: what makes the JMS message.",
+        default="BodyTypeMessageFactory",
+    )
+    """The only one; SwiftMQ's documentation asks for the key."""
+    body_factory: str = key(
+        "body-factory",
+        _factory("MessageTypeBodyFactory"),
+        "Sinks: what makes the body of the AMQP message.",
+        default="MessageTypeBodyFactory",
+    )
+    """The only one, as `message_factory`."""
+
+
+SECTION = SystemSection(
+    "transformer",
+    "Transformers of AMQP messages, for the sources and sinks that name them: "
+    "[connectors/amqp.md](connectors/amqp.md). NAME is yours to choose.",
+    TransformerSettings,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transformers:
+    """All transformers of a source or sink; the first that fits is taken."""
+
+    declared: tuple[TransformerSettings, ...] = ()
+
+    @property
+    def all(self) -> tuple[TransformerSettings, ...]:
+        """The declared transformers and the default one: every result that `settings` can return."""
+        return (*self.declared, _DEFAULT)
+
+    def settings(self, destination: str, message_format: int) -> TransformerSettings | None:
+        """Returns the transformer for a destination in canonical spelling; None if the message format has none.
+
+        A transformer that names the destination comes first, then one that names none, then for format 0 the default
+        one; so for format 0 there always is one.
+        """
+        fits = [each for each in self.declared if each.message_format == message_format]
+        for each in fits:
+            if destination in each.destinations:
+                return each
+        for each in fits:
+            if not each.destinations:
+                return each
+        return _DEFAULT if message_format == 0 else None
+
+
+_DEFAULT = TransformerSettings()
 
 
 def used_by(section: str, what: str) -> Any:
@@ -94,129 +243,15 @@ def used_by(section: str, what: str) -> Any:
         "for different destinations or message formats.",
         default="JMSMapping",
         example="raw, JMSMapping",
-        made=lambda names, settings, _: transformers_of(settings, names),
+        made=lambda names, settings, _: Transformers(tuple(_transformer(settings, each) for each in names)),
         factory=Transformers,
     )
-
-
-ROWS: tuple[Field, ...] = (
-    Field(
-        f"{_NAME}.class",
-        _CLASS,
-        "What it does: sections of AMQP and fields of JMS become one another, or the encoded message is a body.",
-        example="AMQPNative",
-        required=True,
-    ),
-    Field(
-        f"{_NAME}.destinations",
-        DESTINATIONS,
-        "The queues and topics whose messages it is for.",
-        default_note="all that no other is for",
-        example="queue:raw, topic:prices",
-    ),
-    Field(f"{_NAME}.message-format", whole(0, _MOST_FORMAT), "The message format id that it is for.", default="0"),
-    Field(
-        f"{_NAME}.name-translator",
-        _TRANSLATOR,
-        "What becomes of names: `InvalidToUnderscore`, `UnderscoreToDash`, `Null`, or a function of your own, as "
-        "`module:function` or the name of an entry point.",
-        default_note="`InvalidToUnderscore` in sources, `Null` in sinks",
-        example="UnderscoreToDash",
-    ),
-    Field(
-        f"{_NAME}.prefix-vendor",
-        TEXT,
-        "How the names of properties begin that hold what JMS has no field for.",
-        default=_DEFAULTS.prefix_vendor,
-    ),
-    Field(
-        f"{_NAME}.prefix-delivery-annotations",
-        TEXT,
-        "What follows in the names of delivery annotations.",
-        default=_DEFAULTS.prefix_delivery_annotations,
-    ),
-    Field(
-        f"{_NAME}.prefix-message-annotations",
-        TEXT,
-        "The same of message annotations.",
-        default=_DEFAULTS.prefix_message_annotations,
-    ),
-    Field(f"{_NAME}.prefix-footer", TEXT, "The same of the footer.", default=_DEFAULTS.prefix_footer),
-    Field(
-        f"{_NAME}.default-delivery-mode",
-        choice(_Mode),
-        "Sources: the JMSDeliveryMode of messages that do not say.",
-        default=_DEFAULTS.default_delivery_mode,
-    ),
-    Field(
-        f"{_NAME}.default-priority",
-        whole(0, 9),
-        "Sources: the JMSPriority of messages that do not say.",
-        default=str(_DEFAULTS.default_priority),
-    ),
-    Field(
-        f"{_NAME}.default-ttl",
-        duration("0ms", "36500d"),
-        "Sources: after how long messages expire that do not say; `0ms`: never.",
-        default="0ms",
-    ),
-    Field(
-        f"{_NAME}.overwrite-message-id",
-        FLAG,
-        "Sources: whether every message gets a JMSMessageID of its own, in place of the one that it has.",
-        default="false",
-    ),
-    Field(
-        f"{_NAME}.jms-type-property",
-        TEXT,
-        "Name of the application property that holds the JMSType.",
-        default_note="message annotation `x-opt-jms-type`",
-        example="type",
-    ),
-    Field(
-        f"{_NAME}.message-factory",
-        _factory("BodyTypeMessageFactory"),
-        "Sources: what makes the JMS message.",
-        default="BodyTypeMessageFactory",
-    ),
-    Field(
-        f"{_NAME}.body-factory",
-        _factory("MessageTypeBodyFactory"),
-        "Sinks: what makes the body of the AMQP message.",
-        default="MessageTypeBodyFactory",
-    ),
-)
-"""The keys of transformers."""
-
-
-def transformers_of(settings: Settings, names: tuple[str, ...]) -> Transformers:
-    """Returns the transformers of a source or sink, in the order in which it names them.
-
-    To be called only when lint found no error.
-    """
-    return Transformers(tuple(_transformer(settings, each) for each in names))
 
 
 def _transformer(settings: Settings, name: str) -> TransformerSettings:
     if name not in settings.names("transformer"):
         return TransformerSettings(transformer=CLASSES[name])
-
-    get = partial(_get, settings, name)
-    return TransformerSettings(
-        transformer=get("class"),
-        name_translator=get("name-translator"),
-        prefix_vendor=get("prefix-vendor"),
-        prefix_delivery_annotations=get("prefix-delivery-annotations"),
-        prefix_message_annotations=get("prefix-message-annotations"),
-        prefix_footer=get("prefix-footer"),
-        default_delivery_mode=get("default-delivery-mode").value,
-        default_priority=get("default-priority"),
-        default_ttl_ms=round(get("default-ttl") * 1000),
-        overwrite_message_id=get("overwrite-message-id"),
-        jms_type_property=get("jms-type-property"),
-        message_format=get("message-format"),
-        destinations=frozenset(_canonical(each) for each in get("destinations") or ()),
-    )
+    return TransformerSettings(**settings.made(TransformerSettings, "transformer.NAME.", name))
 
 
 def check_transformers(settings: Settings) -> None:
@@ -298,12 +333,3 @@ def _brokers(settings: Settings) -> list[tuple[str, str]]:
 
 def _named(settings: Settings, section: str, name: str) -> tuple[str, ...]:
     return settings.get(f"{section}.NAME.transformer", name) or ()
-
-
-def _get(settings: Settings, name: str, key: str) -> Any:
-    return settings.get(f"transformer.NAME.{key}", name)
-
-
-def _canonical(destination: str) -> str:
-    """Converts `queue/orders` or `/queue/orders` to `queue:orders`."""
-    return _DESTINATION.sub(r"\1:\2", destination)

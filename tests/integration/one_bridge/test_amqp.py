@@ -6,76 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.embedded import free_ports
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
-from tests.integration.bridge_process import Bridge, configuration, wait
+from tests.integration.bridge_process import wait
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.running import read
-from tests.integration.connectors.stomp_jms import JmsClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SYSTEMS = """\
-source.amqp.type=amqp
-source.amqp.destinations=queue:amqp.in, topic:amqp.prices, queue:amqp.ask, queue:trip.in
-source.topics.type=kafka
-source.topics.destinations=trip
-source.topics.hops=1
-routes.trip.in.include=msg.address==trip.in
-routes.trip.out.topic=trip
-routes.trip.conv.body=any
-routes.back.in.include=msg.address=='kafka.trip'
-routes.back.out.topic=amqp:queue/trip.out
-source.amqp.selector=region IS NULL OR region <> 'test'
-sink.amqp.type=amqp
-sink.amqp.reply-to=queue:amqp.replies
-source.apps.type=amqp
-source.apps.listen=amqp://127.0.0.1:{apps}
-source.apps.destinations=queue:apps.*
-sink.readers.type=amqp
-sink.readers.listen=amqp://127.0.0.1:{readers}
-routes.apps.in.include=msg.address==apps.in
-routes.apps.out.topic=from.apps
-routes.across.in.include=msg.address==apps.across
-routes.across.out.topic=readers:queue/across
-sink.jms.type=stomp
-sink.jms.reply-to=queue:bridge.replies
-routes.in.in.include=msg.address==amqp.in AND JMSType = 'kafka'
-routes.in.out.topic=from.amqp
-routes.out.in.include=msg.address==amqp.in
-routes.out.out.topic=amqp:queue/amqp.out.${msg.header.region}
-routes.prices.in.include=msg.address==amqp.prices
-routes.prices.out.topic=amqp:topic/prices.out
-routes.ask.in.include=msg.address==amqp.ask
-routes.ask.out.topic=jms:queue/service.jms
-routes.orders.in.include=msg.address==orders
-routes.orders.out.topic=amqp:queue/service.amqp
-routes.orders.conv.key=msg.header.MessageId
-routing.create-topics=true
-"""
+    from tests.integration.bridge_process import Bridge
+    from tests.integration.connectors.stomp_jms import JmsClient
 
 
 @pytest.fixture(scope="module")
-def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    apps, readers = free_ports(2)
-    systems = SYSTEMS.replace("{apps}", str(apps)).replace("{readers}", str(readers))
-    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), systems))
-    bridge.start()
-    try:
-        bridge.wait_ready()
-        yield bridge
-    finally:
-        bridge.end()
-
-
-@pytest.fixture(scope="module")
-def qpid(bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
+def qpid(one_bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
     """A JMS application that speaks AMQP."""
     log = tmp_path_factory.mktemp("qpid") / "client.log"
-    client = QpidClient(f"amqp://127.0.0.1:{bridge.settings['embedded.amqp.port']}", log)
+    client = QpidClient(f"amqp://127.0.0.1:{one_bridge.settings['embedded.amqp.port']}", log)
     yield client
     client.close()
 
@@ -166,40 +115,35 @@ def test_a_topic_arrives_in_another(bridge: Bridge, qpid: QpidClient) -> None:
     assert (found["body"], found["property n"]) == ("7", "int:1")
 
 
-def test_a_request_over_amqp_is_answered_by_a_service_behind_stomp(
-    bridge: Bridge, qpid: QpidClient, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    log = tmp_path_factory.mktemp("jms") / "client.log"
-    jms = JmsClient(f"tcp://127.0.0.1:{bridge.settings['embedded.artemis.port']}", log)
-    jms.open("queue:service.jms")
+@pytest.mark.usefixtures("bridge")
+def test_a_request_over_amqp_is_answered_by_a_service_behind_stomp(qpid: QpidClient, jms: JmsClient) -> None:
+    jms.open("queue:amqp.service")
     qpid.request("queue:amqp.ask", "which?")
-    assert jms.answer("queue:service.jms")["text"] == "which?"
+    assert jms.answer("queue:amqp.service")["text"] == "which?"
 
     reply = qpid.reply()
     assert reply["body"] == "which?"
     assert reply["JMSCorrelationID"].startswith("ID:")
-    jms.close()
 
 
 def test_a_request_over_stomp_is_answered_by_a_service_behind_amqp(
-    bridge: Bridge, qpid: QpidClient, tmp_path_factory: pytest.TempPathFactory
+    bridge: Bridge, qpid: QpidClient, jms: JmsClient
 ) -> None:
-    log = tmp_path_factory.mktemp("jms") / "client.log"
-    jms = JmsClient(f"tcp://127.0.0.1:{bridge.settings['embedded.artemis.port']}", log)
+    before = bridge.metric("jmsbridge_sink_replies_total", sink="amqp")
     qpid.open("queue:service.amqp")
-    jms.request("orders", "and now?")
+    jms.request("ask.amqp", "and now?")
     assert qpid.answer("queue:service.amqp")["body"] == "and now?"
 
     reply = jms.reply()
     assert reply["text"] == "and now?"
     assert reply["JMSCorrelationID"].startswith("ID:")
-    jms.close()
-    wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="amqp") >= 1)
+    wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="amqp") >= before + 1)
 
 
 def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_it(
     bridge: Bridge, tmp_path: Path
 ) -> None:
+    before = bridge.metric("jmsbridge_sink_delivered_messages_total", sink="readers")
     sender = QpidClient(bridge.settings["source.apps.listen"], tmp_path / "sender.log")
     reader = QpidClient(bridge.settings["sink.readers.listen"], tmp_path / "reader.log")
     form = {"body": "grüße", "property amount": "int:5"}
@@ -210,7 +154,7 @@ def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_
     records: list[Record] = []
     wait(lambda: bool(records.extend(each.record for each in read(bridge.bootstrap, "from.apps")) or records))
     assert [record.value for record in records] == ["grüße".encode()]
-    wait(lambda: bridge.metric("jmsbridge_sink_delivered_messages_total", sink="readers") >= 1)
+    wait(lambda: bridge.metric("jmsbridge_sink_delivered_messages_total", sink="readers") >= before + 1)
     sender.close()
     reader.close()
 

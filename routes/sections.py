@@ -1,0 +1,443 @@
+"""Settings of those sections of a configuration that belong to the bridge itself: frozen classes.
+
+Each field declares its key: type, bounds, default and description. Sources and sinks are in `routes.systems`, routes in
+`routes.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, MISSING, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routes.keys import table
+from routes.keys.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, TOPIC
+from routes.keys.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
+from routes.keys.table import key
+from routes.keys.values import (
+    ANY_TEXT,
+    CREATE_TOPICS,
+    FLAG,
+    PATH,
+    RATIO,
+    REPLICATION,
+    RETENTION,
+    TEXT,
+    TOKEN,
+    choice,
+    duration,
+    size,
+    whole,
+)
+from routes.targets import state_topic
+
+if TYPE_CHECKING:
+    from routes.keys.settings import Settings
+
+__all__ = [
+    "BodyConversion",
+    "Embedded",
+    "EmbeddedConfig",
+    "HeaderStyle",
+    "HttpConfig",
+    "JournalConfig",
+    "KafkaConfig",
+    "NonDurable",
+    "Policy",
+    "ReloadConfig",
+    "RepliesConfig",
+    "RouterConfig",
+    "RouterMode",
+    "RoutingConfig",
+    "TracingConfig",
+    "Unmatched",
+]
+
+_PORT = whole(1, 65535)
+_BATCH_INTERVAL_SECONDS = 1.0
+_REALTIME_INTERVAL_SECONDS = 120.0
+
+
+def _interval(settings: Settings, _: str) -> float:
+    realtime = settings.get("router.mode") is RouterMode.REALTIME
+    return _REALTIME_INTERVAL_SECONDS if realtime else _BATCH_INTERVAL_SECONDS
+
+
+class Policy(StrEnum):
+    """Treatment of a message that fails softly."""
+
+    STOP = "stop"
+    SKIP = "skip"
+    DEAD_LETTER = "dead-letter"
+
+
+class Unmatched(StrEnum):
+    """Treatment of a message that no route wants."""
+
+    SKIP = "skip"
+    DEAD_LETTER = "dead-letter"
+
+
+class HeaderStyle(StrEnum):
+    """Spellings of JMS headers on routed records."""
+
+    TEXT = "text"
+    TYPED = "typed"
+    SHORT = "short"
+
+
+class NonDurable(StrEnum):
+    """Treatment of messages sent as NON_PERSISTENT: routed or dropped."""
+
+    PROPAGATE = "propagate"
+    DROP = "drop"
+
+
+class RouterMode(StrEnum):
+    """Modes in which Spark runs the router: records as they come, or in micro-batches."""
+
+    REALTIME = "realtime"
+    BATCH = "batch"
+
+
+class Embedded(StrEnum):
+    """Choice of when the bridge starts brokers of its own: when no other is configured, always, or never."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class BodyConversion(StrEnum):
+    """Treatment of bodies that are neither text nor bytes: fail softly, take those that are JSON, or take all."""
+
+    AS_IS = "as-is"
+    JSON = "json"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingConfig:
+    """`routing.*`: settings for all routes."""
+
+    dead_letter_topic: str | None = key(
+        "routing.dead-letter-topic",
+        TOPIC,
+        "Topic for what the policy `dead-letter` sets aside, and for messages that a source or a sink cannot pass "
+        "on, unless their policy is `skip`. The bridge stops when it cannot write there.",
+        default_note="`<journal.topic>.set-aside`, created when missing; the policy `dead-letter` needs a name",
+        example="jms-bridge.dead-letter",
+        aliases=("routing.dead-letter.topic",),
+    )
+    on_soft_failure: Policy = key(
+        "routing.on-soft-failure",
+        choice(Policy),
+        "What happens to a message whose key or body cannot be used: stop the bridge, log and skip the message, or "
+        "log and dead-letter it. A message that its source cannot read, or that the system behind a sink refuses, "
+        "never stops the bridge: with `stop` it becomes a dead letter.",
+        default="stop",
+    )
+    on_unmatched: Unmatched = key(
+        "routing.on-unmatched",
+        choice(Unmatched),
+        "What happens to a message that no route takes. It is counted either way.",
+        default="skip",
+    )
+    max_replays: int = key(
+        "routing.max-replays",
+        whole(1, 1000),
+        "How often a dead letter is replayed: a message that fails again after so many replays goes into "
+        "`<dead-letter topic>.quarantine` instead.",
+        default="3",
+    )
+    """Number of replays after which a message that fails again is put into quarantine instead of replayed."""
+    headers: HeaderStyle = key(
+        "routing.headers",
+        choice(HeaderStyle),
+        "How JMS headers are spelt on records: `jms.JMSCorrelationID` in text, `jms.<type>.<name>` in binary, or "
+        "`jms.CorrelationId` in text.",
+        default="text",
+    )
+    non_durable: NonDurable = key(
+        "routing.non-durable",
+        choice(NonDurable),
+        "Whether messages sent as NON_PERSISTENT are routed; dropped ones are counted.",
+        default="propagate",
+    )
+    key_pattern: str = key(
+        "routing.key-pattern",
+        KEY_PATTERN,
+        "What the whole of a key taken from a header has to match.",
+        default=DEFAULT_KEY_PATTERN,
+        default_note="[see below](#keys-of-records)",
+        example="[A-Z]+-[0-9]+",
+    )
+    """Regular expression that the whole key has to match; Java and Python read it alike."""
+    create_topics: bool | None = key(
+        "routing.create-topics",
+        CREATE_TOPICS,
+        "Whether missing destination topics, and those that a Kafka source names in full, "
+        "are created; `auto`: only on the embedded Kafka.",
+        default="auto",
+    )
+    """Whether missing destination topics are created; None: only on the embedded Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepliesConfig:
+    """`replies.*`: the replies that the bridge takes back to requesters."""
+
+    conversion: BodyConversion = key(
+        "replies.conv.body",
+        choice(BodyConversion),
+        "Bodies of replies that the bridge takes back to requesters, as `routes.NAME.conv.body`. To AMQP every "
+        "body goes as it is.",
+        default="json",
+    )
+    on_soft_failure: Unmatched = key(
+        "replies.on-soft-failure",
+        choice(Unmatched),
+        "What happens to a reply that cannot be routed to its requester: log and skip it, or log and dead-letter it.",
+        default="dead-letter",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JournalConfig:
+    """`journal.*`: the durable topic between the sources and the router."""
+
+    topic: str = key("journal.topic", TOPIC, "Its name. Created when missing.", default="jms-bridge.journal")
+    state_topic: str = key(
+        "journal.state-topic",
+        TOPIC,
+        "The topic beside it in which bridges of one `bridge.id` agree on who leads, and the router notes its "
+        "place. It has one partition and is compacted. Created when missing.",
+        default_note="`<journal.topic>.state`",
+        inherited=lambda settings, _: state_topic(settings.get("journal.topic")),
+        example="jms-bridge.state",
+    )
+    """Topic in which bridges of one id elect a leader, and the router notes its offsets."""
+    partitions: int = key(
+        "journal.partitions",
+        whole(1, 1000),
+        "Partitions at creation: how many messages are routed side by side.",
+        default="4",
+    )
+    replication: int = key(
+        "journal.replication",
+        REPLICATION,
+        "Copies of each message at creation; `broker`: as the cluster has it.",
+        default="broker",
+    )
+    """Replication factor; -1: the cluster's default."""
+    retention_ms: int = key(
+        "journal.retention",
+        RETENTION,
+        "How long messages are kept, routed or not; at creation.",
+        default="7d",
+        made=lambda seconds, *_: round(seconds * 1000),
+    )
+    """Retention; -1: for ever."""
+    max_message_bytes: int = key(
+        "journal.max-message-bytes",
+        size("64KiB", "512MiB"),
+        "The largest message that is taken in, with its headers.",
+        default="8MiB",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RouterConfig:
+    """`router.*`: how Spark runs the router."""
+
+    mode: RouterMode = key(
+        "router.mode",
+        choice(RouterMode),
+        "Each message as it comes, or in batches, `router.interval` apart.",
+        default="realtime",
+    )
+    interval_seconds: float = key(
+        "router.interval",
+        duration("0s", "1h"),
+        "In real-time mode, the time between two commits: what is compared with the outputs after a crash; "
+        "each commit holds messages up for some tenths of a second. In batch mode, the time between two batches.",
+        default_note="2m; 1s in batch mode",
+        inherited=_interval,
+        example="30s",
+    )
+    """Real-time mode: time between two commits. Batch mode: time between two batches."""
+    checkpoint: Path = key(
+        "router.checkpoint",
+        PATH,
+        "Directory that keeps the router's place. A relative path begins at this file.",
+        default="var/checkpoint",
+    )
+    outage_timeout_seconds: float = key(
+        "router.outage-timeout",
+        duration("1s", "7d"),
+        "How long Kafka may be gone before the bridge stops. An outage of any other system stops only its own "
+        "source or sink, which tries again until it is back.",
+        default="5m",
+    )
+    """Time for which brokers may be out of reach before the bridge stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaConfig:
+    """`kafka.*`, in the Java clients' spelling; `engine.kafka` translates for librdkafka."""
+
+    bootstrap_servers: str | None = key(
+        "kafka.bootstrap.servers",
+        HOST_PORTS,
+        "Where the brokers are.",
+        default_note="the embedded Kafka",
+        example="127.0.0.1:9092",
+    )
+    """None: the embedded Kafka."""
+    producer: Mapping[str, str] = key(
+        "kafka.producer.*",
+        ANY_TEXT,
+        "Any producer setting, for producers only.",
+        example="kafka.producer.compression.type=lz4",
+        factory=dict,
+    )
+    consumer: Mapping[str, str] = key(
+        "kafka.consumer.*",
+        ANY_TEXT,
+        "Any consumer setting, for consumers only.",
+        example="kafka.consumer.fetch.max.wait.ms=50",
+        factory=dict,
+    )
+    common: Mapping[str, str] = key(
+        "kafka.*",
+        ANY_TEXT,
+        "Any setting, for all clients.",
+        example="kafka.security.protocol=SASL_SSL",
+        factory=dict,
+    )
+    """Settings for all clients: `kafka.<name>` without the prefix and without `bootstrap.servers`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConfig:
+    """`http.*`: the address at which metrics and health are served, and who may read them."""
+
+    host: str = table.key(
+        "http.address",
+        HOST_PORT,
+        "Where the status page, `/metrics`, `/health` and `/ready` are served. Where other machines can reach it, "
+        "a login and TLS are demanded.",
+        default="127.0.0.1:8480",
+        made=lambda address, *_: address[0],
+        value=MISSING,
+    )
+    port: int = table.made_of("http.address", lambda address, *_: address[1])
+    _: KW_ONLY
+    metrics_host: str | None = table.key(
+        "http.metrics-address",
+        HOST_PORT,
+        "Where `/metrics`, `/health` and `/ready` are served as well, alone, without a login and TLS: for probes "
+        "and Prometheus. Where other machines can reach it, `http.insecure=true` is demanded.",
+        example="0.0.0.0:8481",
+        made=lambda address, *_: address and address[0],
+    )
+    """Host of a second address for metrics and health, without login and TLS; None: there is none."""
+    metrics_port: int = table.made_of("http.metrics-address", lambda address, *_: address[1] if address else 0, 0)
+    token: str | None = table.key(
+        "http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"
+    )
+    username: str | None = table.key(
+        "http.username", TEXT, "Login by a name and a password, as browsers ask for.", example="prometheus"
+    )
+    password: str | None = table.key("http.password", TEXT, "Its password.", example="${env:METRICS_PASSWORD}")
+    certificate: Path | None = table.key(
+        "http.tls.certificate", PATH, "Certificate (PEM) to show; served over TLS then.", example="tls/http.pem"
+    )
+    """Certificate for TLS; None: without TLS."""
+    key: Path | None = table.key("http.tls.key", PATH, "Its private key (PEM, not encrypted).", example="tls/http.key")
+    insecure: bool = table.key(
+        "http.insecure",
+        FLAG,
+        "`true` allows `http.address` without TLS, never without a login, and `http.metrics-address` where other "
+        "machines can reach them: in a container whose network is closed, or behind a proxy that has TLS.",
+        default="false",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedConfig:
+    """`embedded*`: the brokers that come with the bridge."""
+
+    mode: Embedded = key(
+        "embedded",
+        choice(Embedded),
+        "`auto`: Kafka is started without `kafka.bootstrap.servers`, Artemis and NATS for sources and sinks of "
+        "their type without `url`.",
+        default="auto",
+    )
+    kafka_port: int = key("embedded.kafka.port", _PORT, "Port of the embedded Kafka.", default="9092")
+    artemis_port: int = key(
+        "embedded.artemis.port", _PORT, "Port of the embedded Artemis for JMS clients (core).", default="61616"
+    )
+    stomp_port: int = key("embedded.stomp.port", _PORT, "Port of the embedded Artemis for STOMP.", default="61613")
+    amqp_port: int = key("embedded.amqp.port", _PORT, "Port of the embedded Artemis for AMQP.", default="5672")
+    nats_port: int = key("embedded.nats.port", _PORT, "Port of the embedded NATS server.", default="4222")
+    data: Path = key(
+        "embedded.data",
+        PATH,
+        "Directory of what they store, and of every bridge's logs and locks. A relative path begins at this file.",
+        default="var",
+    )
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """The ports by the keys that set them."""
+        servers = ("kafka", "artemis", "stomp", "amqp", "nats")
+        return {f"embedded.{server}.port": getattr(self, f"{server}_port") for server in servers}
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadConfig:
+    """`reload.*`: when a running bridge reads its configuration again, besides on SIGHUP."""
+
+    watch: bool = key(
+        "reload.watch",
+        FLAG,
+        "`true`: a running bridge reads this file again when it has changed.",
+        default="false",
+    )
+    """Whether it does so when the file changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracingConfig:
+    """`tracing.*`: the treatment of the trace that a message belongs to."""
+
+    propagate: bool = key(
+        "tracing.propagate",
+        FLAG,
+        "Whether a record has the valid trace context of its message (`traceparent`, `tracestate`) in headers of "
+        "these names, where Kafka's clients look for it, beside the JMS properties; and whether such headers of "
+        "Kafka and NATS stand before other properties of these names.",
+        default="true",
+    )
+    """Whether a valid trace context of a message is published in headers of its own, beside the properties."""
+    endpoint: str | None = key(
+        "tracing.endpoint",
+        ENDPOINT,
+        "Where spans of sources and sinks are sent, OTLP over HTTP; without a path it is `/v1/traces`. Needs the "
+        "packages of the [extra `tracing`](tracing.md#spans).",
+        example="http://127.0.0.1:4318",
+    )
+    """URL to which spans are sent, path included; None: there are none."""
+    sample_ratio: float = key(
+        "tracing.sample-ratio",
+        RATIO,
+        "How many of the traces that begin in this bridge are recorded, from 0 to 1. A message that belongs to one "
+        "is recorded if that is.",
+        default="1",
+        example="0.01",
+    )
+    """Share of the traces that begin here to record, from 0 to 1."""

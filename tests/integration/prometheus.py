@@ -1,0 +1,91 @@
+"""A real Prometheus that scrapes a bridge."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from engine.embedded import free_ports
+from tests.integration.bridge_process import ROOT, wait
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.bridge_process import Bridge
+
+__all__ = ["Prometheus", "seconds_old"]
+
+LABEL = "        labels: {bridge: orders}\n"
+KEEPS_EXEMPLARS = "--enable-feature=exemplar-storage"
+HOW = "switch this test on with `apt-get install prometheus`"
+
+
+class Prometheus:
+    """A server of its own that scrapes one bridge every second; `settings` are more of its job's."""
+
+    def __init__(self, folder: Path, target: str, settings: str = "") -> None:
+        program = shutil.which("prometheus") or pytest.skip(f"no prometheus: {HOW}")
+        (port,) = free_ports(1)
+        shipped = (ROOT / "grafana/prometheus.yml").read_text()
+        config = folder / "prometheus.yml"
+        text = shipped.replace("127.0.0.1:8480", target).replace(": 5s", ": 1s") + LABEL
+        config.write_text(text.replace("    static_configs:\n", f"{settings}    static_configs:\n"))
+        assert target in config.read_text()
+        self.address = f"127.0.0.1:{port}"
+        arguments = [f"--config.file={config}", f"--storage.tsdb.path={folder}/data", KEEPS_EXEMPLARS]
+        self._output = (folder / "prometheus.out").open("w")
+        self.process = subprocess.Popen(
+            [program, *arguments, f"--web.listen-address={self.address}"], stdout=self._output, stderr=self._output
+        )
+
+    def get(self, path: str, **parameters: str) -> Any:
+        answer = json.loads(self.read(f"/api/v1/{path}?{urlencode(parameters)}"))
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def read(self, path: str) -> bytes:
+        """The body of an answer. Raises `ConnectionError` while the server is starting: it answers 503 then."""
+        with closing(HTTPConnection(self.address, timeout=10)) as connection:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                raise ConnectionError(response.reason)
+            return response.read()
+
+    def query(self, expression: str) -> list[Any]:
+        found: list[Any] = self.get("query", query=expression)["result"]
+        return found
+
+    def answers(self) -> bool:
+        try:
+            return bool(self.query('up{job="jms-bridge"} == 1'))
+        except OSError:
+            return False
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+        self._output.close()
+
+
+def seconds_old(bridge: Bridge) -> float:
+    """How long after they are in the topic the router's messages are in the figures, at most."""
+    topic = bridge.settings["routes.orders.out.topic"]
+    consumer = Consumer({"bootstrap.servers": bridge.bootstrap, "group.id": "test"})
+    partitions = consumer.list_topics(topic).topics[topic].partitions
+    there = sum(consumer.get_watermark_offsets(TopicPartition(topic, number))[1] for number in partitions)
+    began = time.monotonic()
+    consumer.close()
+    assert there > 0
+    wait(lambda: bridge.metric("jmsbridge_routed_messages_total", topic=topic) >= there)
+    return time.monotonic() - began

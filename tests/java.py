@@ -1,0 +1,37 @@
+"""Java programs of the tests, compiled once for each version of their source."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.embedded.artemis import artemis_home
+from engine.embedded.java import find_java
+from tests.conftest import JARS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["jms_program"]
+
+_COMPILED = JARS.parent / "build" / "test-classes"
+
+
+def jms_program(source: Path) -> Sequence[str]:
+    """Returns the command that runs a program of one file, with Artemis' JMS clients; its arguments come behind."""
+    java, libraries = find_java(), f"{artemis_home(JARS)}/lib/*"
+    classes = _COMPILED / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    if not classes.exists():
+        _COMPILED.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=_COMPILED) as folder:
+            made = Path(folder, "classes")
+            compiler = java.resolve().with_name("javac")
+            subprocess.run([compiler, "-cp", libraries, "-d", made, source], check=True)
+            # Another worker may have been faster, with the same classes.
+            with suppress(OSError):
+                made.rename(classes)
+    return [str(java), "-cp", f"{classes}:{libraries}", source.stem]
