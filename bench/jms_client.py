@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        artemis = EmbeddedArtemis(Path(folder, "artemis"), *free_ports(3), jars().absolute())
+        core, stomp, amqp = free_ports(3)
+        artemis = EmbeddedArtemis(Path(folder, "artemis"), core, stomp, amqp, jars().absolute())
         artemis.start()
         try:
             _measure(_config(Path(folder), artemis.core_url), artemis.core_url, given.messages, given.rounds)
@@ -68,10 +70,10 @@ def _measure(config: Config, url: str, messages: int, rounds: int) -> None:
     for number in range(rounds):
         again = [Outgoing(each.number, each.message, each.address, f"{number}/{each.id}") for each in outgoing]
         for name, run in (
-            ("sink", lambda again=again: _sink(config, again)),
-            ("bare receive", lambda: _bare(url, "receive", messages, _TAKEN)),
-            ("bare send", lambda: _bare(url, "send", messages, _SENT)),
-            ("source", lambda: _source(config, messages)),
+            ("sink", partial(_sink, config, again)),
+            ("bare receive", partial(_bare, url, "receive", messages, _TAKEN)),
+            ("bare send", partial(_bare, url, "send", messages, _SENT)),
+            ("source", partial(_source, config, messages)),
         ):
             begin = time.process_time()
             found.setdefault(name, []).append(messages / run())

@@ -26,7 +26,8 @@ _ARTEMIS_ID = "_AMQ_DUPL_ID"
 class JmsClientSink:
     """Sink of one worker: a child process with one connection."""
 
-    most_under_way = 4_000
+    most_under_way = 1_000
+    """Two batches. After a crash so many may have to be sent one by one."""
     settle_seconds = 11.0
     """As for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
 

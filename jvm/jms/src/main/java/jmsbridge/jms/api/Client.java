@@ -55,8 +55,8 @@ public final class Client implements Link {
     }
     switch (settings.get("role")) {
       case "source" -> receive();
-      case "sink" -> sender = new Sender(this, session(true), pipe);
-      default -> session(false).close();
+      case "sink" -> sender = new Sender(this, session(Session.SESSION_TRANSACTED), session(Session.AUTO_ACKNOWLEDGE), pipe);
+      default -> session(Session.AUTO_ACKNOWLEDGE).close();
     }
     connection.start();
     ConnectionMetaData about = connection.getMetaData();
@@ -68,13 +68,13 @@ public final class Client implements Link {
 
   private void receive() throws JMSException, NamingException, RefusedException {
     for (Map.Entry<String, String> each : settings.all("destination.").entrySet()) {
-      boolean transacted = !settings.is("client-acknowledge");
-      channels.add(new Channel(this, session(transacted), each.getValue(), Integer.parseInt(each.getKey()), pipe));
+      int mode = settings.is("client-acknowledge") ? Session.CLIENT_ACKNOWLEDGE : Session.SESSION_TRANSACTED;
+      channels.add(new Channel(this, session(mode), each.getValue(), Integer.parseInt(each.getKey()), pipe));
     }
   }
 
-  private Session session(boolean transacted) throws JMSException {
-    return connection.createSession(transacted, transacted ? Session.SESSION_TRANSACTED : Session.CLIENT_ACKNOWLEDGE);
+  private Session session(int mode) throws JMSException {
+    return connection.createSession(mode == Session.SESSION_TRANSACTED, mode);
   }
 
   /** The destination of an address, such as `queue:orders`; by JNDI if the settings say so. */

@@ -24,33 +24,56 @@ import jmsbridge.jms.Texts.Entry;
 /**
  * Sends the messages of a frame in one transaction.
  *
- * <p>If the provider does not take them together, each is sent in a transaction of its own, so that one bad message, or one that
- * the provider has already, does not keep the others back.
+ * <p>If the provider does not take them together, each is sent alone, so that one bad message, or one that the provider has
+ * already, does not keep the others back. A persistent message needs no transaction for that: its sending is confirmed.
  */
 final class Sender {
   private static final int MOST_DESTINATIONS = 1000;
+  private static final int REPORTED = 40;
   private static final String OWN = "jmsbridge.";
   private static final String OTHER = "jmsbridge_";
 
   private final Client client;
-  private final Session session;
-  private final MessageProducer producer;
+  private final Way batches;
+  private final Way single;
   private final Pipe pipe;
   private final String duplicateId;
   private final Map<String, Destination> destinations = new LinkedHashMap<>();
-  private long delayed;
   private volatile long busySince;
 
   /** A message as the worker gives it. */
   private record Given(
       long number, char letter, String address, String replyTo, String id, List<String> texts, byte[] body) {}
 
-  Sender(Client client, Session session, Pipe pipe) throws JMSException {
+  /** A session with its producer. */
+  private static final class Way {
+    final Session session;
+    final MessageProducer producer;
+    private long delayed;
+
+    Way(Session session) throws JMSException {
+      this.session = session;
+      producer = session.createProducer(null);
+    }
+
+    void delay(long milliseconds) throws JMSException, RefusedException {
+      if (milliseconds != delayed) {
+        try {
+          producer.setDeliveryDelay(milliseconds);
+          delayed = milliseconds;
+        } catch (AbstractMethodError | NoSuchMethodError error) {
+          throw new RefusedException("the client implements JMS 1.1, which has no delivery delay");
+        }
+      }
+    }
+  }
+
+  Sender(Client client, Session transacted, Session plain, Pipe pipe) throws JMSException {
     this.client = client;
-    this.session = session;
+    batches = new Way(transacted);
+    single = new Way(plain);
     this.pipe = pipe;
     duplicateId = client.settings.get("duplicate-id");
-    producer = session.createProducer(null);
   }
 
   void send(ByteBuffer content) throws JMSException, IOException, NamingException {
@@ -67,7 +90,12 @@ final class Sender {
     if (!together(given, outcomes)) {
       outcomes.clear();
       for (Given each : given) {
+        busySince = System.currentTimeMillis();
         outcomes.addAll(List.of(String.valueOf(each.number()), alone(each)));
+        if (outcomes.size() >= REPORTED) {
+          pipe.write(Pipe.OUTCOMES, outcomes);
+          outcomes.clear();
+        }
       }
     }
     busySince = 0;
@@ -85,13 +113,13 @@ final class Sender {
       for (Given each : given) {
         String refusal = "";
         try {
-          send(each);
+          send(each, batches);
         } catch (RefusedException error) {
           refusal = error.getMessage();
         }
         outcomes.addAll(List.of(String.valueOf(each.number()), refusal));
       }
-      session.commit();
+      batches.session.commit();
       return true;
     } catch (JMSException error) {
       giveUp(error);
@@ -102,8 +130,12 @@ final class Sender {
   /** Sends one message; returns the reason why it is refused, or an empty text. */
   private String alone(Given each) throws JMSException, NamingException {
     try {
-      send(each);
-      session.commit();
+      if (each.texts().contains("HNON_PERSISTENT")) {
+        send(each, batches);
+        batches.session.commit();
+      } else {
+        send(each, single);
+      }
     } catch (RefusedException error) {
       return error.getMessage();
     } catch (JMSException error) {
@@ -126,7 +158,7 @@ final class Sender {
       throw error;
     }
     try {
-      session.rollback();
+      batches.session.rollback();
     } catch (JMSException lost) {
       throw error;
     }
@@ -141,12 +173,12 @@ final class Sender {
     return false;
   }
 
-  private void send(Given each) throws JMSException, NamingException, RefusedException {
+  private void send(Given each, Way way) throws JMSException, NamingException, RefusedException {
     Message message;
     Map<String, String> fields = new LinkedHashMap<>();
     Destination to;
     try {
-      message = Codec.message(session, each.letter(), each.body());
+      message = Codec.message(way.session, each.letter(), each.body());
       to = destination(each.address());
       if (!each.replyTo().isEmpty()) {
         message.setJMSReplyTo(destination(each.replyTo()));
@@ -166,24 +198,13 @@ final class Sender {
     int priority = (int) number(fields, "JMSPriority", Message.DEFAULT_PRIORITY);
     long expires = number(fields, "JMSExpiration", 0);
     long now = System.currentTimeMillis();
-    delay(Math.max(number(fields, "JMSDeliveryTime", 0) - now, 0));
-    producer.send(
+    way.delay(Math.max(number(fields, "JMSDeliveryTime", 0) - now, 0));
+    way.producer.send(
         to,
         message,
         isPersistent ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT,
         Math.min(Math.max(priority, 0), 9),
         expires > 0 ? Math.max(expires - now, 1) : 0);
-  }
-
-  private void delay(long milliseconds) throws JMSException, RefusedException {
-    if (milliseconds != delayed) {
-      try {
-        producer.setDeliveryDelay(milliseconds);
-        delayed = milliseconds;
-      } catch (AbstractMethodError | NoSuchMethodError error) {
-        throw new RefusedException("the client implements JMS 1.1, which has no delivery delay");
-      }
-    }
   }
 
   private Destination destination(String address) throws JMSException, NamingException {
@@ -192,7 +213,7 @@ final class Sender {
       if (destinations.size() >= MOST_DESTINATIONS) {
         destinations.clear();
       }
-      known = client.destination(session, address);
+      known = client.destination(batches.session, address);
       destinations.put(address, known);
     }
     return known;
