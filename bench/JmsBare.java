@@ -4,6 +4,7 @@ import javax.jms.DeliveryMode;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
+import javax.jms.Queue;
 import javax.jms.Session;
 import javax.jms.TextMessage;
 
@@ -20,12 +21,13 @@ public final class JmsBare {
             long begin = System.nanoTime();
             if (arguments[2].equals("send")) {
                 MessageProducer producer = session.createProducer(null);
+                Queue queue = session.createQueue(arguments[3]);
                 for (int n = 1; n <= count; n++) {
                     TextMessage message = session.createTextMessage("x".repeat(400));
                     message.setJMSCorrelationID("key-" + n % 1000);
                     message.setStringProperty("region", "emea");
                     message.setDoubleProperty("amount", n + 0.25);
-                    producer.send(session.createQueue(arguments[3]), message, DeliveryMode.PERSISTENT, 4, 0);
+                    producer.send(queue, message, DeliveryMode.PERSISTENT, 4, 0);
                     if (n % batch == 0) {
                         session.commit();
                     }
