@@ -6,7 +6,6 @@ docs/adr/0023-jms.md; `jvm/jms` is the other side.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import struct
@@ -41,7 +40,6 @@ _SILENT_SECONDS = 30.0
 _CLOSE_SECONDS = 15.0
 _LOGIN_SECONDS = 30.0
 _READ_BYTES = 1 << 20
-_PIPE_BYTES = 1 << 20
 _MOST_FRAME_BYTES = 1 << 30
 _LINE_CHARS = 1000
 _MOST_LINES = 200
@@ -249,8 +247,6 @@ class ClientProcess:
         self._process.stdin.close()
         for descriptor in (self._in, self._out):
             os.set_blocking(descriptor, False)
-            with suppress(OSError, AttributeError):
-                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._log_lines = []
         self._reader = Thread(target=self._follow, args=(self._process.stdout, self._log_lines), daemon=True)
         self._reader.start()
