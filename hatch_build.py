@@ -8,7 +8,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_MODULES = ("spark", "kafka", "artemis")
+_MODULES = ("spark", "jms", "kafka", "artemis")
 
 
 class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves its configuration untyped

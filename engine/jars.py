@@ -12,7 +12,12 @@ from pathlib import Path
 
 __all__ = ["HALLMARKS", "RECORD", "class_data_options", "jars"]
 
-HALLMARKS = {"spark": "jms-bridge-spark.jar", "kafka": "kafka_*.jar", "artemis": "apache-artemis-*"}
+HALLMARKS = {
+    "spark": "jms-bridge-spark.jar",
+    "jms": "jms-bridge-jms.jar",
+    "kafka": "kafka_*.jar",
+    "artemis": "apache-artemis-*",
+}
 """File that marks a folder of jars as complete: a glob pattern by folder name."""
 
 _INSTALLED = Path(__file__).with_name("_jars")
@@ -26,7 +31,7 @@ _SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def jars() -> Path:
-    """The folder with `spark`, `kafka` and `artemis`: JMS_BRIDGE_JARS if set, else that of the wheel or checkout."""
+    """The folder with the folders of `HALLMARKS`: JMS_BRIDGE_JARS if set, else that of the wheel or checkout."""
     if named := os.environ.get("JMS_BRIDGE_JARS"):
         return Path(named)
     return _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT

@@ -49,6 +49,7 @@ __all__ = [
 SYSTEMS: dict[str, str] = {
     "stomp": "engine.connectors.stomp.system",
     "amqp": "engine.connectors.amqp.system",
+    "jms": "engine.connectors.jms_client.system",
     "nats": "engine.connectors.nats.system",
     "dropbox": "engine.connectors.dropbox.system",
     "kafka": "engine.connectors.kafka.system",

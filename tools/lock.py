@@ -18,7 +18,7 @@ __all__ = ["LOCK", "OWN", "differences", "locked", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "jars.lock"
-OWN = "spark/jms-bridge-spark.jar"
+OWN = ("spark/jms-bridge-spark.jar", "jms/jms-bridge-jms.jar")
 """Compiled here, and so not the same on every machine."""
 
 _JARS = ROOT / ".jars"
@@ -79,7 +79,8 @@ def differences(jars: Path) -> list[str]:
 
 def _files(jars: Path) -> dict[str, Path]:
     found = {path.relative_to(jars).as_posix(): path for path in sorted(jars.rglob("*.jar"))}
-    found.pop(OWN, None)
+    for own in OWN:
+        found.pop(own, None)
     return found
 
 

@@ -37,6 +37,12 @@ _NOUNS = {"routes": "route"}
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 
 
+class Broker(StrEnum):
+    """Brokers for which there is a properties file to begin with."""
+
+    IBM_MQ = "ibm-mq"
+
+
 class FaultFormat(StrEnum):
     """Formats in which faults are printed."""
 
@@ -49,20 +55,35 @@ class FaultFormat(StrEnum):
     """Static Analysis Results Interchange Format 2.1.0 (OASIS), which code scanning tools read."""
 
 
-@command("jms-bridge init", "jms-bridge init /etc/jms-bridge/jms-bridge.properties")
+@command(
+    "jms-bridge init",
+    "jms-bridge init /etc/jms-bridge/jms-bridge.properties",
+    "jms-bridge init --from ibm-mq mq.properties",
+)
 def init(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="File to write; it must not exist.", readable=False)
     ] = DEFAULT_CONFIG,
+    origin: Annotated[
+        Broker | None,
+        typer.Option("--from", metavar="ibm-mq", help="Write a file for such a broker instead."),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Write a properties file with an example of everything, which runs unchanged, and tests of its routes beside it.
 
-    Existing tests are not changed.
+    Existing tests are not changed. With --from there are no tests, and the file has the settings to fill in.
     """
     if file.exists():
         msg = f"{file} is there already and stays as it is; name another file"
         raise UsageError(msg)
+    if origin is not None:
+        _write(file, (_TEMPLATES / f"{origin}.properties").read_text(encoding="utf-8"))
+        if json_output:
+            typer.echo(json_text({"file": str(file)}))
+        else:
+            note(f"{file} is there. Next: edit it, then jms-bridge doctor -c {file}, jms-bridge run -c {file}")
+        return
     tests = file.with_name(_TESTS)
     written = {file: DEFAULT_CONFIG.name} | ({} if tests.exists() else {tests: _TESTS})
     for path, name in written.items():

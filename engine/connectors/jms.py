@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.connectors.system import BrokerT, Connector, SinkT, SourceT
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from routes.keys.entry import Entry
     from routes.keys.settings import Settings
 
-__all__ = ["JmsConfig", "JmsConnector", "JmsSourceConfig", "check_subscription", "jms_addresses"]
+__all__ = ["JmsConfig", "JmsConnector", "JmsSourceConfig", "check_subscription", "jms_addresses", "selector"]
 
 ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
@@ -81,17 +81,22 @@ class JmsConfig(NetworkConfig):
     """Name of the broker's virtual host; None: the one named like the host of the URL."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class JmsSourceConfig(JmsConfig, SourceConfig):
-    """Settings of a source at a JMS broker; destinations are `queue:NAME` or `topic:NAME`."""
-
-    selector: str | None = key(
+def selector() -> Any:
+    """Declares the key `selector` of sources."""
+    return key(
         "selector",
         ValueKind("JMS selector", "a JMS selector", _parse_selector),
         "JMS selector that the broker applies, so that other messages never reach the bridge. It has the spelling of "
         "JMS alone: `=` and `<>`, texts in single quotes, no `msg.`.",
         example="region = 'emea'",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JmsSourceConfig(JmsConfig, SourceConfig):
+    """Settings of a source at a JMS broker; destinations are `queue:NAME` or `topic:NAME`."""
+
+    selector: str | None = selector()
     """JMS selector that the broker applies."""
     subscription: str | None = subscription()
     """Name of the durable subscription on topics; None: not durable."""

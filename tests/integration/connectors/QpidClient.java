@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
+import javax.jms.ConnectionFactory;
 import javax.jms.DeliveryMode;
 import javax.jms.Destination;
 import javax.jms.JMSException;
@@ -27,10 +28,11 @@ import javax.jms.Session;
 import javax.jms.StreamMessage;
 import javax.jms.TemporaryQueue;
 import javax.jms.TextMessage;
+import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 import org.apache.qpid.jms.JmsConnectionFactory;
 
 /**
- * A JMS application over AMQP 1.0 for the tests: it does what the lines on its standard input say, and answers each.
+ * A JMS application over AMQP 1.0, or by Artemis' own client (URL {@code tcp:}), for the tests: it does what the lines on its standard input say, and answers each.
  *
  * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION}
  * (the same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open
@@ -55,10 +57,7 @@ public final class QpidClient {
     }
 
     public static void main(String[] arguments) throws Exception {
-        JmsConnectionFactory factory = new JmsConnectionFactory(arguments[0]);
-        factory.setValidatePropertyNames(false);
-        factory.setPopulateJMSXUserID(false);
-        try (Connection connection = factory.createConnection()) {
+        try (Connection connection = factory(arguments[0]).createConnection()) {
             connection.start();
             QpidClient client = new QpidClient(connection);
             BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -67,6 +66,16 @@ public final class QpidClient {
                 System.out.println(client.perform(line.split(" ", 3), lines));
             }
         }
+    }
+
+    private static ConnectionFactory factory(String url) throws Exception {
+        if (url.startsWith("tcp:")) {
+            return new ActiveMQConnectionFactory(url);
+        }
+        JmsConnectionFactory factory = new JmsConnectionFactory(url);
+        factory.setValidatePropertyNames(false);
+        factory.setPopulateJMSXUserID(false);
+        return factory;
     }
 
     private String perform(String[] words, BufferedReader lines) throws Exception {

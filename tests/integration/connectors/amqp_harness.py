@@ -29,6 +29,7 @@ class AmqpHarness:
     kind = "queue"
     largest_bytes = 512 * 1024 * 1024
     most_properties = 300
+    unreachable = "Connection refused"
 
     def __init__(self, artemis: EmbeddedArtemis, client: QpidClient) -> None:
         self._stomp = StompHarness(artemis)

@@ -17,6 +17,7 @@ from tests.dropboxes import Dropboxes
 from tests.integration.connectors.amqp_harness import AmqpHarness, AmqpSinkHarness
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
+from tests.integration.connectors.jms_harness import JmsHarness, JmsSinkHarness
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
 from tests.integration.connectors.running import Running, configure
@@ -96,6 +97,25 @@ def amqp_sink(artemis: EmbeddedArtemis, qpid: QpidClient) -> AmqpSinkHarness:
     return AmqpSinkHarness(artemis, qpid)
 
 
+@pytest.fixture(scope="session")
+def core(artemis: EmbeddedArtemis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
+    """A JMS application by Artemis' own client, which connects again when Artemis was away."""
+    url = f"{artemis.core_url}?reconnectAttempts=-1&retryInterval=100&callTimeout=60000"
+    client = QpidClient(url, tmp_path_factory.mktemp("core") / "client.log")
+    yield client
+    client.kill()
+
+
+@pytest.fixture
+def jms(artemis: EmbeddedArtemis, core: QpidClient) -> JmsHarness:
+    return JmsHarness(artemis, core)
+
+
+@pytest.fixture
+def jms_sink(artemis: EmbeddedArtemis, core: QpidClient) -> JmsSinkHarness:
+    return JmsSinkHarness(artemis, core)
+
+
 @pytest.fixture
 def jetstream(nats: EmbeddedNats) -> NatsHarness:
     return NatsHarness(nats)
@@ -118,14 +138,14 @@ def connectors(tmp_path: Path) -> Iterator[Connectors]:
     made.close()
 
 
-@pytest.fixture(params=["stomp", "amqp", "jetstream", "dropbox"])
+@pytest.fixture(params=["stomp", "amqp", "jms", "jetstream", "dropbox"])
 def harness(request: pytest.FixtureRequest) -> Harness:
     """Each connector's broker; the names are those of the fixtures that give it."""
     found: Harness = request.getfixturevalue(request.param)
     return found
 
 
-@pytest.fixture(params=["stomp_sink", "amqp_sink", "nats_sink", "dropbox_sink"])
+@pytest.fixture(params=["stomp_sink", "amqp_sink", "jms_sink", "nats_sink", "dropbox_sink"])
 def sink_harness(request: pytest.FixtureRequest) -> SinkHarness:
     """The same for sinks."""
     found: SinkHarness = request.getfixturevalue(request.param)

@@ -53,6 +53,7 @@ class DropboxHarness:
     kind = "queue"
     largest_bytes = 512 * 1024 * 1024
     most_properties = 0
+    unreachable = "Connection refused"
 
     def __init__(self, boxes: Dropboxes) -> None:
         self.boxes = boxes

@@ -33,6 +33,8 @@ class Harness(Protocol):
     """Of a body that the broker takes."""
     most_properties: int
     """Beside those of `odd`, that a message can have."""
+    unreachable: str
+    """Part of what is told of a port where nothing listens."""
 
     @property
     def port(self) -> int:

@@ -45,6 +45,7 @@ class NatsHarness:
     delivery_mode = None
     largest_bytes = 8 * 1024 * 1024
     most_properties = 300
+    unreachable = "Connection refused"
     kind = "topic"
 
     def __init__(self, server: EmbeddedNats) -> None:

@@ -118,6 +118,7 @@ class StompHarness:
     kind = "queue"
     largest_bytes = 512 * 1024 * 1024
     most_properties = 300
+    unreachable = "Connection refused"
 
     def __init__(self, artemis: EmbeddedArtemis) -> None:
         self._artemis = artemis

@@ -49,7 +49,7 @@ def test_a_broker_that_stays_away_is_asked_for_as_long_as_it_takes(
     config = configured(harness.settings(queue, 1) | {"router.outage-timeout": "1s"})
 
     source = start(config)
-    until(lambda: source.error or "Connection refused" in source.status.current.detail)
+    until(lambda: source.error or harness.unreachable in source.status.current.detail)
     time.sleep(4)
 
     assert source.error is None

@@ -59,3 +59,14 @@ def test_tests_that_are_there_stay_beside_another_properties_file(
     file.unlink()
     assert run("init", "--json", str(file)) == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(file)}
+
+
+def test_a_file_for_a_broker_has_no_fault_and_no_tests_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mq.properties"
+    assert run("init", "--from", "ibm-mq", str(file)) == 0
+    assert f"jms-bridge run -c {file}" in capsys.readouterr().err
+    assert lint(file).faults == ()
+    assert list(tmp_path.iterdir()) == [file]
+    assert run("init", "--from", "mq-series", str(file)) == 64

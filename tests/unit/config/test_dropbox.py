@@ -60,7 +60,7 @@ def test_all_keys(tmp_path: Path) -> None:
     ("line", "expected"),
     [
         ("source.s.url=nats://h:4222", "'source.s.url' is for type stomp, amqp or nats, not dropbox (remove the line)"),
-        ("sink.d.username=u", "'sink.d.username' is for type stomp, amqp or nats, not dropbox (remove the line)"),
+        ("sink.d.username=u", "'sink.d.username' is for type stomp, amqp, jms or nats, not dropbox (remove the line)"),
         ("sink.d.heartbeat=1s", "'sink.d.heartbeat' is for type stomp, amqp or nats, not dropbox (remove the line)"),
         ("sink.d.tls.ca=x.pem", "'sink.d.tls.ca' is for type stomp, amqp or nats, not dropbox (remove the line)"),
         (
@@ -68,7 +68,10 @@ def test_all_keys(tmp_path: Path) -> None:
             "'source.s.tls.verify' is for type stomp, amqp or nats, not dropbox (remove the line)",
         ),
         ("source.s.token=secret-token", "'source.s.token' is for type nats, not dropbox (remove the line)"),
-        ("source.s.selector=a = 1", "'source.s.selector' is for type stomp or amqp, not dropbox (remove the line)"),
+        (
+            "source.s.selector=a = 1",
+            "'source.s.selector' is for type stomp, amqp or jms, not dropbox (remove the line)",
+        ),
         ("source.s.watch=poll", "'poll' is not inotify or scan"),
         ("source.s.scan-interval=1", "'1' is not a time from 10ms to 10m with its unit: ms, s, m, h or d"),
         ("source.s.scan-interval=0s", "'0s' is not a time from 10ms to 10m with its unit: ms, s, m, h or d"),

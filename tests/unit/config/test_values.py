@@ -155,7 +155,7 @@ def test_a_value_is_read(kind: ValueKind, text: str, value: Any) -> None:
             FIELDS.row("source.NAME.type").kind,
             "mqtt",
             "'mqtt' is no known type",
-            "write stomp, amqp, nats, dropbox or kafka",
+            "write stomp, amqp, jms, nats, dropbox or kafka",
             0,
         ),
         (values.REPLICATION, "0", "'0' is not a whole number from 1 to 32767, or 'broker'", "", 0),

@@ -68,7 +68,10 @@ def test_its_keys_are_read_into_settings_of_its_own() -> None:
         ("source.s.most=11\n", "8:15: '11' is not a whole number from 1 to 10; "),
         ("source.s.most=7\n", "8:15: seven is too many; take six"),
         ("source.s.mosst=1\n", "8:1: unknown key 'source.s.mosst'; did you mean 'source.s.most'?"),
-        ("source.s.selector=a = 1\n", "8:1: 'source.s.selector' is for type stomp or amqp, not toy; remove the line"),
+        (
+            "source.s.selector=a = 1\n",
+            "8:1: 'source.s.selector' is for type stomp, amqp or jms, not toy; remove the line",
+        ),
         ("sink.q.type=nats\nsink.q.lid=x\n", "9:1: 'sink.q.lid' is for type toy, not nats; remove the line"),
         ("sink.u.type=toy\n", "8:1: sink 'u' has no 'sink.u.url'; as in sink.u.url=toy://host:port"),
         (

@@ -1,0 +1,53 @@
+import javax.jms.Connection;
+import javax.jms.ConnectionFactory;
+import javax.jms.DeliveryMode;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.Queue;
+import javax.jms.Session;
+import javax.jms.TextMessage;
+
+/** A bare loop of a JMS client: {@code CLASS URL send|receive QUEUE COUNT BATCH}; prints milliseconds for all. */
+public final class JmsBare {
+    public static void main(String[] arguments) throws Exception {
+        ConnectionFactory factory = (ConnectionFactory)
+                Class.forName(arguments[0]).getConstructor(String.class).newInstance(arguments[1]);
+        int count = Integer.parseInt(arguments[4]);
+        int batch = Integer.parseInt(arguments[5]);
+        try (Connection connection = factory.createConnection()) {
+            Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+            connection.start();
+            long begin = System.nanoTime();
+            if (arguments[2].equals("send")) {
+                MessageProducer producer = session.createProducer(null);
+                Queue queue = session.createQueue(arguments[3]);
+                for (int n = 1; n <= count; n++) {
+                    TextMessage message = session.createTextMessage("x".repeat(400));
+                    message.setJMSCorrelationID("key-" + n % 1000);
+                    message.setStringProperty("region", "emea");
+                    message.setDoubleProperty("amount", n + 0.25);
+                    producer.send(queue, message, DeliveryMode.PERSISTENT, 4, 0);
+                    if (n % batch == 0) {
+                        session.commit();
+                    }
+                }
+            } else {
+                MessageConsumer consumer = session.createConsumer(session.createQueue(arguments[3]));
+                long read = 0;
+                for (int n = 1; n <= count; n++) {
+                    Message message = consumer.receive();
+                    read += ((TextMessage) message).getText().length();
+                    for (Object name : java.util.Collections.list(message.getPropertyNames())) {
+                        read += message.getObjectProperty((String) name).hashCode();
+                    }
+                    if (n % batch == 0) {
+                        session.commit();
+                    }
+                }
+            }
+            session.commit();
+            System.out.println((System.nanoTime() - begin) / 1_000_000);
+        }
+    }
+}

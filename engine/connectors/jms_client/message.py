@@ -1,0 +1,225 @@
+"""Conversion between the messages of frames and the canonical message, in both directions."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING
+
+from engine.connectors.addresses import kind_and_name, parsed
+from engine.connectors.base import Delivery, RefusedError
+from engine.connectors.jms_client.process import texts, texts_at
+from engine.connectors.products import COMMANDS
+from engine.jms_values import (
+    BOOLEANS,
+    CHAR,
+    NULL,
+    PARSERS,
+    MapEntry,
+    StructureError,
+    decode_map,
+    decode_object,
+    decode_stream,
+    encode_map,
+    encode_stream,
+    shown,
+)
+from engine.message import ORIGIN, BodyType, Message
+from routes.properties import JmsType, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from engine.connectors.base import Outgoing
+
+__all__ = ["deliveries", "encoded"]
+
+_ORIGINS = (ORIGIN, ORIGIN.replace(".", "_"))
+"""Names of the property with the bridges that a message came through; the second where a client takes no dot."""
+_BRIDGE = ("jmsbridge.", "jmsbridge_", "JMS_JmsBridge_")
+_INTERNAL = frozenset({"__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE"})
+"""Properties in which Artemis keeps its own notes."""
+_FIELD, _FAULT = "H", "F"
+_TYPES: Mapping[str, JmsType] = {
+    "Z": JmsType.BOOLEAN,
+    "b": JmsType.BYTE,
+    "s": JmsType.SHORT,
+    "i": JmsType.INT,
+    "l": JmsType.LONG,
+    "f": JmsType.FLOAT,
+    "d": JmsType.DOUBLE,
+    "S": JmsType.STRING,
+    "B": JmsType.BYTES,
+}
+_LETTERS: Mapping[str, str] = {kind.value: letter for letter, kind in _TYPES.items()} | {CHAR: "c", NULL: "N"}
+_REALS = "fd"
+_TEXT, _BYTES, _MAP, _STREAM, _OBJECT, _VALUE, _PLAIN = (ord(letter) for letter in "tbmsovn")
+_BODIES = {_TEXT: BodyType.TEXT, _BYTES: BodyType.BYTES, _OBJECT: BodyType.OBJECT, _PLAIN: BodyType.TEXT}
+_HEAD = struct.Struct(">QB")
+_COUNT = struct.Struct(">I")
+_GIVEN = ("JMSCorrelationID", "JMSType", "JMSXGroupID", "JMSXGroupSeq")
+_OF_SENDING = ("JMSDeliveryMode", "JMSPriority", "JMSExpiration", "JMSDeliveryTime")
+_NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+_SERIALIZED = b"\xac\xed"
+"""First bytes of every serialized Java object."""
+
+
+def deliveries(content: bytes, source: str, received: int, most_bytes: int) -> Iterable[Delivery]:
+    """Yields the deliveries of a frame of messages.
+
+    A token is the number of the destination, and the number of the message at that destination, counted from
+    `received`. `most_bytes` is the size from which a body is only its beginning.
+    """
+    channel, count = struct.unpack_from(">II", content)
+    at = 8
+    for number in range(received + 1, received + count + 1):
+        size, letter = _HEAD.unpack_from(content, at)
+        values, at = texts_at(content, at + _HEAD.size)
+        (length,) = _COUNT.unpack_from(content, at)
+        begin = at + _COUNT.size
+        at = begin + length
+        message, fault = _message(letter, values, content[begin:at], source)
+        yield Delivery(message, (channel, number), size if size > most_bytes else None, fault)
+
+
+def _message(letter: int, values: list[str], raw: bytes, source: str) -> tuple[Message, str | None]:
+    headers: dict[str, str] = {}
+    properties: dict[str, Property] = {}
+    origins: tuple[str, ...] = ()
+    fault: str | None = None
+    for name, value in zip(values[::2], values[1::2], strict=True):
+        kind, text = value[0], value[1:]
+        if kind == _FIELD:
+            headers[name] = text
+        elif kind == _FAULT and not name:
+            fault = text
+        elif name in _INTERNAL:
+            continue
+        elif not name.startswith(_BRIDGE):
+            properties[name] = Property(shown(float(text)) if kind in _REALS else text, _TYPES[kind])
+        elif name in _ORIGINS:
+            origins = tuple(text.split(","))
+    body, body_type, body_types = _body(letter, raw)
+    return Message(body, body_type, headers, properties, source, origins, body_types), fault
+
+
+def _body(letter: int, raw: bytes) -> tuple[bytes, BodyType, str]:
+    if letter == _MAP:
+        body, types = encode_map(dict(_entries(raw)))
+        return body, BodyType.MAP, types
+    if letter == _STREAM:
+        body, types = encode_stream([entry for _, entry in _entries(raw)])
+        return body, BodyType.STREAM, types
+    return raw, _BODIES[letter], ""
+
+
+def _entries(raw: bytes) -> Iterable[tuple[str, MapEntry]]:
+    """Yields the entries of a structured body with their names, which are empty in a stream."""
+    (count,) = _COUNT.unpack_from(raw)
+    at = _COUNT.size
+    for _ in range(count):
+        (length,) = _COUNT.unpack_from(raw, at)
+        name = raw[at + 4 : at + 4 + length].decode("utf-8", "replace")
+        at += 4 + length
+        letter, (length,) = chr(raw[at]), _COUNT.unpack_from(raw, at + 1)
+        value = raw[at + 5 : at + 5 + length]
+        at += 5 + length
+        yield name, _entry(letter, value)
+
+
+def _entry(letter: str, value: bytes) -> MapEntry:
+    if letter == "B":
+        return MapEntry(JmsType.BYTES, value)
+    if letter == "N":
+        return MapEntry(NULL, None)
+    text = value.decode("utf-8", "replace")
+    if letter == "c":
+        return MapEntry(CHAR, text)
+    kind = _TYPES[letter]
+    if kind is JmsType.STRING:
+        return MapEntry(kind, text)
+    if kind is JmsType.BOOLEAN:
+        return MapEntry(kind, text == "true")
+    return MapEntry(kind, float(text) if letter in _REALS else int(text))
+
+
+def encoded(outgoing: Outgoing) -> bytes:
+    """Returns a message to send, as a frame carries it.
+
+    Raises:
+        RefusedError: a JMS message cannot have this content.
+    """
+    message = outgoing.message
+    kind, name = kind_and_name(outgoing.address)
+    reply = parsed(outgoing.reply_to or message.headers.get("JMSReplyTo", ""))
+    letter, body = _encoded_body(message)
+    values = [f"{kind}:{name}", f"{reply[0]}:{reply[1]}" if reply else "", outgoing.id]
+    for field in (*_GIVEN, *_OF_SENDING):
+        text = message.headers.get(field)
+        if text is not None and (field != "JMSXGroupSeq" or _NUMBER.fullmatch(text)):
+            values += (field, _FIELD + text)
+    for name, value in message.properties.items():
+        if not name.startswith(("JMSX", *_BRIDGE)) and not COMMANDS.match(name):
+            values += (name, _typed(value))
+    if message.origins:
+        values += (ORIGIN, "S" + ",".join(message.origins))
+    return b"".join(
+        (struct.pack(">QB", outgoing.number, letter), texts(values), _COUNT.pack(len(body)), body),
+    )
+
+
+def _typed(value: Property) -> str:
+    """Returns a property with the letter of its type; one whose text does not fit its type is a text."""
+    kind, text = value.type, value.text
+    if kind is JmsType.BOOLEAN and text.lower() in BOOLEANS:
+        return "Z" + text.lower()
+    if (parse := PARSERS.get(kind)) is not None and kind is not None:
+        try:
+            return _LETTERS[kind] + str(parse(text) if kind not in (JmsType.FLOAT, JmsType.DOUBLE) else text)
+        except ValueError:
+            return "S" + text
+    return "S" + text
+
+
+def _encoded_body(message: Message) -> tuple[int, bytes]:
+    """Returns the letter of a body, and its bytes."""
+    try:
+        if message.body_type is BodyType.MAP:
+            return _MAP, _block(decode_map(message.body, message.body_types).items())
+        if message.body_type is BodyType.STREAM:
+            return _STREAM, _block(("", entry) for entry in decode_stream(message.body, message.body_types))
+        if message.body_type is BodyType.OBJECT:
+            if message.body.startswith(_SERIALIZED):
+                return _OBJECT, message.body
+            return _VALUE, _block([("", decode_object(message.body, message.body_types))])
+    except StructureError as error:
+        raise RefusedError(str(error)) from error
+    if message.body_type is BodyType.BYTES:
+        return _BYTES, message.body
+    try:
+        message.body.decode()
+    except UnicodeDecodeError as error:
+        raise RefusedError("the text is no UTF-8") from error
+    return _TEXT, message.body
+
+
+def _block(entries: Iterable[tuple[str, MapEntry]]) -> bytes:
+    found = []
+    for name, entry in entries:
+        value = _value(entry)
+        named = name.encode("utf-8", "replace")
+        found.append(_COUNT.pack(len(named)) + named + _LETTERS[entry.kind].encode() + _COUNT.pack(len(value)) + value)
+    return _COUNT.pack(len(found)) + b"".join(found)
+
+
+def _value(entry: MapEntry) -> bytes:
+    value = entry.value
+    if isinstance(value, bytes):
+        return value
+    if value is None:
+        return b""
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, float):
+        return shown(value).encode()
+    return str(value).encode("utf-8", "replace")

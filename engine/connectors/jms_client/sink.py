@@ -1,0 +1,94 @@
+"""Sink for any JMS broker, by its own client in a child process, which sends each batch in one transaction."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.jms_client.message import encoded
+from engine.connectors.jms_client.process import ClientProcess, connection_settings, texts_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.connectors.base import Outgoing
+    from engine.connectors.jms_client.settings import JmsClientSinkConfig
+    from routes.model import Config
+
+__all__ = ["JmsClientSink"]
+
+_SEND, _OUTCOMES = ord("S"), ord("O")
+_ARTEMIS = "org.apache.activemq.artemis."
+_ARTEMIS_ID = "_AMQ_DUPL_ID"
+
+
+class JmsClientSink:
+    """Sink of one worker: a child process with one connection."""
+
+    most_under_way = 1_000
+    """Two batches. After a crash so many may have to be sent one by one."""
+    settle_seconds = 11.0
+    """As for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
+
+    def __init__(self, config: Config, sink: JmsClientSinkConfig, worker: int) -> None:
+        """Sets up the sink without connecting. `worker` is ignored, since all workers do the same."""
+        self._config = config
+        self._sink = sink
+        self._process = ClientProcess(config, sink)
+        self._known: list[Outcome] = []
+        self._open: set[int] = set()
+
+    @property
+    def address(self) -> str:
+        """Connection factory and its properties."""
+        return self._config.url(self._sink)
+
+    def connect(self) -> None:
+        """Starts the child process and connects; raises as `ClientProcess.start`."""
+        self._known.clear()
+        self._open.clear()
+        given = {**connection_settings(self._sink), "role": "sink"}
+        own = _ARTEMIS_ID if (self._sink.factory or "").startswith(_ARTEMIS) else None
+        if (name := self._sink.duplicate_id or own) is not None:
+            given["duplicate-id"] = name
+        self._process.start(given)
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Hands all messages over as one batch."""
+        found = []
+        for each in messages:
+            try:
+                found.append(encoded(each))
+            except RefusedError as error:
+                self._known.append(Outcome(each.number, str(error)))
+            else:
+                self._open.add(each.number)
+        if found:
+            try:
+                self._process.write(_SEND, struct.pack(">I", len(found)) + b"".join(found))
+            except NotConnectedError as error:
+                raise self._lost(error) from None
+
+    def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
+        """Returns the results of batches."""
+        try:
+            while frame := self._process.next(0 if self._known else timeout_seconds):
+                if frame.kind == _OUTCOMES:
+                    values = texts_at(frame.content, 0)[0]
+                    for number, refusal in zip(values[::2], values[1::2], strict=True):
+                        self._open.discard(int(number))
+                        self._known.append(Outcome(int(number), refusal or None))
+        except NotConnectedError as error:
+            if not self._known:
+                raise self._lost(error) from None
+        known, self._known = self._known, []
+        return known
+
+    def close(self) -> None:
+        """Ends the connection, after the batches that are on their way."""
+        self._process.close()
+
+    def _lost(self, error: NotConnectedError) -> NotConnectedError:
+        """Returns the error for a lost connection; its back-off lets messages in doubt settle."""
+        return NotConnectedError(str(error), self.settle_seconds if self._open else error.back_off_seconds)

@@ -1,0 +1,252 @@
+package jmsbridge.jms.api;
+
+import jakarta.jms.Destination;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.Session;
+import jakarta.jms.Topic;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import javax.naming.NamingException;
+import jmsbridge.jms.Buffer;
+import jmsbridge.jms.Pipe;
+import jmsbridge.jms.RefusedException;
+import jmsbridge.jms.Settings;
+
+/**
+ * The receive loop of one destination: a session and a thread of its own.
+ *
+ * <p>A session acknowledges all that it has received, or nothing. So a transaction grows until the worker has all of it; it
+ * is then committed. After so many messages, so many bytes, or some time in which the worker does not catch up, the loop
+ * stops receiving until the worker has caught up.
+ */
+final class Channel implements Runnable {
+  private static final int FRAME_BYTES = 1 << 16;
+  private static final int FRAME_MESSAGES = 250;
+  private static final long BRIEFLY = 1;
+  private static final long SOON = 5;
+  private static final long IDLE = 250;
+  private static final long AGAIN = 2000;
+  private static final long CATCH_UP = 100;
+
+  private final Client client;
+  private final Session session;
+  private final MessageConsumer consumer;
+  private final Codec codec;
+  private final Pipe pipe;
+  private final int number;
+  private final long mostMessages;
+  private final long mostBytes;
+  private final boolean transacted;
+  private final Thread thread;
+
+  private final Buffer frame = new Buffer();
+  private final List<String> ids = new ArrayList<>();
+  private int inFrame;
+  private long bytes;
+  private long received;
+  private long committed;
+  private long behindSince;
+  private Message last;
+  private volatile long busySince;
+
+  private long done;
+  private boolean ending;
+
+  Channel(Client client, Session session, String address, int number, Pipe pipe)
+      throws JMSException, NamingException, RefusedException {
+    Settings settings = client.settings;
+    this.client = client;
+    this.session = session;
+    this.number = number;
+    this.pipe = pipe;
+    transacted = session.getTransacted();
+    mostMessages = settings.number("batch");
+    mostBytes = settings.number("batch-bytes");
+    codec = new Codec(settings.number("most-bytes"), (int) settings.number("kept-bytes"), address);
+    consumer = consumer(client.destination(session, address), address, settings);
+    thread = new Thread(this, "receive " + address);
+    begin();
+  }
+
+  private MessageConsumer consumer(Destination destination, String address, Settings settings)
+      throws JMSException, RefusedException {
+    String selector = settings.get("selector");
+    String subscription = settings.get("subscription");
+    if (subscription == null || !(destination instanceof Topic topic) || address.startsWith("queue:")) {
+      return session.createConsumer(destination, selector);
+    }
+    String name = subscription + "." + address.substring(address.indexOf(':') + 1);
+    if (!settings.is("shared")) {
+      return session.createDurableSubscriber(topic, name, selector, false);
+    }
+    try {
+      return session.createSharedDurableConsumer(topic, name, selector);
+    } catch (AbstractMethodError | NoSuchMethodError error) {
+      throw new RefusedException("the client implements JMS 1.1, which has no shared subscriptions");
+    }
+  }
+
+  void start() {
+    thread.start();
+  }
+
+  void join() throws InterruptedException {
+    thread.join();
+  }
+
+  synchronized void done(long count) {
+    done = count;
+    notifyAll();
+  }
+
+  synchronized void end() {
+    ending = true;
+    notifyAll();
+  }
+
+  @Override
+  public void run() {
+    try {
+      receive();
+      settle();
+      consumer.close();
+      session.close();
+    } catch (OutOfMemoryError error) {
+      throw error;
+    } catch (Exception | LinkageError error) {
+      client.failed(error);
+    }
+  }
+
+  /** True if the thread has not come back from a call to the provider since a time. */
+  boolean isBusySince(long time) {
+    return busySince > 0 && busySince < time;
+  }
+
+  private void receive() throws JMSException, InterruptedException {
+    try {
+      while (step()) {
+        busySince = System.currentTimeMillis();
+      }
+    } catch (IOException gone) {
+      // The worker has gone: what it had is still acknowledged.
+    }
+    busySince = 0;
+  }
+
+  private boolean step() throws JMSException, IOException, InterruptedException {
+    long now = System.currentTimeMillis();
+    synchronized (this) {
+      if (ending) {
+        return false;
+      }
+      if (done == received && received > committed) {
+        commit();
+      } else if (done > committed && behindSince == 0) {
+        behindSince = now;
+      }
+    }
+    boolean isBehind = behindSince > 0 && now - behindSince > CATCH_UP;
+    if (received - committed >= mostMessages || bytes >= mostBytes || isBehind) {
+      flush();
+      busySince = 0;
+      synchronized (this) {
+        if (!ending && done < received) {
+          wait(IDLE);
+        }
+      }
+      return true;
+    }
+    Message message = consumer.receive(inFrame > 0 ? BRIEFLY : received > committed ? SOON : IDLE);
+    if (message == null) {
+      flush();
+    } else {
+      take(message);
+    }
+    return true;
+  }
+
+  private void take(Message message) throws JMSException, IOException {
+    int before = frame.size();
+    codec.write(frame, message);
+    ids.add(message.getJMSMessageID());
+    last = message;
+    received++;
+    inFrame++;
+    bytes += frame.size() - before;
+    if (frame.size() >= FRAME_BYTES || inFrame >= FRAME_MESSAGES) {
+      flush();
+    }
+  }
+
+  private void flush() throws IOException {
+    if (inFrame > 0) {
+      // While the worker does not read, nothing is wrong with the provider.
+      busySince = 0;
+      frame.set(4, inFrame);
+      pipe.write(Pipe.MESSAGES, frame);
+      begin();
+    }
+  }
+
+  private void begin() {
+    frame.truncate(0);
+    frame.u32(number);
+    frame.u32(0);
+    inFrame = 0;
+  }
+
+  private void commit() throws JMSException {
+    if (transacted) {
+      session.commit();
+    } else {
+      last.acknowledge();
+    }
+    committed = received;
+    behindSince = 0;
+    bytes = 0;
+    ids.clear();
+  }
+
+  /** Gives back what the worker does not have, and acknowledges what it has. */
+  private void settle() throws JMSException {
+    long count;
+    synchronized (this) {
+      count = done - committed;
+    }
+    if (received == committed) {
+      return;
+    }
+    if (count == received - committed) {
+      commit();
+      return;
+    }
+    List<String> wanted = new ArrayList<>(ids.subList(0, (int) count));
+    giveBack();
+    if (wanted.isEmpty() || wanted.contains(null)) {
+      return;
+    }
+    // A session cannot acknowledge a part, so this part is received once more. If another message comes, the part stays
+    // with the provider: what comes again then, the worker recognises.
+    while (!wanted.isEmpty()) {
+      Message again = consumer.receive(AGAIN);
+      if (again == null || !wanted.remove(again.getJMSMessageID())) {
+        giveBack();
+        return;
+      }
+      last = again;
+    }
+    commit();
+  }
+
+  private void giveBack() throws JMSException {
+    if (transacted) {
+      session.rollback();
+    } else {
+      session.recover();
+    }
+  }
+}

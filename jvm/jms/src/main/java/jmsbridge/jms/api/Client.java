@@ -1,0 +1,161 @@
+package jmsbridge.jms.api;
+
+import jakarta.jms.Connection;
+import jakarta.jms.ConnectionFactory;
+import jakarta.jms.ConnectionMetaData;
+import jakarta.jms.Destination;
+import jakarta.jms.JMSException;
+import jakarta.jms.JMSSecurityException;
+import jakarta.jms.Session;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+import javax.naming.NamingException;
+import jmsbridge.jms.Factories;
+import jmsbridge.jms.Link;
+import jmsbridge.jms.Main;
+import jmsbridge.jms.Pipe;
+import jmsbridge.jms.RefusedException;
+import jmsbridge.jms.Settings;
+
+/**
+ * A connection by one API. The build compiles this package twice: as jmsbridge.jms.jakarta, and with the package names
+ * replaced as jmsbridge.jms.javax.
+ */
+public final class Client implements Link {
+  private static final long STUCK_MILLISECONDS = 60_000;
+
+  private final ConnectionFactory factory;
+  private final Pipe pipe;
+  private final Factories.Names names;
+  private final List<Channel> channels = new ArrayList<>();
+  private final AtomicBoolean failed = new AtomicBoolean();
+  final Settings settings;
+  private Connection connection;
+  private Sender sender;
+
+  /** For a connection factory; `names` is null without JNDI. */
+  public Client(Object factory, Settings settings, Pipe pipe, Factories.Names names) {
+    this.factory = (ConnectionFactory) factory;
+    this.settings = settings;
+    this.pipe = pipe;
+    this.names = names;
+  }
+
+  @Override
+  public void open() throws Exception {
+    String user = settings.get("username");
+    connection = user == null ? factory.createConnection() : factory.createConnection(user, settings.get("password"));
+    connection.setExceptionListener(this::failed);
+    if (settings.get("client-id") != null) {
+      connection.setClientID(settings.get("client-id"));
+    }
+    switch (settings.get("role")) {
+      case "source" -> receive();
+      case "sink" -> sender = new Sender(this, session(Session.SESSION_TRANSACTED), session(Session.AUTO_ACKNOWLEDGE), pipe);
+      default -> session(Session.AUTO_ACKNOWLEDGE).close();
+    }
+    connection.start();
+    ConnectionMetaData about = connection.getMetaData();
+    pipe.write(Pipe.READY, List.of(told(about.getJMSProviderName()), told(about.getProviderVersion()), told(about.getJMSVersion())));
+    for (Channel each : channels) {
+      each.start();
+    }
+  }
+
+  private void receive() throws JMSException, NamingException, RefusedException {
+    for (Map.Entry<String, String> each : settings.all("destination.").entrySet()) {
+      int mode = settings.is("client-acknowledge") ? Session.CLIENT_ACKNOWLEDGE : Session.SESSION_TRANSACTED;
+      channels.add(new Channel(this, session(mode), each.getValue(), Integer.parseInt(each.getKey()), pipe));
+    }
+  }
+
+  private Session session(int mode) throws JMSException {
+    return connection.createSession(mode == Session.SESSION_TRANSACTED, mode);
+  }
+
+  /** The destination of an address, such as `queue:orders`; by JNDI if the settings say so. */
+  Destination destination(Session session, String address) throws JMSException, NamingException {
+    String name = address.substring(address.indexOf(':') + 1);
+    if (names != null && settings.is("jndi-destinations")) {
+      return (Destination) names.lookup(name);
+    }
+    return address.startsWith("topic:") ? session.createTopic(name) : session.createQueue(name);
+  }
+
+  @Override
+  public void done(int channel, long count) {
+    channels.get(channel).done(count);
+  }
+
+  @Override
+  public void send(ByteBuffer messages) throws Exception {
+    sender.send(messages);
+  }
+
+  @Override
+  public void close() {
+    for (Channel each : channels) {
+      each.end();
+    }
+    try {
+      for (Channel each : channels) {
+        each.join();
+      }
+      connection.close();
+    } catch (JMSException | InterruptedException error) {
+      System.err.println("while closing: " + why(error));
+    }
+  }
+
+  /** Reports the end of the connection, once. */
+  void failed(Throwable error) {
+    if (failed.compareAndSet(false, true)) {
+      try {
+        pipe.write(Pipe.FAILED, List.of("lost", why(error)));
+      } catch (IOException gone) {
+        System.err.println("the worker has gone");
+      }
+    }
+  }
+
+  boolean hasFailed() {
+    return failed.get();
+  }
+
+  @Override
+  public boolean isStuck() {
+    long oldest = System.currentTimeMillis() - STUCK_MILLISECONDS;
+    return (sender != null && sender.isBusySince(oldest)) || channels.stream().anyMatch(each -> each.isBusySince(oldest));
+  }
+
+  @Override
+  public boolean isLogin(Throwable error) {
+    return error instanceof JMSSecurityException;
+  }
+
+  @Override
+  public String why(Throwable error) {
+    StringBuilder told = new StringBuilder(Main.text(error));
+    Throwable each = error;
+    for (int depth = 0; each instanceof JMSException && depth < 5; depth++) {
+      JMSException found = (JMSException) each;
+      if (found.getErrorCode() != null && told.indexOf(found.getErrorCode()) < 0) {
+        told.append(" (").append(found.getErrorCode()).append(')');
+      }
+      each = found.getLinkedException();
+      String linked = each == null ? "" : Main.text(each);
+      if (told.indexOf(linked) < 0) {
+        told.append("; because of ").append(linked);
+      }
+    }
+    return told.toString();
+  }
+
+  private static String told(String text) {
+    return text == null ? "" : text;
+  }
+}

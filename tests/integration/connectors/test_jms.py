@@ -1,0 +1,406 @@
+"""Sources and sinks by providers' own JMS clients: each client, topics, requests, and processes that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.jms_client.class_path import files, resolve
+from engine.connectors.system import connector
+from engine.embedded import free_ports
+from engine.embedded.artemis import artemis_home
+from engine.embedded.java import find_java
+from engine.errors import HardFailureError, SetupError
+from engine.message import BodyType, Message
+from engine.telemetry.status import State
+from routes import config as configuration
+from routes.properties import JmsType, Property
+from tests.conftest import JARS
+from tests.integration.connectors.jms_harness import client
+from tests.integration.connectors.running import numbered, numbers
+from tests.integration.connectors.stomp_jms import PASSWORD, USER, JmsClient, StrictArtemis
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from engine.connectors.jms_client.sink import JmsClientSink
+    from engine.connectors.jms_client.source import JmsClientSource
+    from engine.embedded import EmbeddedArtemis, EmbeddedKafka
+    from routes.model import Config
+    from tests.integration.connectors.conftest import Configure, Start
+    from tests.integration.connectors.jms_harness import JmsHarness
+
+CLASSIC = "org.apache.activemq.ActiveMQConnectionFactory"
+QPID = "org.apache.qpid.jms.JmsConnectionFactory"
+SERIALIZED = b"\xac\xed\x00\x05t\x00\x01o"
+
+Settings = dict[str, str]
+
+
+class Ends:
+    """A source and a sink with the same client, without Kafka."""
+
+    def __init__(self, config: Config) -> None:
+        self.source: JmsClientSource = connector(config.sources[0].type).make_source(config, config.sources[0], 1)  # type: ignore[assignment]
+        self.sink: JmsClientSink = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)  # type: ignore[assignment]
+
+    def send(self, address: str, *messages: Message, reply_to: str | None = None) -> dict[int, str | None]:
+        """Sends messages; the refusals by their numbers from 0."""
+        given = [Outgoing(n, message, address, f"{time.time()}/{n}", reply_to) for n, message in enumerate(messages)]
+        self.sink.send(given)
+        found: dict[int, str | None] = {}
+        deadline = time.monotonic() + 60
+        while len(found) < len(messages) and time.monotonic() < deadline:
+            found |= {outcome.number: outcome.refusal for outcome in self.sink.outcomes(1)}
+        return found
+
+    def receive(self, count: int, *, acknowledge: bool = True) -> list[Message]:
+        """So many messages."""
+        found, deadline = [], time.monotonic() + 60
+        while len(found) < count and time.monotonic() < deadline:
+            if (delivery := self.source.receive(0.5)) is not None:
+                found.append(delivery)
+        assert [each.fault for each in found] == [None] * count
+        if acknowledge:
+            self.source.acknowledge([each.token for each in found])
+        return [each.message for each in found]
+
+    def close(self) -> None:
+        self.source.close()
+        self.sink.close()
+
+
+@pytest.fixture
+def ends(tmp_path: Path, queue: str) -> Iterator[Callable[..., Ends]]:
+    """Makes a source and a sink of these keys, which begin with a dot; others are whole keys."""
+    made: list[Ends] = []
+
+    def make(given: Mapping[str, str], destination: str = "", **source: str) -> Ends:
+        lines = {
+            "bridge.id": "b1",
+            "kafka.bootstrap.servers": "127.0.0.1:1",
+            "journal.topic": "j",
+            "routes.all.in.include": "TRUE",
+            "routes.all.out.topic": "out",
+            "embedded.data": str(tmp_path),
+            "source.src.destinations": destination or f"queue:{queue}",
+            **{f"{section}{key}": value for section in ("source.src", "sink.out") for key, value in given.items()},
+            **{f"source.src.{key.replace('_', '-')}": value for key, value in source.items()},
+        }
+        file = tmp_path / "b.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
+        made.append(Ends(configuration.load(file)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sequence[Path]]:
+    """The jars of a Maven package, from the repositories; without them the test is skipped."""
+    folder = tmp_path_factory.mktemp("packages")
+
+    def get(package: str) -> Sequence[Path]:
+        try:
+            return resolve(folder, (package,))
+        except SetupError as error:
+            pytest.skip(str(error))
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def classic(packages: Callable[[str], Sequence[Path]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of an ActiveMQ Classic."""
+    jars, (port,) = packages("org.apache.activemq:activemq-broker:5.19.0"), free_ports(1)
+    program = JARS.parent / "tests" / "integration" / "connectors" / "ClassicBroker.java"
+    command = [str(find_java()), "-cp", os.pathsep.join(map(str, jars)), str(program), str(port)]
+    folder = tmp_path_factory.mktemp("classic")
+    with (folder / "log").open("wb") as log:
+        broker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder)
+    assert broker.stdin is not None
+    assert broker.stdout is not None
+    with broker.stdin, broker.stdout:
+        assert broker.stdout.readline() == b"ready\n", (folder / "log").read_text()
+        yield f"tcp://127.0.0.1:{port}"
+    broker.wait(60)
+
+
+@pytest.fixture(params=["artemis", "artemis by jakarta", "artemis by jndi", "qpid", "classic"])
+def keys(request: pytest.FixtureRequest, artemis: EmbeddedArtemis) -> Settings:
+    """The keys of a source or sink, for each client and broker."""
+    own = client(artemis.core_url)
+    if request.param == "artemis by jakarta":
+        jars = request.getfixturevalue("packages")(f"org.apache.artemis:artemis-jakarta-client:{version()}")
+        return own | {".class-path": ",".join(map(str, jars))}
+    if request.param == "artemis by jndi":
+        return {
+            ".type": "jms",
+            ".class-path": own[".class-path"],
+            ".jndi.java.naming.factory.initial": "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
+            ".jndi.connectionFactory.CF": artemis.core_url,
+            ".jndi.connection-factory": "CF",
+        }
+    lib = artemis_home(JARS) / "lib"
+    if request.param == "qpid":
+        parts = ("qpid-jms-*", "proton-j-*", "netty-*", "slf4j-*", "log4j-*")
+        path = {".class-path": ", ".join(f"{lib}/{part}.jar" for part in parts)}
+        url = {".connection-factory.remoteURI": artemis.amqp_url}
+        return {".type": "jms", **path, ".connection-factory": QPID, **url}
+    url = {".connection-factory.brokerURL": request.getfixturevalue("classic")}
+    path = {".class-path": f"{lib}/activemq-client-*.jar, {lib}/hawtbuf-*.jar, {lib}/slf4j-*.jar"}
+    return {".type": "jms", **path, ".connection-factory": CLASSIC, **url}
+
+
+def version() -> str:
+    return artemis_home(JARS).name.removeprefix("apache-artemis-")
+
+
+def test_every_client_carries_bodies_fields_and_types(
+    keys: Settings, ends: Callable[..., Ends], queue: str, request: pytest.FixtureRequest
+) -> None:
+    both = ends(keys)
+    both.sink.connect()
+    later = str(int(time.time() * 1000) + 3_600_000)
+    headers = {
+        "JMSCorrelationID": "c:1",
+        "JMSType": "new",
+        "JMSPriority": "7",
+        "JMSXGroupID": "group",
+        "JMSDeliveryMode": "NON_PERSISTENT",
+        "JMSExpiration": later,
+        "JMSReplyTo": "queue:replies",
+    }
+    properties = {
+        "on": Property("true", JmsType.BOOLEAN),
+        "small": Property("-5", JmsType.BYTE),
+        "short": Property("300", JmsType.SHORT),
+        "number": Property("70000", JmsType.INT),
+        "large": Property(str(1 << 40), JmsType.LONG),
+        "single": Property("0.1", JmsType.FLOAT),
+        "double": Property("1e+300", JmsType.DOUBLE),
+        "text": Property("grüße \u20ac", JmsType.STRING),
+    }
+    types = "a=int,b=string,c=bytes,d=double,e=boolean,f=char"
+    first = Message("grüße \u20ac\n".encode(), BodyType.TEXT, headers, properties)
+    others = [
+        Message(bytes(range(256)), BodyType.BYTES),
+        Message(b'{"a":5,"b":"x","c":"AQI=","d":1.5,"e":true,"f":"y"}', BodyType.MAP, body_types=types),
+        Message(b'[5,"x","AQI=",1.5,true]', BodyType.STREAM, body_types="long,string,bytes,double,boolean"),
+        Message(b""),
+        Message(b"x" * 500_000),
+    ]
+    is_opaque = "qpid" not in request.node.callspec.id
+    objects = [Message(SERIALIZED, BodyType.OBJECT)] if is_opaque else []
+    sent = [first, *others, *objects]
+    assert both.send(f"queue/{queue}", *sent) == dict.fromkeys(range(len(sent)))
+
+    both.source.connect()
+    # Between priorities and delivery modes JMS promises no order (Jakarta Messaging 3.1, 6.2.9).
+    found = sorted(both.receive(len(sent)), key=lambda message: "number" not in message.properties)
+
+    assert [(each.body_type, each.body) for each in found] == [(each.body_type, each.body) for each in sent]
+    assert dict(pair.split("=") for pair in found[2].body_types.split(",")) == dict(
+        pair.split("=") for pair in types.split(",")
+    )
+    assert found[3].body_types == others[2].body_types
+    own = {name: value for name, value in found[0].properties.items() if not name.startswith(("JMS", "_AMQ"))}
+    assert own == properties
+    same = {name: found[0].headers[name] for name in headers if name != "JMSExpiration"}
+    assert same == {name: text for name, text in headers.items() if name != "JMSExpiration"}
+    assert abs(int(found[0].headers["JMSExpiration"]) - int(later)) < 10_000
+    assert found[0].headers["JMSDestination"] == f"queue:{queue}"
+    assert found[0].headers["JMSMessageID"].startswith("ID:")
+    both.close()
+    again = ends(keys)
+    again.source.connect()
+    assert again.source.receive(1) is None
+
+
+def test_every_client_gives_back_what_was_not_acknowledged(
+    keys: Settings, ends: Callable[..., Ends], queue: str
+) -> None:
+    both = ends(keys)
+    both.sink.connect()
+    both.send(f"queue/{queue}", *[Message(str(n).encode()) for n in range(100)])
+    both.source.connect()
+    found: list[Any] = []
+    until(lambda: found.append(both.source.receive(0.5)) or len([each for each in found if each]) == 100)  # type: ignore[func-returns-value]
+    both.source.acknowledge([each.token for each in found if each][:37])
+    both.source.close()
+
+    both.source.connect()
+    assert [each.body for each in both.receive(63)] == [str(n).encode() for n in range(37, 100)]
+
+
+def test_a_durable_subscription_keeps_what_a_selector_wants(
+    keys: Settings, ends: Callable[..., Ends], queue: str
+) -> None:
+    both = ends(keys, f"topic:{queue}", subscription="sub", selector="region = 'emea'")
+    both.source.connect()
+    both.source.close()
+    both.sink.connect()
+    regions = ["emea", "apac", "emea"]
+    sent = [Message(str(n).encode(), properties={"region": Property(to)}) for n, to in enumerate(regions)]
+    both.send(f"topic/{queue}", *sent)
+    both.source.connect()
+    found = both.receive(2)
+    assert [each.body for each in found] == [b"0", b"2"]
+    assert found[0].headers["JMSDestination"] == f"topic:{queue}"
+
+
+def test_delayed_messages_come_when_it_is_time(artemis: EmbeddedArtemis, ends: Callable[..., Ends], queue: str) -> None:
+    both = ends(client(artemis.core_url))
+    both.sink.connect()
+    at = int(time.time() * 1000) + 3000
+    both.send(f"queue/{queue}", Message(b"late", headers={"JMSDeliveryTime": str(at)}), Message(b"now"))
+    both.source.connect()
+    assert [each.body for each in both.receive(2)] == [b"now", b"late"]
+    assert time.time() * 1000 >= at
+
+
+def test_workers_share_a_subscription(artemis: EmbeddedArtemis, ends: Callable[..., Ends], queue: str) -> None:
+    own = client(artemis.core_url)
+    settings = {"subscription": "both", "shared_subscription": "true", "workers": "2"}
+    one, other = ends(own, f"topic:{queue}", **settings), ends(own, f"topic:{queue}", **settings)
+    one.source.connect()
+    other.source.connect()
+    one.sink.connect()
+    one.send(f"topic/{queue}", *[Message(str(n).encode()) for n in range(20)])
+    found: list[int] = []
+
+    def taken() -> bool:
+        for each in (one, other):
+            if (delivery := each.source.receive(0.1)) is not None:
+                found.append(int(delivery.message.body))
+                each.source.acknowledge([delivery.token])
+        return len(found) == 20
+
+    until(taken)
+    assert sorted(found) == list(range(20))
+
+
+def test_an_application_that_waits_at_a_temporary_queue_gets_its_reply(
+    artemis: EmbeddedArtemis, ends: Callable[..., Ends], queue: str, tmp_path: Path
+) -> None:
+    application = JmsClient(artemis.core_url, tmp_path / "application.log")
+    try:
+        both = ends(client(artemis.core_url))
+        both.source.connect()
+        both.sink.connect()
+        application.request(queue, "question")
+        (request,) = both.receive(1)
+        assert both.send(request.headers["JMSReplyTo"], Message(b"answer")) == {0: None}
+        assert application.reply()["text"] == "answer"
+    finally:
+        application.close()
+
+
+def test_a_refused_login_is_told_with_a_longer_wait_and_without_the_password(
+    ends: Callable[..., Ends], tmp_path: Path, queue: str
+) -> None:
+    broker = StrictArtemis(tmp_path / "strict" / "data", *free_ports(3), JARS)
+    broker.start()
+    try:
+        own = client(broker.core_url)
+        wrong = ends(own | {".username": USER, ".password": "hunter2-x"})
+        with pytest.raises(NotConnectedError) as refused:
+            wrong.source.connect()
+        assert refused.value.back_off_seconds is not None
+        assert "hunter2-x" not in str(refused.value)
+
+        right = ends(own | {".username": USER, ".password": PASSWORD})
+        right.sink.connect()
+        # One message that the broker refuses keeps no other back.
+        assert right.send(f"queue/{queue}", Message(b"1")) == {0: None}
+        (refusal,) = right.send("queue/secret.x", Message(b"2")).values()
+        assert refusal is not None
+        assert "secret.x" in refusal
+        process = right.sink._process._process
+        assert process is not None
+        shown = Path(f"/proc/{process.pid}/cmdline").read_bytes() + Path(f"/proc/{process.pid}/environ").read_bytes()
+        assert PASSWORD.encode() not in shown
+    finally:
+        broker.stop()
+
+
+def test_what_no_attempt_can_mend_is_refused(artemis: EmbeddedArtemis, ends: Callable[..., Ends]) -> None:
+    own = client(artemis.core_url)
+    jndi = {
+        ".type": "jms",
+        ".class-path": own[".class-path"],
+        ".jndi.java.naming.factory.initial": "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
+        ".jndi.queue.Q": "q",
+        ".jndi.connection-factory": "Q",
+    }
+    with pytest.raises(HardFailureError, match="which is no connection factory of"):
+        ends(jndi).source.connect()
+    missing = ends(own | {".class-path": own[".class-path"].split(",")[0]})
+    with pytest.raises(HardFailureError, match="NoClassDefFoundError: org/slf4j"):
+        missing.source.connect()
+
+
+def test_the_doctor_connects(artemis: EmbeddedArtemis, ends: Callable[..., Ends]) -> None:
+    config = ends(client(artemis.core_url)).source._config
+    system = connector(config.sources[0].type)
+    assert "ActiveMQ 2" in system.check_connection(config, config.sources[0], "doctor")
+    away = replace(config.sources[0], properties={"brokerURL": "tcp://127.0.0.1:1"})  # type: ignore[call-arg]
+    with pytest.raises(NotConnectedError):
+        system.check_connection(config, away, "doctor")
+
+
+def test_a_client_that_is_killed_is_a_connection_that_broke(
+    jms: JmsHarness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
+) -> None:
+    config = configured(jms.settings(queue))
+    jms.send(queue, numbered(2000))
+    source = start(config)
+    until(lambda: source.count("acknowledged") > 0)
+    os.kill(child(), signal.SIGKILL)
+    until(lambda: source.count("reconnects") == 1)
+    jms.send(queue, numbered(100, begin=2000))
+    until(lambda: jms.waiting(queue) == 0)
+    source.stop()
+    assert source.error is None
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(2100))
+
+
+def test_a_client_that_is_out_of_memory_is_a_connection_that_broke(
+    jms: JmsHarness, configured: Configure, start: Start, queue: str
+) -> None:
+    config = configured(jms.settings(queue) | {".heap": "32MiB"})
+    jms.send(queue, [replace(each, body=b"x" * 24 * 1024 * 1024) for each in numbered(1)])
+    source = start(config)
+    until(lambda: source.status.current.state is State.DEGRADED)
+    assert "OutOfMemoryError" in source.status.current.detail
+    assert source.alive
+
+
+def child() -> int:
+    """The process id of the client of this process."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"jmsbridge.jms.Main" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+    raise AssertionError("no client")
+
+
+def test_class_paths_have_each_jar_once(tmp_path: Path) -> None:
+    for name in ("a.jar", "b.jar", "notes.txt"):
+        (tmp_path / name).touch()
+    assert files([f"{tmp_path}/*", f"{tmp_path}/a.jar"]) == [tmp_path / "a.jar", tmp_path / "b.jar"]
+    with pytest.raises(SetupError, match="no file for"):
+        files([f"{tmp_path}/c*.jar"])

@@ -1,0 +1,278 @@
+"""Messages in the frames of the process that runs a provider's client, and the settings of its sources and sinks."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.connectors.base import Delivery, Outgoing, RefusedError
+from engine.connectors.jms_client.class_files import Classes, parse
+from engine.connectors.jms_client.message import deliveries, encoded
+from engine.connectors.jms_client.process import connection_settings, texts, texts_at
+from engine.connectors.jms_client.settings import JmsClientSourceConfig
+from engine.embedded.artemis import artemis_home
+from engine.message import BodyType, Message
+from routes import config as configuration
+from routes.config import lint
+from routes.errors import ConfigurationError
+from routes.properties import JmsType, Property
+from tests.conftest import JARS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from routes.errors import Fault
+
+FACTORY = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"
+LIB = artemis_home(JARS) / "lib"
+
+
+def received(letter: str, values: list[str], body: bytes = b"", size: int | None = None) -> Delivery:
+    """The delivery of a frame with one message, as the child process writes it."""
+    message = struct.pack(">QB", len(body) if size is None else size, ord(letter)) + texts(values)
+    frame = struct.pack(">II", 3, 1) + message + struct.pack(">I", len(body)) + body
+    (found,) = deliveries(frame, "src", 41, 1000)
+    return found
+
+
+def block(*entries: tuple[str, str, bytes]) -> bytes:
+    """Entries of a structured body, as both sides write them."""
+    found = struct.pack(">I", len(entries))
+    for name, letter, value in entries:
+        found += struct.pack(">I", len(name)) + name.encode() + letter.encode() + struct.pack(">I", len(value)) + value
+    return found
+
+
+class Sent:
+    """A message as the child process reads it."""
+
+    def __init__(self, outgoing: Outgoing) -> None:
+        data = encoded(outgoing)
+        self.number, letter = struct.unpack_from(">QB", data)
+        self.letter = chr(letter)
+        (self.address, self.reply_to, self.id, *pairs), at = texts_at(data, 9)
+        self.values = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        self.body = data[at + 4 :]
+
+
+def sent(message: Message, address: str = "queue/orders", reply_to: str | None = None) -> Sent:
+    return Sent(Outgoing(7, message, address, "b1/1/j:0:5", reply_to))
+
+
+def test_fields_and_properties_are_received_with_their_types() -> None:
+    values = ["JMSMessageID", "HID:1", "JMSPriority", "H4", "amount", "i5", "rate", "f0.1", "large", "d1.0E10"]
+    values += ["on", "Ztrue", "text", "S", "raw", "BAQI=", "JMS_IBM_Format", "SMQSTR", "_AMQ_DUPL_ID", "Sx"]
+    found = received("t", [*values, "jmsbridge.origin", "Sb1,b2", "jmsbridge.other", "Sx"], b"hello")
+    assert found.token == (3, 42)
+    assert found.size is None
+    assert found.fault is None
+    assert found.message == Message(
+        b"hello",
+        BodyType.TEXT,
+        {"JMSMessageID": "ID:1", "JMSPriority": "4"},
+        {
+            "amount": Property("5", JmsType.INT),
+            "rate": Property("0.1", JmsType.FLOAT),
+            "large": Property("10000000000.0", JmsType.DOUBLE),
+            "on": Property("true", JmsType.BOOLEAN),
+            "text": Property("", JmsType.STRING),
+            "raw": Property("AQI=", JmsType.BYTES),
+            "JMS_IBM_Format": Property("MQSTR", JmsType.STRING),
+        },
+        "src",
+        ("b1", "b2"),
+    )
+
+
+def test_a_message_that_cannot_be_read_has_its_fault_and_a_large_one_its_size() -> None:
+    assert received("b", ["", "Fno way to the bytes"]).fault == "no way to the bytes"
+    assert received("b", [], b"begin", 1001).size == 1001
+    assert received("b", [], b"all", 1000).size is None
+
+
+def test_structured_bodies_are_received_and_sent_alike() -> None:
+    entries = [
+        ("a", "i", b"5"),
+        ("b", "N", b""),
+        ("c", "B", b"\1\2"),
+        ("d", "f", b"1.5"),
+        ("e", "c", b"x"),
+        ("f", "Z", b"true"),
+    ]
+    found = received("m", [], block(*entries)).message
+    assert found.body == b'{"a":5,"b":null,"c":"AQI=","d":1.5,"e":"x","f":true}'
+    assert sent(found).letter == "m"
+    assert sent(found).body == block(*entries)
+    unnamed = [("", *entry[1:]) for entry in entries]
+    stream = received("s", [], block(*unnamed)).message
+    assert stream.body_types == "int,null,bytes,float,char,boolean"
+    assert sent(stream).body == block(*unnamed)
+
+
+def test_an_object_is_carried_as_its_bytes_and_a_single_value_as_a_value() -> None:
+    serialized = b"\xac\xed\x00\x05t\x00\x01o"
+    found = received("o", [], serialized).message
+    assert (found.body, found.body_type) == (serialized, BodyType.OBJECT)
+    assert (sent(found).letter, sent(found).body) == ("o", serialized)
+    value = sent(Message(b"5", BodyType.OBJECT, body_types="long"))
+    assert (value.letter, value.body) == ("v", block(("", "l", b"5")))
+
+
+def test_what_a_sender_can_set_is_sent() -> None:
+    headers = {"JMSMessageID": "ID:1", "JMSCorrelationID": "c", "JMSXGroupSeq": "x", "JMSReplyTo": "topic:replies"}
+    properties = {"n": Property("5", JmsType.INT), "bad": Property("x", JmsType.INT), "JMSXUserID": Property("me")}
+    found = sent(Message(b"\xe2\x82\xac", headers=headers, properties=properties, origins=("b0",)), "topic/prices")
+    assert (found.number, found.letter, found.address) == (7, "t", "topic:prices")
+    assert (found.reply_to, found.id, found.body) == ("topic:replies", "b1/1/j:0:5", b"\xe2\x82\xac")
+    assert found.values == {"JMSCorrelationID": "Hc", "n": "i5", "bad": "Sx", "jmsbridge.origin": "Sb0"}
+    assert sent(Message(b""), reply_to="queue:mine").reply_to == "queue:mine"
+
+
+@pytest.mark.parametrize(
+    "message", [Message(b"5", BodyType.MAP), Message(b"{}", BodyType.STREAM), Message(b"\xff", BodyType.TEXT)]
+)
+def test_what_is_no_such_body_is_refused(message: Message) -> None:
+    with pytest.raises(RefusedError):
+        sent(message)
+
+
+def test_texts_of_any_kind_come_back() -> None:
+    values = ["", "a\0b", "ümlaut ☃ \U0001f600", "x" * 100_000]
+    assert texts_at(texts(values), 0) == (values, len(texts(values)))
+    assert texts_at(texts(["\ud800"]), 0)[0] == ["?"]
+
+
+# settings
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> dict[str, str]:
+    return {
+        "bridge.id": "b1",
+        "kafka.bootstrap.servers": "127.0.0.1:9092",
+        "routes.all.in.include": "TRUE",
+        "routes.all.out.topic": "out",
+        "embedded.data": str(tmp_path / "data"),
+        "source.mq.type": "jms",
+        "source.mq.destinations": "queue:ORDERS",
+        "source.mq.class-path": f"{LIB}/artemis-jms-client-*.jar, {LIB}/artemis-core-client-*.jar",
+        "source.mq.connection-factory": FACTORY,
+        "source.mq.connection-factory.brokerURL": "tcp://broker:61616?trustStorePassword=hunter2",
+    }
+
+
+def faults(folder: Path, lines: Mapping[str, str | None]) -> list[Fault]:
+    file = folder / "b.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in lines.items() if value is not None), encoding="utf-8")
+    return list(lint(file).faults)
+
+
+def told(folder: Path, lines: Mapping[str, str | None], **changed: str | None) -> str:
+    """The one fault, with key and hint."""
+    changes = {f"source.mq.{key.replace('__', '.').replace('_', '-')}": value for key, value in changed.items()}
+    (fault,) = faults(folder, {**lines, **changes})
+    assert fault.line
+    return f"{fault.message} ({fault.hint})"
+
+
+def test_a_right_configuration_has_no_fault_and_shows_no_secret(tmp_path: Path, lines: dict[str, str]) -> None:
+    given = {"source.mq.connection-factory.password": "geheim-1", "source.mq.heap": "64MiB"}
+    assert faults(tmp_path, lines | given) == []
+    config = configuration.load(tmp_path / "b.properties")
+    (source,) = config.sources
+    assert isinstance(source, JmsClientSourceConfig)
+    assert config.url(source) == f"jms://{FACTORY}?brokerURL=tcp://broker:61616"
+    assert "geheim-1" in source.secrets
+    assert connection_settings(source)["property.password"] == "geheim-1"
+
+
+def test_jars_that_are_missing_are_named(tmp_path: Path, lines: dict[str, str]) -> None:
+    assert "there is no file 'lib/*.jar'" in told(tmp_path, lines, class_path="lib/*.jar")
+    assert "has no client jars" in told(tmp_path, lines, class_path=None)
+    assert "is no Maven package" in told(tmp_path, lines, packages="artemis-jms-client")
+
+
+def test_a_class_that_is_missing_or_no_connection_factory_is_named(tmp_path: Path, lines: dict[str, str]) -> None:
+    alone = {name: text for name, text in lines.items() if not name.endswith("brokerURL")}
+    mistyped = told(tmp_path, alone, connection_factory=FACTORY.replace("ActiveMQConn", "ActivMQConn"))
+    assert "none of the 2 jars in the class path has a class" in mistyped
+    assert f"did you mean {FACTORY}" in mistyped
+    other = told(tmp_path, alone, connection_factory=FACTORY.replace("Factory", "MetaData"))
+    assert "ActiveMQConnectionMetaData of artemis-jms-client-" in other
+    assert "is no connection factory of javax.jms or jakarta.jms" in other
+    assert "has no connection factory" in told(tmp_path, alone, connection_factory=None)
+    (both,) = faults(tmp_path, lines | {"source.mq.jndi.connection-factory": "CF"})
+    assert "both a class and a JNDI name" in both.message
+
+
+def test_properties_that_a_factory_does_not_have_are_named(tmp_path: Path, lines: dict[str, str]) -> None:
+    (case,) = faults(tmp_path, lines | {"source.mq.connection-factory.brokerUrl": "x"})
+    assert f"{FACTORY} has no property 'brokerUrl'" in case.message
+    assert case.hint == "did you mean brokerURL?"
+    (near,) = faults(tmp_path, lines | {"source.mq.connection-factory.callTimout": "5"})
+    assert near.hint == "did you mean callTimeout?"
+    (number,) = faults(tmp_path, lines | {"source.mq.connection-factory.callTimeout": "5s"})
+    assert "takes for 'callTimeout' a whole number of 64 bits" in number.message
+    (flag,) = faults(tmp_path, lines | {"source.mq.connection-factory.blockOnAcknowledge": "yes"})
+    assert "true or false" in flag.message
+
+
+def test_a_client_for_both_apis_at_once_is_refused(tmp_path: Path, lines: dict[str, str]) -> None:
+    """As artemis-jms-client and artemis-jakarta-client, whose classes have the same names."""
+    (jar,) = LIB.glob("artemis-jms-client-*.jar")
+    with zipfile.ZipFile(jar) as javax, zipfile.ZipFile(tmp_path / "jakarta.jar", "w") as jakarta:
+        for name in javax.namelist():
+            jakarta.writestr(name, renamed(javax.read(name)) if name.endswith(".class") else javax.read(name))
+    path = f"{lines['source.mq.class-path']}, jakarta.jar"
+    mixed = told(tmp_path, lines, class_path=path)
+    assert f"{FACTORY} is there for javax.jms and for jakarta.jms" in mixed
+    assert "jakarta.jar (jakarta.jms)" in mixed
+
+
+def renamed(data: bytes) -> bytes:
+    """A class file whose texts name jakarta.jms in place of javax.jms."""
+    for name in (b"javax/jms/ConnectionFactory", b"javax/jms/XAConnectionFactory"):
+        new = name.replace(b"javax", b"jakarta")
+        data = data.replace(b"\1" + struct.pack(">H", len(name)) + name, b"\1" + struct.pack(">H", len(new)) + new)
+    return data
+
+
+def test_packages_that_are_not_fetched_yet_are_not_looked_into(tmp_path: Path, lines: dict[str, str]) -> None:
+    given: dict[str, str | None] = {**lines, "source.mq.class-path": None, "source.mq.packages": "a:b:1"}
+    assert faults(tmp_path, given) == []
+
+
+def test_a_sink_has_no_keys_of_sources(tmp_path: Path, lines: dict[str, str]) -> None:
+    own = {key.replace("source.mq", "sink.out"): text for key, text in lines.items() if key.startswith("source.mq.c")}
+    given = (
+        lines | own | {"sink.out.type": "jms", "routes.all.out.topic": "out:queue/x", "sink.out.reply-to": "queue:r"}
+    )
+    assert faults(tmp_path, given) == []
+
+
+def test_bytes_that_are_no_class_are_refused() -> None:
+    for data in (b"", b"\xca\xfe\xba\xbe", b"PK\3\4" + bytes(100)):
+        with pytest.raises(ValueError, match="no class file"):
+            parse(data)
+
+
+def test_class_files_tell_superclasses_and_setters(tmp_path: Path) -> None:
+    with Classes(sorted(LIB.glob("artemis-*.jar"))) as classes:
+        found = classes.find(FACTORY)
+        assert found is not None
+        assert dict(found.setters)["callTimeout"] == "J"
+        assert "javax.jms.ConnectionFactory" in classes.above(found)
+        assert classes.find("no.such.Class") is None
+    (tmp_path / "broken.jar").write_bytes(b"no jar")
+    with Classes([tmp_path / "broken.jar", tmp_path]) as classes:
+        assert classes.holders(FACTORY) == []
+
+
+def test_a_configuration_that_is_refused_says_where(tmp_path: Path, lines: dict[str, str]) -> None:
+    faults(tmp_path, lines | {"source.mq.connection-factory.hostNam": "x"})
+    with pytest.raises(ConfigurationError, match=r"b\.properties:11:\d+: error: .* has no property 'hostNam'"):
+        configuration.load(tmp_path / "b.properties")
