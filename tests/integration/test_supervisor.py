@@ -167,8 +167,8 @@ def test_ctrl_c_stops_everything_and_the_next_start_goes_on_from_there(bridge: B
     assert [pid for pid in started if not gone(pid)] == []
     bridge.start()
     bridge.wait_ready()
-    bridge.send(range(4000, 4010))
-    wait_arrived(bridge, *range(4000, 4010))
+    bridge.send(range(6000, 6010))
+    wait_arrived(bridge, *range(6000, 6010))
     wait(lambda: bridge.metric(TOTAL) == 10)
 
 
