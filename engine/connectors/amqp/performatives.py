@@ -186,11 +186,14 @@ class Transfer(NamedTuple):
     """Delivery state, which may name the transaction that the message belongs to."""
 
 
-def open_(container: str, host: str, idle_milliseconds: int, product: str) -> bytes:
-    """Encodes an open: container id, host, largest frame, idle time-out and the product's name."""
+def open_(
+    container: str, host: str, idle_milliseconds: int, product: str, desired_capabilities: Sequence[str] = ()
+) -> bytes:
+    """Encodes an open: container id, host, largest frame, idle time-out, the product's name, desired capabilities."""
     properties = AmqpMap([(Symbol("product"), product)])
     limits = (UInt(MAX_FRAME_BYTES), UShort(0), UInt(idle_milliseconds))
-    return performative(Code.OPEN, container, host, *limits, *(None, None, None, None), properties)
+    desired = symbols(desired_capabilities) if desired_capabilities else None
+    return performative(Code.OPEN, container, host, *limits, *(None, None, None), desired, properties)
 
 
 def begin() -> bytes:

@@ -41,6 +41,7 @@ from engine.connectors.products import (
 )
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
+from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +59,13 @@ _REFUSED_SECONDS = 30.0
 _SILENT_BEATS = 3.0
 _LEAST_FRAME_BYTES = 512
 _NO_HANDLE = -1
+_SOLE_SECONDS = 2.0
+"""Pause between attempts to become the only connection of a container."""
+_IN_USE = "amqp:invalid-field"
+"""Condition with which a broker refuses the container id of a connection that exists."""
 _PRODUCT = "jms-bridge"
+_SOLE = "sole-connection-for-container"
+"""Capability of brokers that admit one connection of a container at a time, for clients that ask for it."""
 SHARED = "SHARED-SUBS"
 """Capability of brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
 _QUEUES_ONLY = {
@@ -77,10 +84,11 @@ _log = structlog.get_logger(__name__)
 class AmqpSession:
     """A session with one broker over one connection at a time; `open` makes a new one. For one thread."""
 
-    def __init__(self, broker: AmqpConfig, who: str, url: str, container: str) -> None:
+    def __init__(self, broker: AmqpConfig, who: str, url: str, container: str, *, sole: bool = False) -> None:
         """Sets up the session without connecting. SetupError if a TLS file is missing or invalid.
 
-        `who` names the source or sink in logs, `container` is the container id for the broker.
+        `who` names the source or sink in logs, `container` is the container id for the broker. With `sole` the broker
+        has to refuse a second connection with this container id.
         """
         parts = urlsplit(url)
         tls = parts.scheme == "amqps"
@@ -101,6 +109,7 @@ class AmqpSession:
         self._broker = broker
         self._who = who
         self._container = container
+        self._sole = sole
         self._host = self.endpoint.host if broker.virtual_host is None else broker.virtual_host
         self._tls = tls_context(broker) if tls else None
         self._wire: Wire | None = None
@@ -122,6 +131,7 @@ class AmqpSession:
 
         Raises:
             NotConnectedError: one of these failed; with a longer back-off after a refused login.
+        HardFailureError: the broker cannot admit a connection as the only one, and the settings ask for it.
         """
         self.hang_up()
         self._parser = AmqpFrameParser()
@@ -135,10 +145,17 @@ class AmqpSession:
         beat = self._broker.heartbeat_seconds
         # A broker sends a frame at least every half of the idle time-out that it is told, so it is told twice the
         # interval.
-        opened = performatives.open_(self._container, self._host, int(beat * 2000), _PRODUCT)
+        opened = performatives.open_(
+            self._container, self._host, int(beat * 2000), _PRODUCT, (_SOLE,) if self._sole else ()
+        )
         self.send(opened, performatives.begin())
         try:
             self._opened(self._expect(Code.OPEN, deadline), beat)
+            if self._sole and _SOLE not in self.capabilities:
+                self.hang_up()
+                raise HardFailureError(
+                    f"{self._who}: {self.server or self.endpoint} does not support sole-connection; remove that line"
+                )
             self._begun(self._expect(Code.BEGIN, deadline))
         except AmqpError as error:
             raise self._senseless(error) from error
@@ -406,6 +423,9 @@ class AmqpSession:
         condition = condition_of(field(fields, 0))
         if condition is None:
             return self.fail("the broker has closed the connection")
+        if self._sole and not self._open and condition.name == _IN_USE:
+            why = f"another connection of '{self._container}' is open, and the source has to be the only one"
+            return self.fail(f"{why} (sole-connection)", _SOLE_SECONDS)
         return self.fail(f"the broker says: {condition}", back_off_seconds)
 
     def _leave(self, links: Sequence[Link]) -> None:

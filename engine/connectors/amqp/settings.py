@@ -8,7 +8,7 @@ from engine.connectors.amqp.transformer_settings import Transformers, used_by
 from engine.connectors.jms import JmsConfig, JmsSourceConfig
 from routes.keys.addresses import url
 from routes.keys.table import key
-from routes.keys.values import duration, whole
+from routes.keys.values import FLAG, duration, whole
 from routes.systems import Scheme, SinkConfig
 
 __all__ = ["SCHEMES", "AmqpConfig", "AmqpSinkConfig", "AmqpSourceConfig"]
@@ -44,6 +44,15 @@ class AmqpConfig(JmsConfig):
 class AmqpSourceConfig(AmqpConfig, JmsSourceConfig):
     """Settings of an AMQP source."""
 
+    sole_connection: bool = key(
+        "sole-connection",
+        FLAG,
+        "Whether the broker refuses a second connection of this source. After a takeover the standby then waits until "
+        "the broker has closed the old leader's connection, so that the order of messages is kept even if that leader "
+        "was frozen. For one worker, and brokers that support it, such as Artemis.",
+        default="false",
+    )
+    """True if a connection asks the broker to be the only one with its container id."""
     transformers: Transformers = used_by("source", "JMS messages of AMQP messages")
     """Transformers of AMQP messages to JMS messages."""
 

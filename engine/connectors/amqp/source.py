@@ -44,7 +44,8 @@ class AmqpSource:
         self._source = source
         self._worker = worker
         container = source.client_id or f"{config.bridge_id}.{source.name}"
-        self._session = AmqpSession(source, f"source '{source.name}'", config.url(source), container)
+        who = f"source '{source.name}'"
+        self._session = AmqpSession(source, who, config.url(source), container, sole=source.sole_connection)
         self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES
         self._inbound = inbound_of(source.transformers)
         self._links: list[Receiver] = []
@@ -64,7 +65,7 @@ class AmqpSource:
     def connect(self) -> None:
         """Connects, logs in and attaches; NotConnectedError with a longer back-off after a refused login.
 
-        HardFailureError if the broker does not honour a topic, a subscription or a selector.
+        HardFailureError if the broker does not honour a topic, a subscription, a selector or `sole-connection`.
         """
         self.close()
         self._session.open()

@@ -23,6 +23,7 @@ _NOT_OF_LISTENERS = {
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
     "virtual-host": ("it is no client of a broker", "remove the line"),
+    "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
 }
 """Keys that a listener cannot have, with reason and hint."""
@@ -80,6 +81,10 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
         """Checks a source or sink as at every JMS broker, and its listener."""
         super().check(settings, section, name)
         _check_listener(settings, section, name)
+        workers = settings.get("source.NAME.workers", name)
+        if section == "source" and settings.get("source.NAME.sole-connection", name) and workers not in (None, 1):
+            why, hint = "each worker has a connection of its own", "remove the line, or use one worker"
+            settings.fault("source.NAME.sole-connection", name, why, hint)
 
     def check_sections(self, settings: Settings) -> None:
         """Checks transformers."""

@@ -12,6 +12,8 @@ from engine.telemetry.status import State
 from routes.properties import JmsType, Property
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.running import bodies, numbered, numbers, read
+from tests.integration.connectors.worker import start_worker
+from tests.processes import pause
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -227,3 +229,25 @@ def test_a_port_where_something_else_listens_is_reported(
     until(lambda: source.status.current.state is State.DEGRADED, 40)
 
     assert "broker" in source.status.current.detail
+
+
+def test_a_sole_connection_waits_until_the_broker_has_closed_the_other_one(
+    amqp: AmqpHarness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
+) -> None:
+    config = configured(amqp.settings(queue) | {".sole-connection": "true"})
+    amqp.send(queue, numbered(20))
+    frozen = start_worker("source", "src", config.path)
+    try:
+        until(lambda: sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(20)))
+        pause(frozen.pid)
+        amqp.send(queue, numbered(20, begin=20))
+        standby = start(config)
+        until(lambda: standby.status.current.state is State.DEGRADED)
+        why = f"another connection of '{config.bridge_id}.src' is open, and the source has to be the only one"
+        assert why in standby.status.current.detail
+        assert standby.count("received") == 0
+    finally:
+        frozen.kill()
+        frozen.wait()
+    standby.acknowledges(20)
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(40))

@@ -62,6 +62,16 @@ def faults(*lines: str) -> list[str]:
         ),
         ((*LISTENER, "source.p.max-clients=0"), "9:22", "'0' is not a whole number from 1 to 10000"),
         ((*LISTENER, "source.p.workers=2"), "9:18", "a listener has one worker: its port is one process's"),
+        (
+            (*PLANT.splitlines(), "source.p.sole-connection=true", "source.p.workers=2"),
+            "8:26",
+            "each worker has a connection of its own (remove the line, or use one worker)",
+        ),
+        (
+            (*LISTENER, "source.p.sole-connection=true"),
+            "9:26",
+            "a listener has no sole-connection: it takes connections",
+        ),
         ((*LISTENER, "source.p.password=x"), "9:19", "a password without a user name"),
         ((*LISTENER, "source.p.tls.verify=false"), "9:1", "no effect without TLS (write source.p.listen=amqps://…)"),
         (

@@ -13,11 +13,12 @@ from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.values import Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.links import IncomingTransfer, Receiver, Sender
-from engine.connectors.amqp.performatives import Code, Terminus, Transfer
+from engine.connectors.amqp.performatives import Code, Terminus, Transfer, symbols
 from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.settings import AmqpSourceConfig
 from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError
+from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,11 +178,11 @@ Script = bytes
 
 
 @pytest.fixture
-def broker() -> Iterator[Callable[[Script], AmqpSession]]:
+def broker() -> Iterator[Callable[..., AmqpSession]]:
     """A broker that says what it has to say, whatever it hears; and a session for it."""
     listeners: list[socket.socket] = []
 
-    def make(script: Script) -> AmqpSession:
+    def make(script: Script, *, sole: bool = False) -> AmqpSession:
         listener = socket.create_server(("127.0.0.1", 0))
         listeners.append(listener)
 
@@ -196,7 +197,7 @@ def broker() -> Iterator[Callable[[Script], AmqpSession]]:
         threading.Thread(target=serve, daemon=True).start()
         url = f"amqp://127.0.0.1:{listener.getsockname()[1]}"
         own = AmqpSourceConfig(name="s", type=SYSTEM, destinations=("queue:q",))
-        return AmqpSession(own, "source 's'", url, "me")
+        return AmqpSession(own, "source 's'", url, "me", sole=sole)
 
     yield make
     for each in listeners:
@@ -230,6 +231,23 @@ def test_what_goes_wrong_with_a_connection_is_told_in_one_line(
     connection.close()
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_broker_that_admits_second_connections_is_refused_where_there_may_be_only_one(
+    broker: Callable[..., AmqpSession],
+) -> None:
+    connection = broker(LOGIN + OPEN + BEGIN, sole=True)
+    with pytest.raises(HardFailureError, match=r"source 's': .* does not support sole-connection"):
+        connection.open()
+
+
+def test_a_second_connection_is_tried_again_until_the_first_is_closed(broker: Callable[..., AmqpSession]) -> None:
+    offers = performative(Code.OPEN, "b", None, *(None,) * 5, symbols(["sole-connection-for-container"]))
+    in_use = performative(Code.CLOSE, Described(ULong(0x1D), [Symbol("amqp:invalid-field"), "container-id"]))
+    connection = broker(LOGIN + frame(0, offers) + frame(0, in_use), sole=True)
+    with pytest.raises(NotConnectedError, match=r"another connection of 'me' is open, .*\(sole-connection\)") as raised:
+        connection.open()
+    assert raised.value.back_off_seconds == 2
 
 
 @pytest.mark.parametrize(
