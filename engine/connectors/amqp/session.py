@@ -151,14 +151,15 @@ class AmqpSession:
         self.send(opened, performatives.begin())
         try:
             self._opened(self._expect(Code.OPEN, deadline), beat)
-            if self._sole and _SOLE not in self.capabilities:
-                self.hang_up()
-                raise HardFailureError(
-                    f"{self._who}: {self.server or self.endpoint} does not support sole-connection; remove that line"
-                )
             self._begun(self._expect(Code.BEGIN, deadline))
         except AmqpError as error:
             raise self._senseless(error) from error
+        # A broker that refuses the connection says so behind an open without capabilities.
+        if self._sole and _SOLE not in self.capabilities:
+            self.hang_up()
+            raise HardFailureError(
+                f"{self._who}: {self.server or self.endpoint} does not support sole-connection; remove that line"
+            )
         self._hear(b"")
 
     def send(self, *bodies: bytes) -> None:
