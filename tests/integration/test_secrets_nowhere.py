@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.embedded import EmbeddedKafka, free_ports
+from engine.embedded.artemis import artemis_home
 from engine.embedded.ports import LOOPBACK
 from routes.config import load, show
 from routes.config.fields import FIELDS
@@ -77,6 +78,14 @@ source.apps.username=app
 source.apps.password={mark}-apps
 sink.nats.type=nats
 sink.nats.token=${{env:NATS_SECRET}}
+sink.mq.type=jms
+sink.mq.class-path={lib}/artemis-*.jar, {lib}/netty-*.jar, {lib}/commons-*.jar, {lib}/slf4j-*.jar, {lib}/log4j-*.jar
+sink.mq.connection-factory=org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory
+sink.mq.connection-factory.brokerURL=tcp://127.0.0.1:{gone}
+sink.mq.username=me
+sink.mq.password={mark}-mq
+sink.mq.tls.key-store-password={mark}-keys
+sink.mq.tls.trust-store-password={mark}-trust
 sink.away.type=nats
 sink.away.url=nats://127.0.0.1:{gone}
 sink.away.token={mark}-away
@@ -85,6 +94,8 @@ routes.orders.out.topic=routed
 routes.orders.conv.key=msg.header.number
 routes.nats.in.include=region = 'apac'
 routes.nats.out.topic=nats:orders
+routes.mq.in.include=region = 'eaeu'
+routes.mq.out.topic=mq:queue/orders
 routes.away.in.include=region = 'amer'
 routes.away.out.topic=away:orders
 routing.create-topics=true
@@ -129,7 +140,8 @@ def bridge(sasl: SaslKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     names = ("kafka_port", "core", "stomp", "amqp", "nats", "http", "gone", "listen")
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     file = folder / "jms-bridge.properties"
-    file.write_text(CONFIGURATION.format(folder=folder, mark=MARK, kafka=sasl.sasl, **ports))
+    lib = artemis_home(JARS) / "lib"
+    file.write_text(CONFIGURATION.format(folder=folder, mark=MARK, kafka=sasl.sasl, lib=lib, **ports))
     (folder / "http.token").write_text(f"{MARK}-token")
     (folder / "jms.password").write_text(f"{MARK}-jms\n")
     for name, value in (ENVIRONMENT | {"JMS_BRIDGE_LOG_LEVEL": "debug"}).items():

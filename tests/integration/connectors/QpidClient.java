@@ -297,8 +297,16 @@ public final class QpidClient {
     }
 
     private MessageConsumer consumer(String destination) throws Exception {
-        if (!consumers.containsKey(destination)) {
-            consumers.put(destination, session.createConsumer(destination(destination)));
+        for (int left = 30; !consumers.containsKey(destination); left--) {
+            try {
+                consumers.put(destination, session.createConsumer(destination(destination)));
+            } catch (JMSException lost) {
+                // The client connects again, but gives up the call during which it has lost the broker.
+                if (left == 0 || !String.valueOf(lost.getMessage()).startsWith("AMQ219")) {
+                    throw lost;
+                }
+                Thread.sleep(1000);
+            }
         }
         return consumers.get(destination);
     }

@@ -72,8 +72,8 @@ class JmsClient:
         self._do("leave")
 
     def reply(self) -> Mapping[str, str]:
-        """What came to the temporary queue."""
-        return self._message("reply 10000")
+        """What came to the temporary queue; a part of the bridge may have to start before."""
+        return self._message("reply 60000")
 
     def close(self) -> None:
         assert self._process.stdin is not None

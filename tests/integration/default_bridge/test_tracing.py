@@ -33,7 +33,7 @@ def test_a_message_to_kafka_goes_on_in_the_span_of_its_source(bridge: Bridge, co
 
 def test_a_message_to_jms_is_one_trace_through_source_and_sink(bridge: Bridge, collector: Collector) -> None:
     bridge.send(range(1), destination="to.jms")
-    wait(lambda: collector.named("send from.jms"))
+    wait(lambda: collector.named("receive to.jms") and collector.named("send from.jms"))
     (received,), (sent,) = collector.named("receive to.jms"), collector.named("send from.jms")
     assert received.parent_span_id == b""
     assert (sent.trace_id, sent.parent_span_id) == (received.trace_id, received.span_id)
