@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.connectors.jms import selector
 from routes.keys.secrets import is_secret_key
 from routes.keys.table import key
-from routes.keys.values import FLAG, PATH, TEXT, BadValueError, ValueKind, parse_text, size, whole
+from routes.keys.values import ANY_TEXT, FLAG, PATH, TEXT, BadValueError, ValueKind, parse_text, size, whole
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig, client_id, subscription
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ class JmsClientConfig(BrokerConfig):
     )
     properties: Mapping[str, str] = key(
         "connection-factory.*",
-        ValueKind("text", "text", lambda text: text),
+        ANY_TEXT,
         "Any property of the connection factory, as its setters name it: `hostName` is set by `setHostName`.",
         example="source.NAME.connection-factory.hostName=mq.example",
         factory=lambda: MappingProxyType({}),
     )
     jndi: Mapping[str, str] = key(
         "jndi.*",
-        ValueKind("text", "text", lambda text: text),
+        ANY_TEXT,
         "Any property of JNDI's initial context, such as `java.naming.provider.url`; `jndi.connection-factory` is the "
         "name of the connection factory in it.",
         example="source.NAME.jndi.connection-factory=ConnectionFactory",
