@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.message import Message
 
 __all__ = [
+    "RESERVED",
     "Committing",
     "Delivery",
     "Holding",
@@ -33,6 +34,9 @@ __all__ = [
     "Transactional",
     "WrappedSource",
 ]
+
+RESERVED = ("jmsbridge.", "JMS_JmsBridge_")
+"""Prefixes of names reserved for bridges; dropping them keeps other senders from posing as a bridge."""
 
 
 @immutable

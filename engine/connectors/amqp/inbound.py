@@ -29,6 +29,7 @@ from engine.connectors.amqp.codec.sections import Header, Properties, Sections, 
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, ULong
 from engine.connectors.amqp.conversion import UnfitError, to_property
 from engine.connectors.amqp.names import Translator, translator
+from engine.connectors.base import RESERVED
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["JmsMappingInbound", "TransformError", "new_message_id"]
 
-_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
-"""Prefixes of names that are reserved for bridges; properties from outside with such a name are dropped."""
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
 _AMQP_PRIORITY, _MOST_PRIORITY = 4, 9
@@ -224,7 +223,7 @@ class _Names(dict[Any, str | None]):
     def __missing__(self, name: Any) -> str | None:
         text = str(name)
         found: str | None = self._prefix + self._translate(text)
-        if (found or "").startswith(_BRIDGE) or text.startswith(_BRIDGE):
+        if (found or "").startswith(RESERVED) or text.startswith(RESERVED):
             found = None
         # Names recur; the bounds keep arbitrary names of senders from filling the memory.
         if len(text) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:

@@ -28,7 +28,7 @@ from engine.connectors.amqp.codec.sections import Header, Properties, Sections, 
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.conversion import property_of
 from engine.connectors.amqp.names import translator
-from engine.connectors.base import RefusedError
+from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.products import COMMANDS
 from engine.message import ORIGIN
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["JmsMappingOutbound"]
 
 _KINDS = {"queue": Byte(0), "topic": Byte(1)}
-_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
 _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 """Annotations that are written anew, with the underscores that a name translator may have put into their names."""
 _LEFT_OUT = _OWN | {"x_opt_routing_type", "x_opt_delivery_delay"}
@@ -199,7 +198,7 @@ class _Places(dict[str, tuple[int, str] | None]):
         return found
 
     def _found(self, name: str) -> tuple[int, str] | None:
-        if name in self._elsewhere or name.startswith(_BRIDGE):
+        if name in self._elsewhere or name.startswith(RESERVED):
             return None
         for prefix, section in self._prefixes:
             if name.startswith(prefix):

@@ -9,7 +9,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.connectors.base import RefusedError
+from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.dropbox.file_name import LONGEST_BYTES, DropboxName, encode, fitted
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Filename", "to_filename", "to_message"]
 
-_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
-"""Prefixes of names reserved for bridges."""
 _PROVIDER = "JMS_"
 """Prefix of properties that a JMS provider sets, such as those of an AMQP source. They describe how the message was
 received, so they are not sent."""
@@ -157,7 +155,7 @@ def _number(message: Message, field: str, bounds: range, default: int) -> int:
 
 
 def _is_property(name: str) -> bool:
-    return bool(name) and name not in HEADER_FIELDS and not name.startswith(_BRIDGE)
+    return bool(name) and name not in HEADER_FIELDS and not name.startswith(RESERVED)
 
 
 def _body_type(letter: str, body: bytes) -> BodyType:

@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from engine.connectors.addresses import kind_and_name, parsed
-from engine.connectors.base import Delivery, RefusedError
+from engine.connectors.base import RESERVED, Delivery, RefusedError
 from engine.connectors.jms_client.process import texts, texts_at
 from engine.connectors.products import COMMANDS
 from engine.jms_values import (
@@ -36,7 +36,7 @@ __all__ = ["deliveries", "encoded"]
 
 _ORIGINS = (ORIGIN, ORIGIN.replace(".", "_"))
 """Names of the property with the bridges that a message came through; the second where a client takes no dot."""
-_BRIDGE = ("jmsbridge.", "jmsbridge_", "JMS_JmsBridge_")
+_BRIDGE = (*RESERVED, "jmsbridge_")
 _INTERNAL = frozenset({"__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE"})
 """Properties in which Artemis keeps its own notes."""
 _FIELD, _FAULT = "H", "F"

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.connectors.addresses import kind_and_name
-from engine.connectors.base import RefusedError
+from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.numbers import whole
 from engine.connectors.products import ARTEMIS, CLASSIC, COMMANDS, RABBITMQ, Product
 from engine.connectors.stomp.frames import escape
@@ -77,8 +77,6 @@ _PRODUCT_COMMANDS: Mapping[Product, re.Pattern[str]] = {
 }
 """Patterns of the properties, besides `COMMANDS`, that command a broker how to treat a message or a queue."""
 _NO_COMMANDS = re.compile("(?!)")
-_BRIDGE = ("jmsbridge.", "JMS_JmsBridge_")
-"""Prefixes of names reserved for bridges; dropping them keeps other senders from posing as a bridge."""
 _KNOWN: Mapping[str, str] = dict.fromkeys(_NO_PROPERTIES, "") | dict(_FIELDS)
 """Frame header to JMS field, or to the empty string if the header is dropped. A header that is not a key here is a
 property, or reserved for bridges."""
@@ -103,7 +101,7 @@ _MOST_LONG = 2**63 - 1
 
 def _is_property(name: str) -> bool:
     """Returns True if a header of that name is a property of the message, so that a sink can send one by that name."""
-    return name not in _KNOWN and not name.startswith(_BRIDGE)
+    return name not in _KNOWN and not name.startswith(RESERVED)
 
 
 def to_message(frame: StompFrame, kind: str, source: str, *, artemis: bool) -> Message:
@@ -114,7 +112,7 @@ def to_message(frame: StompFrame, kind: str, source: str, *, artemis: bool) -> M
         field = _KNOWN.get(name)
         if field:
             fields.setdefault(field, value)
-        elif field is None and not name.startswith(_BRIDGE):
+        elif field is None and not name.startswith(RESERVED):
             properties[name] = Property(value)
     _complete(fields, frame.headers, kind)
     origins = frame.headers.get(ORIGIN)
