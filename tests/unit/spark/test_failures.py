@@ -33,6 +33,7 @@ def test_a_message_that_stops_the_router_is_told_with_route_reason_and_position(
         ("RecordTooLargeException", HardFailureError),
         ("TimeoutException", KafkaUnavailableError),
         ("DisconnectException", KafkaUnavailableError),
+        ("UnknownLeaderEpochException", KafkaUnavailableError),
         ("UnknownTopicOrPartitionException", KafkaUnavailableError),
         ("SomethingNew", RuntimeError),
     ],
