@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
-from engine.jars import HALLMARKS
+from engine.jars import HALLMARKS, class_data_options
 from engine.kafka import clients
 from engine.private import UMASK
 
@@ -106,8 +106,9 @@ class EmbeddedKafka(JvmServer):
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # Joined by `=`, because an id may begin with a dash.
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
+        options = ["-XX:TieredStopAtLevel=1", *class_data_options("kafka"), *self._logging()]
         done = subprocess.run(
-            [java, "-XX:TieredStopAtLevel=1", *self._logging(), "-cp", f"{self._jars}/*", *tool],
+            [java, *options, "-cp", f"{self._jars}/*", *tool],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
