@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.errors import SetupError
 
-__all__ = ["LATE_OPTIMISING", "OLDEST_JAVA", "REMEDY", "find_java", "java_version"]
+__all__ = ["LATE_OPTIMISING", "OLDEST_JAVA", "REMEDY", "class_options", "find_java", "java_version"]
 
 OLDEST_JAVA = 17
 """Oldest release that Spark 4 and Kafka 4 run on."""
@@ -40,6 +40,11 @@ def find_java() -> Path:
         msg = f"{found} is Java {version}: {REMEDY}"
         raise SetupError(msg)
     return Path(found)
+
+
+def class_options(folder: Path) -> list[str]:
+    """Options for a class path of all jars in a folder."""
+    return ["-cp", f"{folder}/*"]
 
 
 def java_version(java: Path) -> int:

@@ -7,6 +7,7 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.embedded.java import class_options
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
@@ -108,7 +109,7 @@ class EmbeddedKafka(JvmServer):
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
         options = ["-XX:TieredStopAtLevel=1", *class_data_options("kafka"), *self._logging()]
         done = subprocess.run(
-            [java, *options, "-cp", f"{self._jars}/*", *tool],
+            [java, *options, *class_options(self._jars), *tool],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -122,7 +123,7 @@ class EmbeddedKafka(JvmServer):
             raise SetupError(msg)
 
     def _program(self) -> Sequence[str]:
-        return ["-cp", f"{self._jars}/*", "kafka.Kafka", "server.properties"]
+        return [*class_options(self._jars), "kafka.Kafka", "server.properties"]
 
     def _answers(self) -> bool:
         # A new client first has to connect, which takes more than a second on a busy machine.
