@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.connectors.products import PRODUCT, Product
 from engine.connectors.system import BrokerT, Connector, SinkT, SourceT
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
 from routes.keys.table import key
@@ -79,6 +80,15 @@ class JmsConfig(NetworkConfig):
         example="/",
     )
     """Name of the broker's virtual host; None: the one named like the host of the URL."""
+    broker: Product | None = key(
+        "broker",
+        PRODUCT,
+        "The product of the broker, where it does not say so itself or stands behind a proxy that does not. What it "
+        "does differently from others follows from that.",
+        default_note="what the broker says of itself on connecting",
+        example="openmq",
+    )
+    """Product of the broker, whatever it says of itself; None: the one that it says."""
 
 
 def selector() -> Any:

@@ -28,17 +28,8 @@ from engine.connectors.amqp.frames import (
 )
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, names, number, serial
 from engine.connectors.base import NotConnectedError
-from engine.connectors.products import (
-    ARTEMIS,
-    BROKER_J,
-    CLASSIC,
-    IGNORES_SELECTOR,
-    NOT_KNOWN,
-    RABBITMQ,
-    Feature,
-    Product,
-    product_of,
-)
+from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
+from engine.connectors.products import ARTEMIS, BROKER_J, CLASSIC, RABBITMQ, Product, product_of
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
 from engine.errors import HardFailureError
@@ -224,7 +215,7 @@ class AmqpSession:
     @property
     def lacks(self) -> Mapping[Feature, str]:
         """See `ProductSession`. Of an unknown product only what AMQP and its JMS mapping specify is assumed."""
-        if self.product.mark:
+        if self.product.key:
             return _LACKS.get(self.product, {})
         if SHARED in self.capabilities:
             return {}
@@ -342,7 +333,7 @@ class AmqpSession:
         name = " ".join(str(told.get(each, "")) for each in ("product", "version"))
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))
-        self.product = product_of(self.server)
+        self.product = self._broker.broker or product_of(self.server)
         self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)

@@ -35,7 +35,7 @@ from engine.connectors.amqp.transformer_settings import Transformer
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
-from engine.connectors.products import Feature, is_topic, require
+from engine.connectors.features import Feature, is_topic, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, dispo
 from engine.connectors.amqp.session import SHARED, AmqpSession
 from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
-from engine.connectors.products import Feature, is_topic, refusal, require
+from engine.connectors.features import Feature, is_topic, refusal, require
 from engine.message import BodyType, Message
 
 if TYPE_CHECKING:

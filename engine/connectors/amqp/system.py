@@ -23,6 +23,7 @@ _NOT_OF_LISTENERS = {
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
     "virtual-host": ("it is no client of a broker", "remove the line"),
+    "broker": ("it is no client of a broker", "remove the line"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
 }
@@ -60,7 +61,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     def check_connection(self, config: Config, broker: AmqpConfig, client_id: str) -> str:
         """See `Connector`."""
         from engine.connectors.amqp.session import AmqpSession
-        from engine.connectors.products import require
+        from engine.connectors.features import require
 
         session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
         try:

@@ -19,8 +19,9 @@ from stomp.protocol import Protocol12
 from stomp.transport import BaseTransport
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
 from engine.connectors.numbers import whole
-from engine.connectors.products import ARTEMIS, IGNORES_SELECTOR, NOT_KNOWN, RABBITMQ, Feature, Product, product_of
+from engine.connectors.products import ARTEMIS, RABBITMQ, Product, product_of
 from engine.connectors.stomp.frames import StompFrameError, StompFrameParser
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Wire, greeting, one_line
@@ -233,7 +234,7 @@ class StompSession:
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
-        self.product = product_of(self.server)
+        self.product = self._broker.broker or product_of(self.server)
         self._silence = max(beats[0] / 1000, self._broker.heartbeat_seconds) * _SILENT_BEATS if beats[0] else 0.0
 
     def send(self, frames: bytes) -> None:
@@ -291,7 +292,7 @@ class StompSession:
     @property
     def lacks(self) -> Mapping[Feature, str]:
         """See `ProductSession`. Of an unknown product only what STOMP specifies is assumed."""
-        if self.product.mark:
+        if self.product.key:
             return _LACKS.get(self.product, {})
         return {Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN}
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.features import require
 from engine.connectors.numbers import whole
-from engine.connectors.products import require
 from engine.connectors.stomp.message import to_frame
 from engine.connectors.stomp.session import StompSession, said
 

@@ -30,7 +30,7 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
 
     def check_connection(self, config: Config, broker: JmsConfig, client_id: str) -> str:
         """See `Connector`."""
-        from engine.connectors.products import require
+        from engine.connectors.features import require
         from engine.connectors.stomp.session import StompSession
 
         session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, 0)

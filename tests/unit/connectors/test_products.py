@@ -16,8 +16,9 @@ from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbo
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
 from engine.connectors.amqp.performatives import Code
 from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.features import Feature
 from engine.connectors.jms import JmsConfig
-from engine.connectors.products import Feature, product_of
+from engine.connectors.products import product_of
 from engine.connectors.stomp.session import StompSession
 from engine.connectors.system import connector
 from engine.errors import HardFailureError
@@ -206,6 +207,18 @@ def test_over_stomp_the_server_header_tells_what_is_honoured(
         assert refusal in str(raised.value)
         assert str(raised.value).startswith("source.s asks for ")
         assert "Remove source.s." in str(raised.value)
+    own.close()
+
+
+@pytest.mark.parametrize(
+    ("system", "script"), [("stomp", stomp(OTHER)), ("amqp", amqp(OTHER)), ("amqp", amqp(ARTEMIS))]
+)
+def test_the_key_broker_overrides_what_the_broker_says_of_itself(
+    broker: MakeBroker, system: str, script: bytes
+) -> None:
+    own = source(system, broker(script).port, "broker=rabbitmq", "destinations=queue:a", "selector=b='c'")
+    with pytest.raises(HardFailureError, match="it sends every message, also those that the selector leaves out"):
+        own.connect()
     own.close()
 
 
