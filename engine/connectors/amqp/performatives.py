@@ -128,9 +128,10 @@ class Condition(NamedTuple):
 
 
 class Terminus(NamedTuple):
-    """The source or target of a link: an address that messages come from or go to."""
+    """The source or target of a link: a queue or topic that messages come from or go to."""
 
     address: str
+    """Name of the queue or topic."""
     kind: str
     """`queue` or `topic`; sent as a capability."""
     selector: str | None = None
@@ -138,6 +139,10 @@ class Terminus(NamedTuple):
     shared: bool = False
     shared_by_all: bool = False
     """True if connections of all containers share the subscription, not only those of the attaching container."""
+    spelt: str | None = None
+    """Address in the broker's own spelling, which is sent in place of `address`; None: `address`."""
+    is_declared: bool = False
+    """True to have the broker make a missing queue durable."""
 
     @property
     def destination(self) -> str:
@@ -155,8 +160,8 @@ class Terminus(NamedTuple):
         selector = Described(ULong(_SELECTOR_CODE), self.selector)
         return _described(
             _SOURCE,
-            self.address,
-            UInt(_DURABLE if self.durable else 0),
+            self._sent_address,
+            UInt(_DURABLE if self.durable or self.is_declared else 0),
             Symbol(_NEVER) if self.durable else None,
             *(None, None, None, None),
             AmqpMap([(Symbol(_SELECTOR), selector)]) if self.selector else None,
@@ -168,7 +173,12 @@ class Terminus(NamedTuple):
 
     def target(self) -> Described:
         """Builds the target of an attach."""
-        return _described(_TARGET, self.address, *(None,) * 5, symbols(self.capabilities))
+        durability = UInt(_DURABLE) if self.is_declared else None
+        return _described(_TARGET, self._sent_address, durability, *(None,) * 4, symbols(self.capabilities))
+
+    @property
+    def _sent_address(self) -> str:
+        return self.address if self.spelt is None else self.spelt
 
 
 class Transfer(NamedTuple):

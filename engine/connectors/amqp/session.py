@@ -7,7 +7,6 @@ Frames about links go to `links`. Nothing is read ahead: data is read only in `p
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,20 +26,21 @@ from engine.connectors.amqp.frames import (
     frame,
 )
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, names, number, serial
+from engine.connectors.amqp.traits import SPECIFIED, traits_of
 from engine.connectors.base import NotConnectedError
-from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
-from engine.connectors.products import ARTEMIS, BROKER_J, CLASSIC, RABBITMQ, Product, product_of
+from engine.connectors.products import product_of
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
 from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.connectors.amqp.links import Link
     from engine.connectors.amqp.settings import AmqpConfig
+    from engine.connectors.features import Feature
 
-__all__ = ["SHARED", "AmqpSession"]
+__all__ = ["AmqpSession"]
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _CONNECT_SECONDS = 10.0
@@ -57,18 +57,6 @@ _IN_USE = "amqp:invalid-field"
 _PRODUCT = "jms-bridge"
 _SOLE = "sole-connection-for-container"
 """Capability of brokers that admit one connection of a container at a time, for clients that ask for it."""
-SHARED = "SHARED-SUBS"
-"""Capability of brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
-_QUEUES_ONLY = {
-    Feature.READ_TOPIC: "it reads a queue of that name",
-    Feature.WRITE_TOPIC: "it puts them into a queue of that name",
-}
-_LACKS: Mapping[Product, Mapping[Feature, str]] = {
-    CLASSIC: _QUEUES_ONLY,
-    RABBITMQ: {**_QUEUES_ONLY, Feature.SELECTOR: IGNORES_SELECTOR},
-    BROKER_J: {Feature.WRITE_TOPIC: "it puts them into the queue of that name, if there is one"},
-}
-"""Features that known products do not honour over AMQP, each with what the product does instead."""
 _log = structlog.get_logger(__name__)
 
 
@@ -87,6 +75,8 @@ class AmqpSession:
         self.channel = 0
         self.product = product_of("")
         """Product of the broker, as it told at the latest connection."""
+        self.traits = SPECIFIED
+        """What the broker does differently, from the latest connection on."""
         self.server = ""
         """Name and version of the broker as it tells them."""
         self.capabilities: frozenset[str] = frozenset()
@@ -214,17 +204,8 @@ class AmqpSession:
 
     @property
     def lacks(self) -> Mapping[Feature, str]:
-        """See `ProductSession`. Of an unknown product only what AMQP and its JMS mapping specify is assumed."""
-        if self.product.key:
-            return _LACKS.get(self.product, {})
-        if SHARED in self.capabilities:
-            return {}
-        return {Feature.READ_TOPIC: NOT_KNOWN, Feature.WRITE_TOPIC: NOT_KNOWN}
-
-    @property
-    def artemis(self) -> bool:
-        """True if the broker is ActiveMQ Artemis."""
-        return self.product is ARTEMIS
+        """See `ProductSession`."""
+        return self.traits.lacks
 
     @property
     def unnoticed_seconds(self) -> float:
@@ -334,6 +315,7 @@ class AmqpSession:
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))
         self.product = self._broker.broker or product_of(self.server)
+        self.traits = traits_of(self.product, self.capabilities)
         self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 from engine.connectors.amqp.encoded_edits import shortened
 from engine.connectors.amqp.links import IncomingTransfer, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition, serial
-from engine.connectors.amqp.session import SHARED, AmqpSession
+from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.features import Feature, is_topic, refusal, require
@@ -47,7 +48,8 @@ class AmqpSource:
         who = f"source '{source.name}'"
         self._session = AmqpSession(source, who, config.url(source), container, sole=source.sole_connection)
         self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES
-        self._inbound = inbound_of(source.transformers)
+        self._traits = SPECIFIED
+        self._inbound = inbound_of(source.transformers, self._traits)
         self._links: list[Receiver] = []
         self._waiting: deque[IncomingTransfer] = deque()
 
@@ -70,7 +72,10 @@ class AmqpSource:
         self.close()
         self._session.open()
         require(self._config, self._source, self._session)
-        shared = self._source.subscription is not None and SHARED in self._session.capabilities
+        if self._session.traits != self._traits:
+            self._traits = self._session.traits
+            self._inbound = inbound_of(self._source.transformers, self._traits)
+        shared = self._source.subscription is not None and self._traits.shares_subscriptions
         self._links = [self._receiver(name, shared=shared) for name in self._destinations(shared=shared)]
         for link in self._links:
             self._session.attach(link)
@@ -125,7 +130,15 @@ class AmqpSource:
         if durable and shared and self._worker > 1:
             link += f"|{self._worker}"
         selector = self._source.selector and translated_selector(self._source.selector)
-        terminus = Terminus(name, kind, selector, durable=durable, shared=durable and shared)
+        terminus = Terminus(
+            name,
+            kind,
+            selector,
+            durable=durable,
+            shared=durable and shared,
+            spelt=self._traits.spelt(kind, name),
+            is_declared=kind == "queue" and self._traits.declares_queues,
+        )
         return Receiver(
             self._session,
             link,

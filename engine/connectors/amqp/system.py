@@ -12,6 +12,7 @@ from routes.errors import Level
 from routes.keys.addresses import is_loopback
 
 if TYPE_CHECKING:
+    from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.base import Sink, Source
     from routes.keys.settings import Settings
     from routes.model import Config
@@ -67,7 +68,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
         try:
             session.open()
             require(config, broker, session)
-            return f"{session.endpoint} takes the login"
+            return f"{session.endpoint} takes the login{_reminder(session.traits, broker)}"
         finally:
             session.close()
 
@@ -90,6 +91,13 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     def check_sections(self, settings: Settings) -> None:
         """Checks transformers."""
         check_transformers(settings)
+
+
+def _reminder(traits: AmqpTraits, broker: AmqpConfig) -> str:
+    """Returns what an operator has to know of the broker of a sink, which the broker does not tell; mostly empty."""
+    if not traits.raw_for_others or not isinstance(broker, AmqpSinkConfig):
+        return ""
+    return "; its OpenWire clients get encoded AMQP messages unless its connector has transport.transformer=jms"
 
 
 def _check_listener(settings: Settings, section: str, name: str) -> None:

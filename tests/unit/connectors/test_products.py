@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.encoding import encode
 from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
-from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
-from engine.connectors.amqp.performatives import Code
+from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
+from engine.connectors.amqp.performatives import Code, Terminus
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.connectors.features import Feature
 from engine.connectors.jms import JmsConfig
@@ -102,6 +103,23 @@ def attached(name: str, kinds: Sequence[str], durable: int = 0, selector: str | 
 
 
 ATTACH, CLOSE, DISCONNECT = b"\0\x53\x12", b"\0\x53\x18", b"DISCONNECT"
+
+
+def attach_of(heard: bytes) -> list[Any]:
+    """The fields of the first attach in what the bridge has sent."""
+    parser = AmqpFrameParser()
+    _, _, frames = heard.partition(PROTOCOL_HEADER)
+    for _, _, body in parser.feed(frames):
+        code, fields = performatives.read(body)
+        if code == Code.ATTACH:
+            return fields
+    raise AssertionError("no attach")
+
+
+def source_of(heard: bytes) -> list[Any]:
+    """The fields of the source in the first attach."""
+    fields: list[Any] = attach_of(heard)[5].value
+    return fields
 
 
 class Broker:
@@ -246,13 +264,7 @@ SELECTOR = "b='c'"
     [
         (ARTEMIS, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
         (CLASSIC, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
-        # It echoes what it was asked for, and reads a queue.
-        (
-            CLASSIC,
-            ("topic:a", "", ""),
-            attached("topic:a#1", ["topic"]),
-            "which ActiveMQ 5.18.3 does not honour over AMQP",
-        ),
+        (CLASSIC, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
         (CLASSIC, ("topic:topic://a", "", "x"), attached("x.topic://a", ["topic"], 2), None),
         (RABBITMQ, ("queue:a", "", ""), attached("queue:a#1", ["queue"]), None),
         # It echoes the filter, and sends everything.
@@ -262,7 +274,14 @@ SELECTOR = "b='c'"
             attached("queue:a#1", ["queue"], 0, SELECTOR),
             "which RabbitMQ 3.10.8 does",
         ),
-        (RABBITMQ, ("topic:a", "", ""), attached("topic:a#1", ["topic"]), "it reads a queue of that name"),
+        # Its queue for a topic outlives the connection, and the next connection gets another one.
+        (
+            RABBITMQ,
+            ("topic:a", "", ""),
+            attached("topic:a#1", ["topic"]),
+            "leaves a queue behind that fills without end",
+        ),
+        (RABBITMQ, ("topic:a", "", "x"), attached("x.a", ["topic"], 2), "asks for messages of a topic (topic:a)"),
         (BROKER_J, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
         (BROKER_J, ("topic:t/a", "", ""), attached("topic:t/a#1", ["topic"]), None),
         (BROKER_J, ("topic:a", "", ""), attached("topic:a#1", ["queue"]), "its attach does not call it a topic"),
@@ -293,13 +312,13 @@ def test_over_amqp_open_and_attach_tell_what_is_honoured(
         ("stomp", stomp(CLASSIC), None),
         ("stomp", stomp(RABBITMQ), None),
         ("amqp", amqp(ARTEMIS), None),
+        ("amqp", amqp(CLASSIC), None),
+        ("amqp", amqp(RABBITMQ), None),
         (
             "amqp",
-            amqp(CLASSIC),
-            "topic/a of route 'a'), which ActiveMQ 5.18.3 does not honour over AMQP: it puts them into",
+            amqp(BROKER_J),
+            "topic/a of route 'a'), which Apache Qpid Broker-J Core 9.2.1 does not honour over AMQP: it puts them into",
         ),
-        ("amqp", amqp(RABBITMQ), "which RabbitMQ 3.10.8 does not honour over AMQP"),
-        ("amqp", amqp(BROKER_J), "which Apache Qpid Broker-J Core 9.2.1 does not honour over AMQP"),
         ("amqp", amqp(OTHER), "the bridge does not know this broker"),
     ],
 )
@@ -317,21 +336,83 @@ def test_a_sink_to_a_topic_is_refused_where_it_would_land_in_a_queue(
 
 
 def test_a_topic_that_a_template_makes_is_refused_for_its_message(broker: MakeBroker) -> None:
-    own = sink("amqp", broker(amqp(CLASSIC)).port, "${msg.header.to}")
+    own = sink("amqp", broker(amqp(BROKER_J)).port, "${msg.header.to}")
     own.connect()
     own.send([Outgoing(1, Message(b"x"), "topic/a", "1")])
     (outcome,) = own.outcomes(0)
-    assert (
-        outcome.refusal
-        == "ActiveMQ 5.18.3 does not honour messages to a topic over AMQP: it puts them into a queue of that name"
+    assert outcome.refusal == (
+        "Apache Qpid Broker-J Core 9.2.1 does not honour messages to a topic over AMQP: it puts them into the queue of "
+        "that name, if there is one"
     )
     own.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "destination", "sent"),
+    [
+        (ARTEMIS, "queue:a", "a"),
+        (ARTEMIS, "topic:a", "a"),
+        (CLASSIC, "queue:a", "queue://a"),
+        (CLASSIC, "topic:a", "topic://a"),
+        (CLASSIC, "topic:topic://a", "topic://a"),
+        (RABBITMQ, "queue:a", "a"),
+        (RABBITMQ, "queue:/amq/queue/a", "/amq/queue/a"),
+        (BROKER_J, "topic:amq.topic/a", "amq.topic/a"),
+    ],
+)
+def test_a_source_spells_an_address_as_the_broker_does(
+    broker: MakeBroker, name: str, destination: str, sent: str
+) -> None:
+    other = broker(amqp(name), attached(f"{destination}#1", [destination.partition(":")[0]]))
+    own = source("amqp", other.port, f"destinations={destination}")
+    own.connect()
+    own.close()
+    assert source_of(other.heard)[0] == sent
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "sent"),
+    [
+        (ARTEMIS, "topic/a", "a"),
+        (CLASSIC, "queue/a", "queue://a"),
+        (CLASSIC, "topic/a", "topic://a"),
+        (RABBITMQ, "queue/a", "a"),
+        (RABBITMQ, "topic/a", "/topic/a"),
+    ],
+)
+def test_a_sink_spells_an_address_as_the_broker_does(broker: MakeBroker, name: str, address: str, sent: str) -> None:
+    other = broker(amqp(name))
+    own = sink("amqp", other.port, address)
+    own.connect()
+    own.send([Outgoing(1, Message(b"x"), address, "1")])
+    own.close()
+    kind = address.partition("/")[0]
+    assert Terminus(sent, kind, is_declared=name == RABBITMQ and kind == "queue").target() == attach_of(other.heard)[6]
+
+
+def test_a_queue_at_rabbitmq_is_declared_durable(broker: MakeBroker) -> None:
+    other = broker(amqp(RABBITMQ), attached("queue:a#1", ["queue"]))
+    own = source("amqp", other.port, "destinations=queue:a")
+    own.connect()
+    own.close()
+    assert source_of(other.heard)[1] == 2
 
 
 def test_doctor_is_told_too(broker: MakeBroker) -> None:
     config = configured("stomp", broker(stomp(RABBITMQ)).port, "source.s.selector=b='c'")
     with pytest.raises(HardFailureError, match=r"source\.s asks for a selector"):
         connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
+
+
+def test_doctor_reminds_of_the_transformer_of_a_sinks_broker(broker: MakeBroker) -> None:
+    other = broker(amqp(CLASSIC))
+    settings = ("sink.o.type=amqp", f"sink.o.url=amqp://127.0.0.1:{other.port}", "routes.a.out.topic=o:queue/a")
+    config = configured("amqp", 1, *settings)
+    found = connector(config.sinks[0].type).check_connection(config, config.sinks[0], "me")
+    assert found == (
+        f"amqp://127.0.0.1:{other.port} takes the login; its OpenWire clients get encoded AMQP messages unless its "
+        "connector has transport.transformer=jms"
+    )
 
 
 def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
