@@ -85,7 +85,7 @@ class JmsMappingOutbound:
         sections.properties = self._properties(message, to)
         annotations = AmqpMap([(MESSAGE_TYPE, self._type(message)), (DESTINATION, _KINDS[kind])])
         if reply := parsed(reply_to or message.headers.get("JMSReplyTo", "")):
-            sections.properties.reply_to = self._traits.spelt(*reply)
+            sections.properties.reply_to = self._traits.spelling(*reply)
             annotations.append((REPLY_TO, _KINDS[reply[0]]))
         application = self._jms_type(message, sections.properties, annotations)
         if delivery := _number(message.headers, "JMSDeliveryTime", _TIMES):

@@ -48,6 +48,7 @@ __all__ = [
     "read",
     "read_transfer",
     "sasl_init",
+    "sasl_response",
     "serial",
     "symbols",
     "transaction_of",
@@ -75,6 +76,8 @@ class Code(IntEnum):
     CLOSE = 0x18
     SASL_MECHANISMS = 0x40
     SASL_INIT = 0x41
+    SASL_CHALLENGE = 0x42
+    SASL_RESPONSE = 0x43
     SASL_OUTCOME = 0x44
 
 
@@ -257,9 +260,14 @@ def close() -> bytes:
     return performative(Code.CLOSE)
 
 
-def sasl_init(mechanism: str, response: bytes, host: str) -> bytes:
-    """Encodes the chosen SASL mechanism and its initial response."""
+def sasl_init(mechanism: str, response: bytes | None, host: str) -> bytes:
+    """Encodes the chosen SASL mechanism and its initial response, if it has one."""
     return performative(Code.SASL_INIT, Symbol(mechanism), response, host)
+
+
+def sasl_response(response: bytes) -> bytes:
+    """Encodes the response to a SASL challenge."""
+    return performative(Code.SASL_RESPONSE, response)
 
 
 def is_transfer(body: bytes) -> bool:

@@ -171,7 +171,7 @@ class AmqpSink:
             raise RefusedError(f"{self._session.server} does not honour {Feature.WRITE_TOPIC} over AMQP: {instead}")
         kind, name = kind_and_name(address)
         is_declared = kind == "queue" and self._traits.declares_queues
-        terminus = Terminus(name, kind, spelt=self._traits.spelt(kind, name), is_declared=is_declared)
+        terminus = Terminus(name, kind, spelt=self._traits.spelling(kind, name), is_declared=is_declared)
         link = self._links.get(terminus.destination)
         if link is None:
             self._make_room()

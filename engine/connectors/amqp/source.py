@@ -136,7 +136,7 @@ class AmqpSource:
             selector,
             durable=durable,
             shared=durable and shared,
-            spelt=self._traits.spelt(kind, name),
+            spelt=self._traits.spelling(kind, name),
             is_declared=kind == "queue" and self._traits.declares_queues,
         )
         return Receiver(

@@ -5,6 +5,7 @@ Observed on ActiveMQ Artemis 2.44, ActiveMQ Classic 5.18 and 6.1, RabbitMQ 3.10 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ __all__ = ["SPECIFIED", "TRAITS", "AmqpTraits", "traits_of"]
 _SHARED = "SHARED-SUBS"
 """Capability of brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
 
+_WITH_SCHEME = re.compile("|".join(PREFIXES))
+
 
 @immutable
 class AmqpTraits:
@@ -37,8 +40,8 @@ class AmqpTraits:
     """Prefix of addresses by kind of destination, `queue` or `topic`; none: the kind is told by capabilities alone."""
     kinds: Mapping[str, str] = field(default_factory=lambda: PREFIXES)
     """Kinds of destinations by the prefix that an address in a message has, and that is no part of the name."""
-    spelt_by: tuple[str, ...] = tuple(PREFIXES)
-    """First characters of names that are already an address in the broker's own spelling."""
+    spelt: re.Pattern[str] = _WITH_SCHEME
+    """Beginning of names that are already an address in the broker's own spelling."""
     declares_queues: bool = False
     """True if the broker declares the queue of each link that is attached: as durable if the terminus says so. Else it
     refuses the link where a durable queue exists, and loses a new queue with its messages when it restarts."""
@@ -51,9 +54,9 @@ class AmqpTraits:
     raw_for_others: bool = False
     """True if the broker's clients of another protocol may get the encoded AMQP message as a bytes message."""
 
-    def spelt(self, kind: str, name: str) -> str:
+    def spelling(self, kind: str, name: str) -> str:
         """Returns the address of a queue or topic; a name that is already in the broker's spelling stays as it is."""
-        return name if name.startswith(self.spelt_by) else self.prefixes.get(kind, "") + name
+        return name if self.spelt.match(name) else self.prefixes.get(kind, "") + name
 
 
 SPECIFIED = AmqpTraits()
@@ -79,10 +82,11 @@ TRAITS: Mapping[Product, AmqpTraits] = {
         },
         prefixes={"topic": "/topic/"},
         kinds={**PREFIXES, "/queue/": "queue", "/amq/queue/": "queue", "/topic/": "topic"},
-        spelt_by=("/",),
+        spelt=re.compile("/"),
         declares_queues=True,
     ),
-    BROKER_J: AmqpTraits(lacks={Feature.WRITE_TOPIC: "it puts them into the queue of that name, if there is one"}),
+    # EXCHANGE/KEY; without an exchange, an address is that of a queue.
+    BROKER_J: AmqpTraits(prefixes={"topic": "amq.topic/"}, spelt=re.compile(".*/")),
 }
 """Traits of known products."""
 

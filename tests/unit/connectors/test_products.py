@@ -284,6 +284,7 @@ SELECTOR = "b='c'"
         (RABBITMQ, ("topic:a", "", "x"), attached("x.a", ["topic"], 2), "asks for messages of a topic (topic:a)"),
         (BROKER_J, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
         (BROKER_J, ("topic:t/a", "", ""), attached("topic:t/a#1", ["topic"]), None),
+        (BROKER_J, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
         (BROKER_J, ("topic:a", "", ""), attached("topic:a#1", ["queue"]), "its attach does not call it a topic"),
         (BROKER_J, ("topic:a", "", "x"), attached("x.a", ["topic"], 0), "the source is not durable"),
         (OTHER, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
@@ -314,12 +315,12 @@ def test_over_amqp_open_and_attach_tell_what_is_honoured(
         ("amqp", amqp(ARTEMIS), None),
         ("amqp", amqp(CLASSIC), None),
         ("amqp", amqp(RABBITMQ), None),
+        ("amqp", amqp(BROKER_J), None),
         (
             "amqp",
-            amqp(BROKER_J),
-            "topic/a of route 'a'), which Apache Qpid Broker-J Core 9.2.1 does not honour over AMQP: it puts them into",
+            amqp(OTHER),
+            "topic/a of route 'a'), which Other 1 does not honour over AMQP: the bridge does not know",
         ),
-        ("amqp", amqp(OTHER), "the bridge does not know this broker"),
     ],
 )
 def test_a_sink_to_a_topic_is_refused_where_it_would_land_in_a_queue(
@@ -336,13 +337,13 @@ def test_a_sink_to_a_topic_is_refused_where_it_would_land_in_a_queue(
 
 
 def test_a_topic_that_a_template_makes_is_refused_for_its_message(broker: MakeBroker) -> None:
-    own = sink("amqp", broker(amqp(BROKER_J)).port, "${msg.header.to}")
+    own = sink("amqp", broker(amqp(OTHER)).port, "${msg.header.to}")
     own.connect()
     own.send([Outgoing(1, Message(b"x"), "topic/a", "1")])
     (outcome,) = own.outcomes(0)
     assert outcome.refusal == (
-        "Apache Qpid Broker-J Core 9.2.1 does not honour messages to a topic over AMQP: it puts them into the queue of "
-        "that name, if there is one"
+        "Other 1 does not honour messages to a topic over AMQP: the bridge does not know this broker, and nothing in "
+        "its answer tells"
     )
     own.close()
 
@@ -357,7 +358,9 @@ def test_a_topic_that_a_template_makes_is_refused_for_its_message(broker: MakeBr
         (CLASSIC, "topic:topic://a", "topic://a"),
         (RABBITMQ, "queue:a", "a"),
         (RABBITMQ, "queue:/amq/queue/a", "/amq/queue/a"),
-        (BROKER_J, "topic:amq.topic/a", "amq.topic/a"),
+        (BROKER_J, "topic:own/a", "own/a"),
+        (BROKER_J, "topic:a", "amq.topic/a"),
+        (BROKER_J, "queue:a", "a"),
     ],
 )
 def test_a_source_spells_an_address_as_the_broker_does(
@@ -378,6 +381,7 @@ def test_a_source_spells_an_address_as_the_broker_does(
         (CLASSIC, "topic/a", "topic://a"),
         (RABBITMQ, "queue/a", "a"),
         (RABBITMQ, "topic/a", "/topic/a"),
+        (BROKER_J, "topic/a", "amq.topic/a"),
     ],
 )
 def test_a_sink_spells_an_address_as_the_broker_does(broker: MakeBroker, name: str, address: str, sent: str) -> None:
@@ -413,6 +417,48 @@ def test_doctor_reminds_of_the_transformer_of_a_sinks_broker(broker: MakeBroker)
         f"amqp://127.0.0.1:{other.port} takes the login; its OpenWire clients get encoded AMQP messages unless its "
         "connector has transport.transformer=jms"
     )
+
+
+def offering(*mechanisms: str) -> bytes:
+    """A broker that offers these mechanisms and says no more."""
+    return SASL_HEADER + frame(0, encode(Described(ULong(Code.SASL_MECHANISMS), [symbols(*mechanisms)])), SASL)
+
+
+@pytest.mark.parametrize(
+    ("offered", "login", "why"),
+    [
+        (
+            ("GSSAPI", "ANONYMOUS"),
+            ("username=u", "password=p"),
+            "the broker offers GSSAPI, ANONYMOUS; the bridge logs in by SCRAM-SHA-512, SCRAM-SHA-256, SCRAM-SHA-1, "
+            "PLAIN, CRAM-MD5, so allow one of these at the broker",
+        ),
+        (
+            ("CRAM-MD5", "SCRAM-SHA-1", "SCRAM-SHA-256"),
+            (),
+            "the broker offers no login without a user name, only CRAM-MD5, SCRAM-SHA-1, SCRAM-SHA-256; set username "
+            "and password",
+        ),
+    ],
+)
+def test_a_login_that_the_broker_does_not_offer_says_what_to_do(
+    broker: MakeBroker, offered: Sequence[str], login: Sequence[str], why: str
+) -> None:
+    own = source("amqp", broker(offering(*offered)).port, *login)
+    with pytest.raises(NotConnectedError) as raised:
+        own.connect()
+    assert (str(raised.value), raised.value.back_off_seconds) == (why, 30)
+    own.close()
+
+
+def test_a_broker_that_takes_a_login_by_scram_without_a_proof_is_not_believed(broker: MakeBroker) -> None:
+    welcome = frame(0, encode(Described(ULong(Code.SASL_OUTCOME), [UByte(0)])), SASL)
+    own = source("amqp", broker(offering("SCRAM-SHA-256") + welcome).port, "username=u", "password=p")
+    with pytest.raises(
+        NotConnectedError, match="the broker has not proved by SCRAM-SHA-256 that it knows the password"
+    ):
+        own.connect()
+    own.close()
 
 
 def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
