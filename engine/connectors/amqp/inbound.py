@@ -67,6 +67,8 @@ class JmsMappingInbound:
         self._settings = settings
         self._kinds = traits.kinds
         self._jms_marks = traits.jms_marks
+        self._unpacked = traits.unpacked
+        self._marks_redelivery = traits.marks_redelivery
         translate = translator(settings.name_translator or "InvalidToUnderscore")
         self._vendor = vendor = settings.prefix_vendor
         self._delivery_annotations = _Names(vendor + settings.prefix_delivery_annotations, translate)
@@ -87,6 +89,8 @@ class JmsMappingInbound:
             sections = decode(encoded)
         except AmqpError as error:
             raise TransformError(f"no AMQP 1.0 message: {error}") from error
+        if self._unpacked is not None:
+            sections = self._unpacked(sections)
         given = self._given(sections.message_annotations or _NO_PAIRS)
         draft = _Draft(given.properties.copy(), exact=given.is_of_jms)
         properties = sections.properties or _NO_PROPERTIES
@@ -150,7 +154,8 @@ class JmsMappingInbound:
             expires_at = time.time_ns() // 1_000_000 + time_to_live if time_to_live else 0
         if expires_at:
             fields["JMSExpiration"] = str(int(expires_at))
-        failed = header.delivery_count or 0
+        comes_again = self._marks_redelivery and header.first_acquirer is False
+        failed = header.delivery_count or int(comes_again)
         fields["JMSXDeliveryCount"] = str(min(failed + 1, _MOST_INT))
         fields["JMSRedelivered"] = "true" if failed else "false"
         if header.first_acquirer is not None:

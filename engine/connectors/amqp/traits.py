@@ -11,13 +11,15 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from engine.connectors.amqp.annotations import DESTINATION, MESSAGE_TYPE, PREFIXES
+from engine.connectors.amqp.rabbitmq_messages import unpacked
 from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
 from engine.connectors.products import ARTEMIS, BROKER_J, CLASSIC, RABBITMQ, Product
 from routes.immutable import immutable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from engine.connectors.amqp.codec.sections import Sections
     from engine.connectors.amqp.codec.values import Symbol
 
 __all__ = ["SPECIFIED", "TRAITS", "AmqpTraits", "traits_of"]
@@ -47,6 +49,10 @@ class AmqpTraits:
     refuses the link where a durable queue exists, and loses a new queue with its messages when it restarts."""
     jms_marks: frozenset[Symbol] = frozenset((MESSAGE_TYPE,))
     """Message annotations of which any marks a message as one of a JMS client."""
+    unpacked: Callable[[Sections], Sections] | None = None
+    """Function that finds a message of the broker's own JMS client in the body of another; None: there are none."""
+    marks_redelivery: bool = False
+    """True if the broker says by first-acquirer, in place of the delivery count, that a message comes again."""
     drops_duplicates: bool = False
     """True if the broker drops a message that comes again with the same `_AMQ_DUPL_ID`."""
     final_errors: tuple[str, ...] = ()
@@ -84,6 +90,8 @@ TRAITS: Mapping[Product, AmqpTraits] = {
         kinds={**PREFIXES, "/queue/": "queue", "/amq/queue/": "queue", "/topic/": "topic"},
         spelt=re.compile("/"),
         declares_queues=True,
+        unpacked=unpacked,
+        marks_redelivery=True,
     ),
     # EXCHANGE/KEY; without an exchange, an address is that of a queue.
     BROKER_J: AmqpTraits(prefixes={"topic": "amq.topic/"}, spelt=re.compile(".*/")),
