@@ -102,7 +102,7 @@ class StompSink:
         frames = []
         for each in messages:
             try:
-                frame = to_frame(each, self._session.product)
+                frame = to_frame(each, self._session.traits)
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:
