@@ -21,14 +21,14 @@ class Acknowledge(StrEnum):
 
 
 class EmptyBody(StrEnum):
-    """What becomes of a message without a body from a broker that may have left the body out."""
+    """Treatment of a message without a body from a broker that may have left the body out."""
 
     REJECT = "reject"
     ACCEPT = "accept"
 
 
 class Identity(StrEnum):
-    """What recognises a message that the broker delivers again."""
+    """Sign by which a message that the broker delivers again is recognised."""
 
     MESSAGE_ID = "message-id"
     CONTENT = "content"

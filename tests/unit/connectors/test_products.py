@@ -345,6 +345,22 @@ def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
     own.close()
 
 
+def test_doctor_is_told_the_first_line_of_an_errors_body(broker: MakeBroker) -> None:
+    config = configured("stomp", broker(BAD_CONNECT).port)
+    with pytest.raises(NotConnectedError, match="access denied; the key virtual-host names another one"):
+        connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
+
+
+@pytest.mark.parametrize(
+    ("server", "lacking"), [(CLASSIC, "; its frames have no JMSXGroupID, JMSXGroupSeq"), (RABBITMQ, "")]
+)
+def test_doctor_says_which_fields_a_brokers_frames_lack(broker: MakeBroker, server: str, lacking: str) -> None:
+    other = broker(stomp(server))
+    config = configured("stomp", other.port)
+    found = connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
+    assert found == f"stomp://127.0.0.1:{other.port} takes the login{lacking}"
+
+
 @pytest.mark.parametrize(("settings", "host"), [((), "127.0.0.1"), (("virtual-host=/",), "/")])
 def test_the_virtual_host_goes_to_the_broker_over_stomp(broker: MakeBroker, settings: Sequence[str], host: str) -> None:
     other = broker(stomp(RABBITMQ))
