@@ -149,10 +149,10 @@ class StompSource:
             return message, None
         key = f"source.{self._source.name}"
         others = "a stream message" if self._source.convert_bodies else "a map, stream or object message"
-        remedy = "" if self._source.convert_bodies else f"set {key}.convert-bodies=true for map messages, "
+        for_maps = "" if self._source.convert_bodies else f"{key}.convert-bodies=true for map messages, "
         fault = (
             f"the frame has no body: it may be an empty text, or {others}, which {self._session.server} sends in the "
-            f"same way; {remedy}{key}.empty-body=accept if all are empty texts, or use type=jms"
+            f"same way; set {for_maps}{key}.empty-body=accept if all are empty texts, or use type=jms"
         )
         return message, fault
 

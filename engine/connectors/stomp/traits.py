@@ -126,6 +126,8 @@ class StompTraits:
     """`expires` of SEND is a time; else the header has another meaning, and is `lifetime` or left out."""
     marks_bytes: bool = False
     """A bytes message needs a content-type to be told from text."""
+    errors_name_messages: bool = True
+    """An ERROR about a message has its receipt-id."""
     origin: str = ORIGIN
     """Header of SEND for the bridges that a message has passed."""
     names: re.Pattern[str] | None = None
@@ -180,6 +182,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         sent_id="amqp-message-id",
         lifetime="expiration",
         marks_bytes=True,
+        errors_name_messages=False,
         # Properties that say how to make the queue, who else gets the message, and what to compare with the login.
         commands=re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
     ),
@@ -190,6 +193,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         omits=("JMSDeliveryMode",),
         lifetime="expires",
         is_expires_absolute=False,
+        errors_name_messages=False,
         # Its properties are those of JMS, whose names have no dots.
         origin=_PLAIN_ORIGIN,
         names=_JAVA_NAME,
