@@ -121,7 +121,7 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
     _complete(fields, frame.headers, kind, traits)
     body_type = _body_type(frame, traits)
     body = frame.body
-    if traits.is_modified_utf8 and body_type is BodyType.BYTES and "content-length" not in frame.headers:
+    if traits.sends_modified_utf8 and body_type is BodyType.BYTES and "content-length" not in frame.headers:
         body = from_modified_utf8(body)
         body_type = BodyType.of(body)
     origins = next((frame.headers[name] for name in ORIGINS if name in frame.headers), None)
@@ -222,7 +222,7 @@ def to_frame(outgoing: Outgoing, traits: StompTraits) -> bytes:
         headers[traits.origin] = ",".join(message.origins)
     body = message.body
     if _goes_as_text(message, traits):
-        body = to_modified_utf8(body) if traits.is_modified_utf8 else body
+        body = to_modified_utf8(body) if traits.takes_modified_utf8 else body
     else:
         # A frame without a content-length is a text message, and its body ends at the first NUL.
         headers["content-length"] = str(len(body))
@@ -276,7 +276,7 @@ def _number(fields: Mapping[str, str], name: str, most: int) -> int | None:
 def _goes_as_text(message: Message, traits: StompTraits) -> bool:
     if message.body_type is not BodyType.TEXT or BodyType.of(message.body) is not BodyType.TEXT:
         return False
-    return traits.is_modified_utf8 or 0 not in message.body
+    return traits.takes_modified_utf8 or 0 not in message.body
 
 
 def _unfit(headers: Mapping[str, str]) -> str:

@@ -227,7 +227,7 @@ class StompSession:
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
         self.product = self._broker.broker or product_of(self.server)
-        self.traits = traits_of(self.product)
+        self.traits = traits_of(self.product, self.server)
         self._silence = max(beats[0] / 1000, self._broker.heartbeat_seconds) * _SILENT_BEATS if beats[0] else 0.0
 
     def send(self, frames: bytes) -> None:

@@ -1,7 +1,7 @@
 """Traits of JMS brokers over STOMP: everything that a broker does in its own way, in one table.
 
 STOMP leaves destinations, durable subscriptions, expiry and the kinds of messages to the broker. Each trait was
-observed on ActiveMQ Artemis 2.40 and 2.56, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and OpenMQ 6.5.0;
+observed on ActiveMQ Artemis 2.40 and 2.56, ActiveMQ Classic 5.18.3 and 6.1.7, RabbitMQ 3.10.8 and OpenMQ 6.5.0, and
 `docs/connectors/stomp.md` describes them for users. Sessions, sources, sinks and the conversion of messages ask the
 traits and never the product.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum, auto
 from types import MappingProxyType
 from urllib.parse import quote
@@ -107,8 +107,10 @@ class StompTraits:
     """JMSDeliveryMode of a frame without the header `persistent`; empty: it is not known."""
     plain_body: PlainBody = PlainBody.LENGTH
     """Sign of a bytes message."""
-    is_modified_utf8: bool = False
-    """Texts have NUL and the characters beyond U+FFFF in Java's modified UTF-8, in both directions."""
+    sends_modified_utf8: bool = False
+    """Its texts may have NUL and the characters beyond U+FFFF in Java's modified UTF-8."""
+    takes_modified_utf8: bool = False
+    """It passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
     hides_bodies: bool = False
     """Map, stream and object messages come without a body and without a sign of their kind."""
     omits: tuple[str, ...] = ()
@@ -160,7 +162,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         durable={"activemq.subscriptionName": "{subscription}.{topic}"},
         transformation="jms-xml",
         absent_delivery_mode="NON_PERSISTENT",
-        is_modified_utf8=True,
+        sends_modified_utf8=True,
         hides_bodies=True,
         omits=("JMSXGroupID", "JMSXGroupSeq"),
         commands=re.compile("(?:transformation|transformation-error|amq-msg-type)$"),
@@ -203,6 +205,15 @@ TRAITS: Mapping[Product, StompTraits] = {
 """Traits by product; a product that is not here has those of the specification."""
 
 
-def traits_of(product: Product) -> StompTraits:
-    """Returns the traits of a broker."""
+_OLD_CLASSIC = replace(TRAITS[CLASSIC], takes_modified_utf8=True)
+"""Traits of ActiveMQ Classic before AMQ-8398, in 5.18.6 and 6.1.4."""
+_VERSION = re.compile(r"/([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?")
+
+
+def traits_of(product: Product, server: str = "") -> StompTraits:
+    """Returns the traits of a broker; `server` is what it says of itself, with its version."""
+    if product is CLASSIC and (found := _VERSION.search(server)) is not None:
+        version = tuple(int(number or 0) for number in found.groups())
+        if version < (5, 18, 6) or (6, 0, 0) <= version < (6, 1, 4):
+            return _OLD_CLASSIC
     return TRAITS.get(product, SPECIFICATION)

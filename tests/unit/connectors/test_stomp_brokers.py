@@ -92,8 +92,10 @@ def received(product: Product, headers: Mapping[str, str], body: bytes = b"abc",
     return to_message(StompFrame("MESSAGE", headers, body, len(body)), kind, "s", traits_of(product))
 
 
-def sent(product: Product, message: Message, address: str = "queue/a", reply_to: str | None = None) -> StompFrame:
-    data = to_frame(Outgoing(7, message, address, "the-id", reply_to), traits_of(product))
+def sent(
+    product: Product, message: Message, address: str = "queue/a", reply_to: str | None = None, server: str = ""
+) -> StompFrame:
+    data = to_frame(Outgoing(7, message, address, "the-id", reply_to), traits_of(product, server))
     (frame,) = StompFrameParser(1 << 20, 1 << 20).feed(b"MESSAGE" + data.removeprefix(b"SEND"))
     return frame
 
@@ -258,11 +260,22 @@ def test_bytes_of_classic_that_look_like_its_texts_stay_bytes() -> None:
     assert (message.body, message.body_type) == (b"\xed\xa0\xbd\xed\xb8\x80", BodyType.BYTES)
 
 
-def test_texts_for_classic_are_in_the_spelling_of_its_clients() -> None:
-    frame = sent(CLASSIC, Message("e😀é\0".encode()))
+@pytest.mark.parametrize("version", ["5.16.0", "5.18.3", "5.18.5", "6.0.1", "6.1.3"])
+def test_texts_for_an_old_classic_are_in_the_spelling_of_its_clients(version: str) -> None:
+    frame = sent(CLASSIC, Message("e😀é\0".encode()), server=f"ActiveMQ/{version}")
 
     assert frame.body == b"e\xed\xa0\xbd\xed\xb8\x80\xc3\xa9\xc0\x80"
     assert "content-length" not in frame.headers
+
+
+@pytest.mark.parametrize(
+    "server", ["ActiveMQ/5.18.6", "ActiveMQ/5.19.0", "ActiveMQ/6.1.4", "ActiveMQ/6.2", "ActiveMQ", ""]
+)
+def test_texts_for_another_classic_are_in_utf8(server: str) -> None:
+    frame = sent(CLASSIC, Message("e😀é\0".encode()), server=server)
+
+    assert frame.body == "e😀é\0".encode()
+    assert frame.headers["content-length"] == "8"
 
 
 @given(st.text())
