@@ -42,7 +42,7 @@ duplicates."""
 CLASSIC = Product("ActiveMQ Classic", "activemq-classic", "activemq")
 RABBITMQ = Product("RabbitMQ", "rabbitmq", "rabbitmq")
 BROKER_J = Product("Qpid Broker-J", "broker-j", "qpid broker-j")
-OPENMQ = Product("OpenMQ", "openmq")
+OPENMQ = Product("OpenMQ", "openmq", "openmq")
 _KNOWN = (ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OPENMQ, Product("JMS bridge", "jms-bridge", "jms-bridge"))
 """Known products, in the order in which their marks are looked up in a broker's name."""
 

@@ -1,6 +1,7 @@
 """What real brokers said on connecting, and what becomes of a source or sink: it goes on, or is refused with a reason.
 
-The frames are those of ActiveMQ Artemis 2.40.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and Qpid Broker-J 9.2.1.
+The frames are those of ActiveMQ Artemis 2.40.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8, Qpid Broker-J 9.2.1 and
+OpenMQ 6.5.0.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from engine.connectors.base import Sink, Source
     from routes.model import Config
 
-ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OTHER = "Artemis", "Classic", "RabbitMQ", "Broker-J", "other"
+ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OPENMQ = "Artemis", "Classic", "RabbitMQ", "Broker-J", "OpenMQ"
+OTHER = "other"
 
 CONNECTED = {
     ARTEMIS: "server:ActiveMQ-Artemis/2.40.0 ActiveMQ Artemis Messaging Engine",
     CLASSIC: "server:ActiveMQ/5.18.3",
     RABBITMQ: "server:RabbitMQ/3.10.8",
+    OPENMQ: "server:Eclipse OpenMQ(tm)",
     OTHER: "server:Coil/1.0",
 }
 BAD_CONNECT = (
@@ -198,11 +201,8 @@ def sink(system: str, port: int, target: str) -> Sink:
         (ARTEMIS, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
         (CLASSIC, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
         (RABBITMQ, ("destinations=topic:a, queue:a",), None),
-        (
-            RABBITMQ,
-            ("destinations=topic:a", "subscription=x"),
-            "a durable subscription (x), which RabbitMQ/3.10.8 does not",
-        ),
+        (RABBITMQ, ("destinations=topic:a", "subscription=x"), None),
+        (OPENMQ, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
         (
             RABBITMQ,
             ("destinations=queue:a", "selector=b='c'"),
@@ -465,8 +465,27 @@ def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
     own = source("stomp", broker(BAD_CONNECT).port)
     with pytest.raises(NotConnectedError) as raised:
         own.connect()
-    assert str(raised.value) == "the broker says: Bad CONNECT: Virtual host '127.0.0.1' access denied"
+    assert str(raised.value) == (
+        "the broker says: Bad CONNECT: Virtual host '127.0.0.1' access denied; "
+        "the key virtual-host names another one, as virtual-host=/"
+    )
     own.close()
+
+
+def test_doctor_is_told_the_first_line_of_an_errors_body(broker: MakeBroker) -> None:
+    config = configured("stomp", broker(BAD_CONNECT).port)
+    with pytest.raises(NotConnectedError, match="access denied; the key virtual-host names another one"):
+        connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
+
+
+@pytest.mark.parametrize(
+    ("server", "lacking"), [(CLASSIC, "; its frames have no JMSXGroupID, JMSXGroupSeq"), (RABBITMQ, "")]
+)
+def test_doctor_says_which_fields_a_brokers_frames_lack(broker: MakeBroker, server: str, lacking: str) -> None:
+    other = broker(stomp(server))
+    config = configured("stomp", other.port)
+    found = connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
+    assert found == f"stomp://127.0.0.1:{other.port} takes the login{lacking}"
 
 
 @pytest.mark.parametrize(("settings", "host"), [((), "127.0.0.1"), (("virtual-host=/",), "/")])
