@@ -217,7 +217,8 @@ class IngressPipeline:
             # broker.
             self._waiting.pop()
             raise StoppedError
-        if self._deduplicator is not None and "JMSMessageID" not in delivery.message.headers:
+        has_id = delivery.has_own_id and "JMSMessageID" in delivery.message.headers
+        if self._deduplicator is not None and not has_id:
             self._unidentified += 1
 
     def _reject(self, message: Message, reason: str, why: str, size: int | None, waiting: _Waiting) -> bool:

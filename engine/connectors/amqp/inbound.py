@@ -38,7 +38,7 @@ from routes.properties import HEADER_FIELDS, JmsType, Property
 if TYPE_CHECKING:
     from engine.connectors.amqp.transformer_settings import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError", "new_message_id"]
+__all__ = ["JmsMappingInbound", "TransformError", "is_made_up", "new_message_id"]
 
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
@@ -52,7 +52,8 @@ _NUMBERS = (int, float)
 _NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), AmqpMap()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
-_PROCESS = uuid4()
+_MADE_UP = f"ID:{uuid4()}:"
+"""Beginning of the message ids that this process makes up."""
 _ID_NUMBERS = count(1)
 
 
@@ -327,4 +328,9 @@ def _user(draft: _Draft, user: bytes) -> None:
 
 def new_message_id() -> str:
     """Returns a new, globally unique JMSMessageID."""
-    return f"ID:{_PROCESS}:{next(_ID_NUMBERS)}"
+    return f"{_MADE_UP}{next(_ID_NUMBERS)}"
+
+
+def is_made_up(message_id: str | None) -> bool:
+    """Returns True if an id is one of `new_message_id` in this process."""
+    return message_id is not None and message_id.startswith(_MADE_UP)

@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from engine.connectors.amqp.encoded_edits import shortened
+from engine.connectors.amqp.inbound import is_made_up
 from engine.connectors.amqp.links import IncomingTransfer, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition, serial
 from engine.connectors.amqp.session import AmqpSession
@@ -172,7 +173,8 @@ class AmqpSource:
         except TransformError as error:
             found = Message(encoded, BodyType.BYTES, {"JMSDestination": destination}, source=self._source.name)
             return Delivery(found, incoming.delivery_id, size, str(error))
-        return Delivery(message, incoming.delivery_id, size)
+        has_own_id = not is_made_up(message.headers.get("JMSMessageID"))
+        return Delivery(message, incoming.delivery_id, size, has_own_id=has_own_id)
 
     def _check(self) -> None:
         """Raises NotConnectedError if the broker has ended a link."""
