@@ -38,7 +38,9 @@ class Application(QpidClient):
         found += files(keys[".class-path"].split(",")) if ".class-path" in keys else []
         api = broker.client_api if by is Protocol.JMS else "jakarta"
         command = java_program(PROGRAM, os.pathsep.join(map(str, found)), {"javax.jms": f"{api}.jms"})
-        properties = [f"{key.removeprefix(f'{_FACTORY}.')}={text}" for key, text in keys.items() if f"{_FACTORY}." in key]
+        properties = [
+            f"{key.removeprefix(f'{_FACTORY}.')}={text}" for key, text in keys.items() if f"{_FACTORY}." in key
+        ]
         java, *options = command
         jvm = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         self._begin([java, *jvm, *options, keys[_FACTORY], USER, PASSWORD, *properties], log)

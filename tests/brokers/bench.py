@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from routes.model import Config
     from tests.brokers.broker import Broker
 
-__all__ = ["WAIT_SECONDS", "Bench"]
+__all__ = ["WAIT_SECONDS", "Bench", "numbered"]
 
 WAIT_SECONDS = 15.0
 """Seconds that a case waits for a message that is to come."""
@@ -42,6 +42,7 @@ class Bench:
         self._numbers = itertools.count(1)
         self._application: Application | None = None
         self._open: list[Any] = []
+        self._sink: Any = None
 
     @property
     def client(self) -> Protocol:
@@ -79,18 +80,19 @@ class Bench:
     def source(self, destination: str, **keys: str) -> Any:
         """Returns a source of the bridge, without the loop that runs it; `keys` are further ones, `_` for `-`."""
         own = {f".{key.replace('_', '-')}": text for key, text in keys.items()}
-        config = self._config({**self.broker.settings(self.protocol), **own, ".destinations": destination})
+        config = self._config(destination, own)
         made = connector(config.sources[0].type).make_source(config, config.sources[0], 1)
         self._open.append(made)
         return made
 
-    def sink(self, address: str) -> Any:
-        """Returns a sink of the bridge with a route to this address, connected."""
-        config = self._config(self.broker.settings(self.protocol), address)
-        made = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)
-        self._open.append(made)
-        made.connect()
-        return made
+    def sink(self) -> Any:
+        """Returns the sink of the bridge, connected."""
+        if self._sink is None:
+            config = self._config("queue:any", {})
+            self._sink = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)
+            self._open.append(self._sink)
+            self._sink.connect()
+        return self._sink
 
     @staticmethod
     def receive(source: Any, count: int, seconds: float = WAIT_SECONDS) -> list[Delivery]:
@@ -129,23 +131,29 @@ class Bench:
             for each in self._open:
                 each.close()
             self._open.clear()
-            if self._application is not None:
-                self._application.kill()
-                self._application = None
+            self._sink = None
+            self.end_application()
 
-    def _config(self, keys: Mapping[str, str], address: str = "queue/any") -> Config:
+    def end_application(self) -> None:
+        """Ends the application; the next use starts another."""
+        if self._application is not None:
+            self._application.kill()
+            self._application = None
+
+    def _config(self, destination: str, keys: Mapping[str, str]) -> Config:
+        """The configuration of a bridge with a source, with further keys, and a sink at the broker."""
+        own = self.broker.settings(self.protocol)
         lines = {
             "bridge.id": "brokers",
-            "kafka.bootstrap.servers": "127.0.0.1:1",
-            "journal.topic": "j",
+            "kafka.bootstrap.servers": self.kafka.bootstrap,
+            "journal.topic": "journal",
             "routes.all.in.include": "TRUE",
+            "routes.all.out.topic": "out",
             "embedded.data": str(CACHE),
+            "source.src.destinations": destination,
+            **{f"{section}{key}": text for key, text in own.items() for section in ("source.src", "sink.out")},
+            **{f"source.src{key}": text for key, text in keys.items()},
         }
-        if ".destinations" in keys:
-            lines |= {"routes.all.out.topic": "out", **{f"source.src{key}": text for key, text in keys.items()}}
-        else:
-            own = {f"sink.out{key}": text for key, text in keys.items()}
-            lines |= {"routes.all.out.sink": "out", "routes.all.out.address": address, "source.src.type": "dropbox", **own}
         file = self.folder / f"bridge-{next(self._numbers)}.properties"
         file.write_text("".join(f"{key}={text}\n" for key, text in lines.items()), encoding="utf-8")
         return configuration.load(file)
