@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from routes.model import Config
     from tests.brokers.broker import Broker
 
-__all__ = ["WAIT_SECONDS", "Bench", "numbered"]
+__all__ = ["WAIT_SECONDS", "Bench", "first_line", "numbered", "stable"]
 
 WAIT_SECONDS = 15.0
 """Seconds that a case waits for a message that is to come."""
 _QUIET_SECONDS = 1.0
+_LONGEST_TEXT = 400
 
 
 class Bench:
@@ -59,12 +61,12 @@ class Bench:
 
     def differs(self, what: str) -> None:
         """Notes a difference to what JMS promises and the bridge keeps at Artemis; each text once."""
-        if what not in self.differences:
-            self.differences.append(what)
+        if (text := stable(what)) not in self.differences:
+            self.differences.append(text)
 
     def remark(self, what: str) -> None:
         """Notes what is worth knowing but no difference."""
-        self.remarks.append(what)
+        self.remarks.append(stable(what))
 
     def queue(self, *, made: bool = True) -> str:
         """Returns the name of a fresh queue, which exists if `made`."""
@@ -162,3 +164,16 @@ class Bench:
 def numbered(count: int, begin: int = 0) -> Sequence[Mapping[str, str]]:
     """Returns texts that are numbers, as the application sends them."""
     return [{"type": "text", "body": str(n)} for n in range(begin, begin + count)]
+
+
+def first_line(error: Exception) -> str:
+    """Returns the first line of an error's text, without what is of this run only: ports, and names of queues."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return stable(lines[0])[:_LONGEST_TEXT]
+
+
+def stable(text: str) -> str:
+    """Returns a text with the same names and ports in every run."""
+    text = re.sub(r"case-[a-z]+-\d+-\d+", "NAME", text)
+    text = re.sub(r"(127\.0\.0\.1[:/]\s?)\d+", r"\1PORT", text)
+    return re.sub(r"(ID:)[\w.:-]*\d[\w.:-]*", r"\1…", text)

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, TopicPartition
-
+from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_journal
 from engine.telemetry.status import State
 from tests.brokers.bench import numbered
@@ -165,7 +164,7 @@ def _fill(bench: Bench, queue: str, count: int) -> None:
 
 @contextmanager
 def _worker(kind: str, name: str, config: Config) -> Iterator[subprocess.Popen[bytes]]:
-    process = start_worker(kind, name, config.path)
+    process = start_worker(kind, name, config.path, config.path.with_suffix(".log"))
     try:
         yield process
     finally:
@@ -186,12 +185,8 @@ def _bounce(bench: Bench) -> None:
 
 def _journaled(config: Config) -> int:
     """Offsets in the journal, those of markers and of open transactions included."""
-    consumer = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": "count", "log_level": 0})
-    try:
-        places = [TopicPartition(config.journal.topic, number) for number in range(config.journal.partitions)]
-        return sum(consumer.get_watermark_offsets(place, timeout=10)[1] for place in places)
-    finally:
-        consumer.close()
+    ends = KafkaOffsets(config).ends([config.journal.topic])
+    return sum(ends.get(config.journal.topic, {}).values())
 
 
 def _numbers(config: Config) -> Counter[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, RefusedError
 from engine.errors import HardFailureError, SetupError, UnreachableError
-from tests.brokers.bench import Bench
+from tests.brokers.bench import Bench, first_line
 from tests.brokers.broker import Protocol
 from tests.brokers.results import Result, Verdict
 
@@ -46,14 +46,9 @@ def _run(bench: Bench, case: Callable[[Bench], None]) -> tuple[Verdict, Sequence
         with bench.case():
             case(bench)
     except HardFailureError as error:
-        return Verdict.REFUSED, [_line(error)]
+        return Verdict.REFUSED, [first_line(error)]
     except (NotConnectedError, RefusedError, UnreachableError, SetupError, AssertionError, OSError) as error:
-        return Verdict.DIFFERS, [*bench.differences, _line(error)]
+        return Verdict.DIFFERS, [*bench.differences, first_line(error)]
     if bench.differences:
         return Verdict.DIFFERS, [*bench.differences, *bench.remarks]
     return Verdict.OK, bench.remarks
-
-
-def _line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0][:400] if lines else type(error).__name__
