@@ -12,6 +12,7 @@ from tests.integration.connectors.amqp_jms import PROGRAM, QpidClient
 from tests.java import java_program
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from tests.brokers.broker import Broker
@@ -30,6 +31,7 @@ class Application(QpidClient):
 
     def __init__(self, broker: Broker, by: Protocol, log: Path) -> None:
         """`by` is AMQP for Qpid JMS, JMS for the broker's own client."""
+        self._has_transactions = broker.has_transactions(by)
         keys = broker.settings(Protocol.JMS)
         if by is Protocol.AMQP:
             url = f"{broker.settings(by)['.url']}?jms.populateJMSXUserID=false"
@@ -44,3 +46,7 @@ class Application(QpidClient):
         java, *options = command
         jvm = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         self._begin([java, *jvm, *options, keys[_FACTORY], USER, PASSWORD, *properties], log)
+
+    def send(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        """Sends messages, in transactions where it can; returns when the broker has all of them."""
+        (super().send if self._has_transactions else super().post)(destination, messages)

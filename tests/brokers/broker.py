@@ -99,6 +99,10 @@ class Broker(EmbeddedServer):
         """Returns what stands before the name of a queue or topic where the application names it."""
         return ""
 
+    def has_transactions(self, client: Protocol) -> bool:
+        """Returns False if an application with this client can have no transactions."""
+        return True
+
     @abstractmethod
     def create(self, queue: str) -> None:
         """Makes a queue that keeps its messages; does nothing if it is there."""

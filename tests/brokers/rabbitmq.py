@@ -58,6 +58,10 @@ class RabbitMq(Broker):
     def spelling(self, client: Protocol, kind: str = "queue") -> str:
         return f"/{kind}/" if client is Protocol.AMQP else ""
 
+    def has_transactions(self, client: Protocol) -> bool:
+        """False for AMQP 1.0: the plugin never answers who asks for a transaction."""
+        return client is not Protocol.AMQP
+
     def create(self, queue: str) -> None:
         call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", {"durable": True})
 
