@@ -104,6 +104,7 @@ def test_messages_without_an_id_are_counted_where_they_may_be_delivered_again(
     file.write_text(CONFIGURATION)
     registry, source = CollectorRegistry(), Three()
     source._deliveries[1] = Delivery(Message(b"2", headers={"JMSMessageID": "ID:2"}), 2)
+    source._deliveries[0] = Delivery(Message(b"3", headers={"JMSMessageID": "ID:made-up"}), 3, has_own_id=False)
     flow = IngressPipeline(
         configuration.load(file),
         source,
