@@ -21,13 +21,11 @@ __all__ = ["QPID", "Application"]
 
 QPID = "org.apache.qpid:qpid-jms-client:2.7.0"
 """The JMS client of applications that speak AMQP 1.0."""
-_QPID_PATIENCE_MS = 10_000
-"""Milliseconds until Qpid JMS gives up a link that the broker never answers for."""
-_FACTORY = "org.apache.qpid.jms.JmsConnectionFactory"
+_QPID_FACTORY = "org.apache.qpid.jms.JmsConnectionFactory"
 _LOGGING = "org.slf4j:slf4j-simple:2.0.16"
+_FACTORY = ".connection-factory"
 _PATIENCE_MS = 10_000
 """Milliseconds until Qpid JMS gives up a link that the broker never answers for."""
-_FACTORY = ".connection-factory"
 
 
 class Application(QpidClient):
