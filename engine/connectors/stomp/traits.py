@@ -65,9 +65,6 @@ def _classic_path(kind: str, name: str) -> str:
 
 
 def _rabbit_path(kind: str, name: str) -> str:
-    # Queues whose names RabbitMQ has made up exist already, and no client may declare them.
-    if kind == "queue" and name.startswith("amq."):
-        return f"/reply-queue/{name}"
     return f"/{kind}/{quote(name, safe=_UNQUOTED)}"
 
 
