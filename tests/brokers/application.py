@@ -24,6 +24,8 @@ QPID = "org.apache.qpid:qpid-jms-client:2.7.0"
 _QPID_FACTORY = "org.apache.qpid.jms.JmsConnectionFactory"
 _LOGGING = "org.slf4j:slf4j-simple:2.0.16"
 _FACTORY = ".connection-factory"
+_PATIENCE_MS = 10_000
+"""Milliseconds until Qpid JMS gives up a link that the broker never answers for."""
 
 
 class Application(QpidClient):
@@ -34,7 +36,7 @@ class Application(QpidClient):
         self._has_transactions = broker.has_transactions(by)
         keys = broker.settings(Protocol.JMS)
         if by is Protocol.AMQP:
-            url = f"{broker.settings(by)['.url']}?jms.populateJMSXUserID=false"
+            url = f"{broker.settings(by)['.url']}?jms.populateJMSXUserID=false&jms.requestTimeout={_PATIENCE_MS}"
             keys = {".packages": QPID, _FACTORY: _QPID_FACTORY, f"{_FACTORY}.remoteURI": url}
         found = jars(*keys[".packages"].split(","), _LOGGING) if ".packages" in keys else []
         found += files(keys[".class-path"].split(",")) if ".class-path" in keys else []

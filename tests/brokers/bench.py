@@ -31,6 +31,7 @@ WAIT_SECONDS = 15.0
 """Seconds that a case waits for a message that is to come."""
 _QUIET_SECONDS = 1.0
 _LONGEST_TEXT = 400
+_THROWN = 'Exception in thread "main" '
 
 
 class Bench:
@@ -167,9 +168,13 @@ def numbered(count: int, begin: int = 0) -> Sequence[Mapping[str, str]]:
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of an error's text, without what is of this run only: ports, and names of queues."""
+    """Returns the first line of an error's text, of the application's output the exception that ended it.
+
+    What is of this run only, as ports and names of queues, is left out.
+    """
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return stable(lines[0])[:_LONGEST_TEXT]
+    ended = [f"the application ends: {line.removeprefix(_THROWN)}" for line in lines if line.startswith(_THROWN)]
+    return stable([*ended, *lines][0])[:_LONGEST_TEXT]
 
 
 def stable(text: str) -> str:

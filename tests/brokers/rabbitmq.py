@@ -56,7 +56,9 @@ class RabbitMq(Broker):
         return Protocol.JMS if protocol is Protocol.JMS else Protocol.AMQP
 
     def spelling(self, client: Protocol, kind: str = "queue") -> str:
-        return f"/{kind}/" if client is Protocol.AMQP else ""
+        """Of queues that exist; by the shorter `/queue/` the broker makes one with its own attributes, or fails."""
+        places = {"queue": "/amq/queue/", "topic": "/topic/"}
+        return places[kind] if client is Protocol.AMQP else ""
 
     def has_transactions(self, client: Protocol) -> bool:
         """False for AMQP 1.0: the plugin never answers who asks for a transaction."""
