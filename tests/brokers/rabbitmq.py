@@ -51,6 +51,26 @@ class RabbitMq(Broker):
         if self._epmd is not None:
             self._epmd.stop(5)
 
+    def settings(
+        self, protocol: Protocol, port: int | None = None, login: tuple[str, str] = (USER, PASSWORD)
+    ) -> dict[str, str]:
+        own = super().settings(protocol, port, login)
+        # Without it the host of the URL would name a virtual host.
+        return own | {".virtual-host": "/"} if protocol is Protocol.STOMP else own
+
+    def application(self, protocol: Protocol) -> Protocol:
+        """Qpid JMS except beside its own client, which nests the message in a format of its own."""
+        return Protocol.JMS if protocol is Protocol.JMS else Protocol.AMQP
+
+    def spelling(self, client: Protocol, kind: str = "queue") -> str:
+        """Of queues that exist; by the shorter `/queue/` the broker makes one with its own attributes, or fails."""
+        places = {"queue": "/amq/queue/", "topic": "/topic/"}
+        return places[kind] if client is Protocol.AMQP else ""
+
+    def has_transactions(self, client: Protocol) -> bool:
+        """False for AMQP 1.0: the plugin never answers who asks for a transaction."""
+        return client is not Protocol.AMQP
+
     def create(self, queue: str) -> None:
         call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", {"durable": True})
 
