@@ -434,6 +434,21 @@ def test_maps_of_classic_arrive_as_maps_on_request(opened: Callable[..., tuple[S
     assert all("transformation" not in each.message.properties for each in found if each)
 
 
+def test_a_message_that_came_to_rabbitmq_by_amqp_1_is_not_taken_as_it_is(
+    opened: Callable[..., tuple[StompSource, Broker]],
+) -> None:
+    headers = RABBITMQ_TEXT | {"type": "amqp-1.0", "content-length": "9"}
+    source, _ = opened(RABBITMQ_SAYS, frames=[frame(headers, b"\0Sw\xa1\4text")])
+
+    delivery = source.receive(5)
+
+    assert delivery is not None
+    assert (
+        delivery.fault
+        == "the body is in the encoding of amqp-1.0, as its sender sent it; read the queue with type=amqp"
+    )
+
+
 def test_another_broker_is_not_asked_to_convert(opened: Callable[..., tuple[StompSource, Broker]]) -> None:
     _, broker = opened(RABBITMQ_SAYS, "convert-bodies=true")
 
