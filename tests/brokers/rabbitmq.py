@@ -51,6 +51,13 @@ class RabbitMq(Broker):
         if self._epmd is not None:
             self._epmd.stop(5)
 
+    def settings(
+        self, protocol: Protocol, port: int | None = None, login: tuple[str, str] = (USER, PASSWORD)
+    ) -> dict[str, str]:
+        own = super().settings(protocol, port, login)
+        # Without it the host of the URL would name a virtual host.
+        return own | {".virtual-host": "/"} if protocol is Protocol.STOMP else own
+
     def application(self, protocol: Protocol) -> Protocol:
         """Qpid JMS except beside its own client, which nests the message in a format of its own."""
         return Protocol.JMS if protocol is Protocol.JMS else Protocol.AMQP

@@ -105,6 +105,9 @@ class StompSource:
         fault = None
         if self._session.traits.hides_bodies and size is None:
             message, fault = self._examined(message, frame)
+        elif (foreign := self._session.traits.foreign_type) and frame.headers.get("type") == foreign:
+            fault = f"the body is in the encoding of {foreign}, as its sender sent it; read the queue with type=amqp"
+            message = replace(message, body_type=BodyType.BYTES)
         if self._source.identity is Identity.CONTENT and "JMSMessageID" not in message.headers:
             message = replace(message, headers={"JMSMessageID": content_id(message), **message.headers})
         return Delivery(message, (subscription, ack), size, fault)

@@ -65,9 +65,6 @@ def _classic_path(kind: str, name: str) -> str:
 
 
 def _rabbit_path(kind: str, name: str) -> str:
-    # Queues whose names RabbitMQ has made up exist already, and no client may declare them.
-    if kind == "queue" and name.startswith("amq."):
-        return f"/reply-queue/{name}"
     return f"/{kind}/{quote(name, safe=_UNQUOTED)}"
 
 
@@ -113,6 +110,9 @@ class StompTraits:
     """It passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
     hides_bodies: bool = False
     """Map, stream and object messages come without a body and without a sign of their kind."""
+    foreign_type: str = ""
+    """Value of the header `type` of messages whose bodies have the encoding of another protocol; empty: there are
+    none."""
     omits: tuple[str, ...] = ()
     """JMS fields that its frames never have, though its messages may."""
 
@@ -181,6 +181,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         native_id="amqp-message-id",
         absent_delivery_mode="NON_PERSISTENT",
         plain_body=PlainBody.CONTENT,
+        foreign_type="amqp-1.0",
         sent_id="amqp-message-id",
         lifetime="expiration",
         marks_bytes=True,
