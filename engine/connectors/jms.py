@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.products import PRODUCT, Product
 from engine.connectors.system import BrokerT, Connector, SinkT, SourceT
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
 from routes.keys.table import key
-from routes.keys.values import TEXT, BadValueError, ValueKind
+from routes.keys.values import TEXT, BadValueError, ValueKind, choice
 from routes.predicate.doubts import unknown_fields
 from routes.predicate.parser import parse
 from routes.properties import SEED_NAMES
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
     from routes.keys.entry import Entry
     from routes.keys.settings import Settings
 
-__all__ = ["JmsConfig", "JmsConnector", "JmsSourceConfig", "check_subscription", "jms_addresses", "selector"]
+__all__ = [
+    "Identity",
+    "JmsConfig",
+    "JmsConnector",
+    "JmsSourceConfig",
+    "check_subscription",
+    "jms_addresses",
+    "selector",
+]
 
 ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
@@ -65,6 +74,13 @@ def _parse_selector(text: str) -> str:
     if isinstance(error, PredicateSyntaxError) and not _DIALECT.search(_without_quoted(text)):
         raise BadValueError(error.fault.message, _hint(error.fault), error.fault.column - 1)
     return text
+
+
+class Identity(StrEnum):
+    """Sign by which a message that the broker delivers again is recognised."""
+
+    MESSAGE_ID = "message-id"
+    CONTENT = "content"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +126,14 @@ class JmsSourceConfig(JmsConfig, SourceConfig):
     """JMS selector that the broker applies."""
     subscription: str | None = subscription()
     """Name of the durable subscription on topics; None: not durable."""
+    identity: Identity = key(
+        "identity",
+        choice(Identity),
+        "What recognises a message that the broker delivers again: its `message-id`, or the `content` for messages "
+        "without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). Set `content` "
+        "only if no two messages are equal in body and all headers: of two equal ones, one may be left out.",
+        default="message-id",
+    )
 
 
 class JmsConnector(Connector[BrokerT, SourceT, SinkT]):

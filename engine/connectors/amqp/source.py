@@ -8,6 +8,7 @@ has it. One disposition then accepts each run of consecutive deliveries.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from engine.connectors.amqp.encoded_edits import shortened
@@ -18,7 +19,9 @@ from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
+from engine.connectors.content_id import content_id
 from engine.connectors.features import Feature, is_topic, refusal, require
+from engine.connectors.jms import Identity
 from engine.message import BodyType, Message
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ class AmqpSource:
         self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES
         self._traits = SPECIFIED
         self._inbound = inbound_of(source.transformers, self._traits)
+        self._by_content = source.identity is Identity.CONTENT
         self._links: list[Receiver] = []
         self._waiting: deque[IncomingTransfer] = deque()
 
@@ -174,6 +178,9 @@ class AmqpSource:
             found = Message(encoded, BodyType.BYTES, {"JMSDestination": destination}, source=self._source.name)
             return Delivery(found, incoming.delivery_id, size, str(error))
         has_own_id = not is_made_up(message.headers.get("JMSMessageID"))
+        if not has_own_id and self._by_content and size is None and not _is_native(message):
+            message = replace(message, headers={**message.headers, "JMSMessageID": content_id(message)})
+            has_own_id = True
         return Delivery(message, incoming.delivery_id, size, has_own_id=has_own_id)
 
     def _check(self) -> None:
@@ -181,3 +188,8 @@ class AmqpSource:
         for link in self._links:
             if link.fault is not None:
                 raise self._session.fail(f"the broker says of {link.terminus.address}: {link.fault}")
+
+
+def _is_native(message: Message) -> bool:
+    """Returns True for a message of the transformer AMQPNative, whose timestamp is that of the delivery."""
+    return any(name.endswith("NATIVE") and found.text == "true" for name, found in message.properties.items())

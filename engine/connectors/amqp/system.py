@@ -23,6 +23,7 @@ _NOT_OF_LISTENERS = {
     "url": ("it either connects to a broker or listens", "keep one of the two"),
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
+    "identity": ("its clients send again what it has not taken, no broker does", "remove the line"),
     "virtual-host": ("it is no client of a broker", "remove the line"),
     "broker": ("it is no client of a broker", "remove the line"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),

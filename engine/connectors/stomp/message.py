@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import time
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.traits import StompTraits
 
-__all__ = ["content_id", "to_frame", "to_message"]
+__all__ = ["to_frame", "to_message"]
 
 _MESSAGE_TYPE = "JMS_AMQP_MA_x-opt-jms-msg-type"
 _ENCODING = "JMS_AMQP_ORIGINAL_ENCODING"
@@ -92,7 +91,6 @@ _BY_MESSAGE_TYPE = {
 _BY_ENCODING = {"3": BodyType.STREAM, "7": BodyType.MAP, "8": BodyType.STREAM}
 _SERIALIZED = "application/x-java-serialized-object"
 _OCTETS = "application/octet-stream"
-_OF_THE_DELIVERY = frozenset({"JMSRedelivered", "JMSXDeliveryCount"})
 _TEXTS = {"JMSCorrelationID": "correlation-id", "JMSType": "type", "JMSXGroupID": "JMSXGroupID"}
 _MOST_PRIORITY = 9
 _MOST_INT = 2**31 - 1
@@ -126,15 +124,6 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
         body_type = BodyType.of(body)
     origins = next((frame.headers[name] for name in ORIGINS if name in frame.headers), None)
     return Message(body, body_type, fields, properties, source, () if origins is None else tuple(origins.split(",")))
-
-
-def content_id(message: Message) -> str:
-    """Returns an id that messages with equal bodies, fields and properties share, whichever delivery they come from."""
-    facts = [(name, text) for name, text in message.headers.items() if name not in _OF_THE_DELIVERY]
-    facts += [(name, value.text) for name, value in message.properties.items()]
-    digest = blake2b(ascii(sorted(facts)).encode(), digest_size=16)
-    digest.update(message.body)
-    return f"ID:content-{digest.hexdigest()}"
 
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str, traits: StompTraits) -> None:

@@ -10,7 +10,7 @@ from routes.keys.table import key
 from routes.keys.values import FLAG, choice
 from routes.systems import SinkConfig
 
-__all__ = ["Acknowledge", "EmptyBody", "Identity", "StompSinkConfig", "StompSourceConfig"]
+__all__ = ["Acknowledge", "EmptyBody", "StompSinkConfig", "StompSourceConfig"]
 
 
 class Acknowledge(StrEnum):
@@ -25,13 +25,6 @@ class EmptyBody(StrEnum):
 
     REJECT = "reject"
     ACCEPT = "accept"
-
-
-class Identity(StrEnum):
-    """Sign by which a message that the broker delivers again is recognised."""
-
-    MESSAGE_ID = "message-id"
-    CONTENT = "content"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +53,6 @@ class StompSourceConfig(JmsSourceConfig):
         "What becomes of a message without a body from ActiveMQ Classic, which sends map, stream and object messages "
         "like empty texts: `reject` handles it by `routing.on-soft-failure`, `accept` takes it as an empty text.",
         default="reject",
-    )
-    identity: Identity = key(
-        "identity",
-        choice(Identity),
-        "What recognises a message that the broker delivers again: its `message-id`, or the `content` for messages "
-        "without one (plain STOMP senders at RabbitMQ). Set `content` only if no two messages are equal in body and "
-        "all headers: of two equal ones, one may be left out.",
-        default="message-id",
     )
 
 

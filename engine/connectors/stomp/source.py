@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, cast
 import structlog
 
 from engine.connectors.base import Delivery, NotConnectedError, Redelivery
+from engine.connectors.content_id import content_id
 from engine.connectors.features import require
+from engine.connectors.jms import Identity
 from engine.connectors.stomp.frames import escape
-from engine.connectors.stomp.message import content_id, to_message
+from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import StompSession
-from engine.connectors.stomp.settings import Acknowledge, EmptyBody, Identity
+from engine.connectors.stomp.settings import Acknowledge, EmptyBody
 from engine.connectors.stomp.structured_bodies import MAP, OBJECT, structured
 from engine.jms_values import StructureError
 from engine.message import BodyType

@@ -14,6 +14,7 @@ import pytest
 
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.sections import DATA, Header, Sections, encode_sections
 from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Terminus
@@ -527,3 +528,24 @@ def test_of_an_unknown_broker_over_stomp_only_what_stomp_has_is_taken_for_grante
     session.product = product_of(name)
     assert session.product.title == (name or "a broker that does not say its name")
     assert list(session.lacks) == [Feature.SUBSCRIPTION, Feature.SELECTOR]
+
+
+def transferred(number: int, *, first: bool) -> bytes:
+    """A message without an id, as RabbitMQ delivers it first and again."""
+    header = Header(durable=True, first_acquirer=first)
+    encoded = encode_sections(Sections(header=header, body=DATA, content=b"same"))
+    return frame(0, performatives.transfer(0, number, b"t%d" % number, 0, more=False) + encoded)
+
+
+@pytest.mark.parametrize(("settings", "equal"), [((), False), (("identity=content",), True)])
+def test_a_message_without_an_id_may_be_recognised_by_its_content(
+    broker: MakeBroker, settings: Sequence[str], equal: bool
+) -> None:
+    attach = attached("queue:a#1", ["queue"]) + transferred(0, first=True) + transferred(1, first=False)
+    own = source("amqp", broker(amqp(RABBITMQ), attach).port, "destinations=queue:a", *settings)
+    own.connect()
+    found = [delivery for _ in range(2) if (delivery := own.receive(5)) is not None]
+    own.close()
+    assert len({each.message.headers["JMSMessageID"] for each in found}) == (1 if equal else 2)
+    assert [each.has_own_id for each in found] == [equal, equal]
+    assert [each.message.headers["JMSRedelivered"] for each in found] == ["false", "true"]

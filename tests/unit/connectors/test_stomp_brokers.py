@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing, RefusedError
+from engine.connectors.content_id import content_id
 from engine.connectors.products import ARTEMIS, CLASSIC, OPENMQ, RABBITMQ, Product
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
-from engine.connectors.stomp.message import content_id, to_frame, to_message
+from engine.connectors.stomp.message import to_frame, to_message
 from engine.connectors.stomp.source import StompSource
 from engine.connectors.stomp.traits import traits_of
 from engine.connectors.system import connector
