@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.connectors.base import Delivery
-    from engine.embedded import EmbeddedKafka
     from engine.message import Message
     from routes.model import Config
     from tests.brokers.broker import Broker
@@ -37,9 +36,13 @@ _THROWN = 'Exception in thread "main" '
 class Bench:
     """A broker that runs, the protocol by which the bridge speaks to it, and how a case notes what it saw."""
 
-    def __init__(self, broker: Broker, protocol: Protocol, kafka: EmbeddedKafka, folder: Path, waiting: int) -> None:
-        """`waiting` is the number of messages in a queue when the bridge comes, where a case wants many."""
-        self.broker, self.protocol, self.kafka, self.folder, self.waiting = broker, protocol, kafka, folder, waiting
+    def __init__(self, broker: Broker, protocol: Protocol, bootstrap: str, folder: Path, waiting: int) -> None:
+        """`bootstrap` is the address of a Kafka, for the cases with load.
+
+        `waiting` is the number of messages in a queue when the bridge comes, where a case wants many.
+        """
+        self.broker, self.protocol, self.folder = broker, protocol, folder
+        self.bootstrap, self.waiting = bootstrap, waiting
         self.differences: list[str] = []
         self.remarks: list[str] = []
         self._numbers = itertools.count(1)
@@ -148,7 +151,7 @@ class Bench:
         own = self.broker.settings(self.protocol)
         lines = {
             "bridge.id": "brokers",
-            "kafka.bootstrap.servers": self.kafka.bootstrap,
+            "kafka.bootstrap.servers": self.bootstrap,
             "journal.topic": "journal",
             "routes.all.in.include": "TRUE",
             "routes.all.out.topic": "out",

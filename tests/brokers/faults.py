@@ -122,7 +122,7 @@ def _sink_under_load(bench: Bench, fault: Callable[[subprocess.Popen[bytes], Ben
     folder = bench.folder / queue
     folder.mkdir()
     keys = {**bench.broker.settings(bench.protocol), "embedded.data": str(CACHE)}
-    config = sinks.configure(folder, bench.kafka.bootstrap, queue, keys)
+    config = sinks.configure(folder, bench.bootstrap, queue, keys)
     sinks.RouterStandIn(config).give(f"queue/{queue}", sinks.numbered(_LOAD, size=_SIZE))
     for _ in range(_KILLS):
         before = sinks.committed(config)
@@ -152,7 +152,7 @@ def _source(bench: Bench, queue: str) -> Config:
     folder = bench.folder / queue
     folder.mkdir()
     keys = {**bench.broker.settings(bench.protocol), ".destinations": f"queue:{queue}", "embedded.data": str(CACHE)}
-    config = configure(folder, bench.kafka.bootstrap, f"journal-{queue}", keys)
+    config = configure(folder, bench.bootstrap, f"journal-{queue}", keys)
     ensure_journal(config)
     return config
 
