@@ -81,7 +81,7 @@ class Bench:
 
     def theirs(self, name: str, kind: str = "queue") -> str:
         """Returns a queue or topic as the application names it."""
-        return f"{kind}:{self.broker.spelling(self.client, kind)}{name}"
+        return self.broker.destination(self.protocol, name, kind)
 
     def source(self, destination: str, **keys: str) -> Any:
         """Returns a source of the bridge, without the loop that runs it; `keys` are further ones, `_` for `-`."""
