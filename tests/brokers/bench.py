@@ -74,7 +74,7 @@ class Bench:
 
     def queue(self, *, made: bool = True) -> str:
         """Returns the name of a fresh queue, which exists if `made`."""
-        name = f"case-{self.protocol}-{next(self._numbers)}-{time.monotonic_ns() % 1_000_000}"
+        name = f"case_{self.protocol}_{next(self._numbers)}_{time.monotonic_ns() % 1_000_000}"
         if made:
             self.broker.create(name)
         return name
@@ -182,6 +182,6 @@ def first_line(error: Exception) -> str:
 
 def stable(text: str) -> str:
     """Returns a text with the same names and ports in every run."""
-    text = re.sub(r"case-[a-z]+-\d+-\d+", "NAME", text)
+    text = re.sub(r"case_[a-z]+_\d+_\d+", "NAME", text)
     text = re.sub(r"(127\.0\.0\.1[:/]\s?)\d+", r"\1PORT", text)
     return re.sub(r"(ID:)[\w.:-]*\d[\w.:-]*", r"\1…", text)

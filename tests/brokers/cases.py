@@ -220,7 +220,7 @@ def _topics(bench: Bench) -> None:
 
 def _durable_subscription(bench: Bench) -> None:
     topic = bench.queue(made=False)
-    source = bench.source(f"topic:{topic}", subscription=f"sub{topic.rpartition('-')[2]}")
+    source = bench.source(f"topic:{topic}", subscription=f"sub{topic.rpartition('_')[2]}")
     source.connect()
     source.close()
     bench.application.send(bench.theirs(topic, "topic"), numbered(3))

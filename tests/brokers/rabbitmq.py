@@ -72,7 +72,7 @@ class RabbitMq(Broker):
     def listening(self, protocol: Protocol, topic: str) -> str:
         if protocol is not Protocol.STOMP:
             return super().listening(protocol, topic)
-        queue = f"reader-of-{topic}"
+        queue = f"reader_of_{topic}"
         self.create(queue)
         binding = f"/api/bindings/%2F/e/amq.topic/q/{queue}"
         call(self.ports["management"], binding, "POST", {"routing_key": topic})
