@@ -76,7 +76,7 @@ def main() -> int:
                     with broker:
                         print(f"{broker.title} {broker.version}: ready", flush=True)
                         for result, seconds in run_cases(
-                            name, broker, protocols, cases, kafka, Path(folder), wanted.waiting
+                            name, broker, protocols, cases, kafka.bootstrap, Path(folder), wanted.waiting
                         ):
                             _keep(result)
                             notes = f": {'; '.join(result.notes)}" if result.notes else ""

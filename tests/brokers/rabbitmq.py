@@ -58,14 +58,25 @@ class RabbitMq(Broker):
         # Without it the host of the URL would name a virtual host.
         return own | {".virtual-host": "/"} if protocol is Protocol.STOMP else own
 
-    def application(self, protocol: Protocol) -> Protocol:
-        """Qpid JMS except beside its own client, which nests the message in a format of its own."""
-        return Protocol.JMS if protocol is Protocol.JMS else Protocol.AMQP
+    def destination(self, protocol: Protocol, name: str, kind: str = "queue") -> str:
+        """Beside STOMP, its own client reads and sends messages in no format of its own.
 
-    def spelling(self, client: Protocol, kind: str = "queue") -> str:
-        """Of queues that exist; by the shorter `/queue/` the broker makes one with its own attributes, or fails."""
-        places = {"queue": "/amq/queue/", "topic": "/topic/"}
-        return places[kind] if client is Protocol.AMQP else ""
+        By AMQP's shorter `/queue/` the broker makes a queue with its own attributes, or fails.
+        """
+        if protocol is Protocol.STOMP:
+            return f"rabbitmq:{kind}/{name}"
+        if protocol is Protocol.AMQP:
+            return f"{kind}:{'/amq/queue/' if kind == 'queue' else '/topic/'}{name}"
+        return super().destination(protocol, name, kind)
+
+    def listening(self, protocol: Protocol, topic: str) -> str:
+        if protocol is not Protocol.STOMP:
+            return super().listening(protocol, topic)
+        queue = f"reader_of_{topic}"
+        self.create(queue)
+        binding = f"/api/bindings/%2F/e/amq.topic/q/{queue}"
+        call(self.ports["management"], binding, "POST", {"routing_key": topic})
+        return self.destination(protocol, queue)
 
     def has_transactions(self, client: Protocol) -> bool:
         """False for AMQP 1.0: the plugin never answers who asks for a transaction."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from engine.embedded import EmbeddedKafka
     from tests.brokers.broker import Broker
 
 __all__ = ["run_cases"]
@@ -26,13 +25,13 @@ def run_cases(
     broker: Broker,
     protocols: Sequence[Protocol],
     cases: Mapping[str, Callable[[Bench], None]],
-    kafka: EmbeddedKafka,
+    bootstrap: str,
     folder: Path,
     waiting: int,
 ) -> Iterator[tuple[Result, float]]:
     """Yields the result of each case over each protocol at a broker that runs, with the seconds it took."""
     for protocol in protocols:
-        bench = Bench(broker, protocol, kafka, folder, waiting)
+        bench = Bench(broker, protocol, bootstrap, folder, waiting)
         client = "Qpid JMS" if bench.client is Protocol.AMQP else "its JMS client"
         for title, case in cases.items():
             began = time.monotonic()
