@@ -6,6 +6,7 @@ and acknowledging are in `source` and `sink`.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ _SILENT_BEATS = 3.0
 _LONGEST_BEAT = 3_600_000
 """Longest interval between heart-beats, in milliseconds; timers do not take any number that a broker may send."""
 _SAID_BYTES = 4096
+_JAVA_CLASS = re.compile(r"^[\w.$]+(?:Exception|Error): ", re.ASCII)
+"""Class of an exception in front of its text, as in the first line of a stack trace."""
 _log = structlog.get_logger(__name__)
 
 
@@ -359,12 +362,12 @@ class StompSession:
 def said(frame: StompFrame) -> str:
     """Returns the text of an ERROR frame in one line: header `message`, and the body's first line if it says more.
 
-    The dump of the message that Artemis may append (`CoreMessage[…`) is removed.
+    The dump of the message that Artemis may append (`CoreMessage[…`) is removed, and the class of a Java exception.
     """
     text = frame.body[:_SAID_BYTES].decode("utf-8", "replace").strip()
     message, body = (
         one_line(each.partition(" CoreMessage[")[0])
-        for each in (frame.headers.get("message", ""), next(iter(text.splitlines()), ""))
+        for each in (frame.headers.get("message", ""), _JAVA_CLASS.sub("", next(iter(text.splitlines()), "")))
     )
     # Brokers repeat the header in the body, or the body in the header.
     return message if body in message else body if message in body else one_line(f"{message}: {body}")

@@ -473,6 +473,17 @@ def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
     own.close()
 
 
+def test_the_class_of_an_exception_is_not_shown(broker: MakeBroker) -> None:
+    said = (
+        b"ERROR\nmessage:CONNECT\\c [C4060]\\c Login failed\\c  user=guest\ncontent-length:103\n\n"
+        b"com.sun.messaging.jms.JMSSecurityException: [C4060]: Login failed:  user=guest\n\tat com.sun.messaging.jmq\0"
+    )
+    own = source("stomp", broker(said.replace(b"103", str(len(said.split(b"\n\n")[1]) - 1).encode())).port)
+    with pytest.raises(NotConnectedError, match=r"^the broker says: CONNECT: \[C4060\]: Login failed: user=guest$"):
+        own.connect()
+    own.close()
+
+
 def test_doctor_is_told_the_first_line_of_an_errors_body(broker: MakeBroker) -> None:
     config = configured("stomp", broker(BAD_CONNECT).port)
     with pytest.raises(NotConnectedError, match="access denied; the key virtual-host names another one"):
