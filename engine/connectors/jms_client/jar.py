@@ -1,6 +1,6 @@
 """Jar whose entries are found by searching the bytes of its directory.
 
-`zipfile` makes an object of each of many thousand entries, and a configuration is checked at the start of every process.
+`zipfile` makes an object of each of many thousand entries, and every process checks the configuration when it starts.
 """
 
 from __future__ import annotations
@@ -112,4 +112,3 @@ class Jar:
             raise zipfile.BadZipFile(f"{self._path}: its directory is damaged")
         self._file.seek(begin + offset)
         return self._file.read(size), begin
-
