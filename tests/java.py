@@ -16,22 +16,27 @@ from tests.conftest import JARS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["jms_program"]
+__all__ = ["java_program", "jms_program"]
 
 _COMPILED = JARS.parent / "build" / "test-classes"
 
 
 def jms_program(source: Path) -> Sequence[str]:
     """Returns the command that runs a program of one file, with Artemis' JMS clients; its arguments come behind."""
-    java, libraries = find_java(), f"{artemis_home(JARS)}/lib/*"
-    classes = _COMPILED / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    return java_program(source, f"{artemis_home(JARS)}/lib/*")
+
+
+def java_program(source: Path, class_path: str) -> Sequence[str]:
+    """Returns the command that runs a program of one file with these jars; its arguments come behind."""
+    java = find_java()
+    classes = _COMPILED / hashlib.sha256(source.read_bytes() + class_path.encode()).hexdigest()[:16]
     if not classes.exists():
         _COMPILED.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_COMPILED) as folder:
             made = Path(folder, "classes")
             compiler = java.resolve().with_name("javac")
-            subprocess.run([compiler, "-cp", libraries, "-d", made, source], check=True)
+            subprocess.run([compiler, "-cp", class_path, "-d", made, source], check=True)
             # Another worker may have been faster, with the same classes.
             with suppress(OSError):
                 made.rename(classes)
-    return [str(java), "-cp", f"{classes}:{libraries}", source.stem]
+    return [str(java), "-cp", f"{classes}:{class_path}", source.stem]

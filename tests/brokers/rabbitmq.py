@@ -1,0 +1,120 @@
+"""RabbitMQ of the Debian package, with its plugins for STOMP and AMQP 1.0, as a node of its own beside any other."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from engine.embedded.ports import LOOPBACK, accepts
+from engine.embedded.process import ChildProcess
+from engine.errors import SetupError
+from engine.private import make_folder
+from tests.brokers.broker import PASSWORD, USER, Broker, Protocol
+from tests.brokers.rest import call
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["RabbitMq"]
+
+_DEBIAN = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+"""The program itself; that in PATH changes to a user and a folder of the system before."""
+_PLUGINS = "[rabbitmq_stomp,rabbitmq_amqp1_0,rabbitmq_management].\n"
+
+
+@cache
+def installed_version() -> str:
+    """Returns the version of the Debian package; empty if it is not installed."""
+    query = ["dpkg-query", "--show", "--showformat=${Version}", "rabbitmq-server"]
+    if shutil.which(query[0]) is None:
+        return ""
+    return subprocess.run(query, capture_output=True, text=True, check=False).stdout.partition("-")[0]
+
+
+class RabbitMq(Broker):
+    """RabbitMQ with classic queues, which are durable."""
+
+    title: ClassVar[str] = "RabbitMQ"
+    version: ClassVar[str] = installed_version()
+    speaks: ClassVar[Sequence[Protocol]] = tuple(Protocol)
+    client_port: ClassVar[Protocol] = Protocol.AMQP
+    others: ClassVar[Sequence[str]] = ("management", "epmd", "distribution")
+
+    _epmd: ChildProcess | None = None
+
+    def stop(self) -> None:
+        super().stop()
+        if self._epmd is not None:
+            self._epmd.stop(5)
+
+    def create(self, queue: str) -> None:
+        call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", {"durable": True})
+
+    def waiting(self, queue: str) -> int:
+        found = call(self.ports["management"], "/api/queues/%2F?disable_stats=true&enable_queue_totals=true")
+        return next((int(each["messages"]) for each in found if each["name"] == queue), 0)
+
+    def _client(self, port: int) -> Mapping[str, str]:
+        return {
+            ".packages": "com.rabbitmq.jms:rabbitmq-jms:3.4.0",
+            ".connection-factory": "com.rabbitmq.jms.admin.RMQConnectionFactory",
+            ".connection-factory.host": LOOPBACK,
+            ".connection-factory.port": str(port),
+        }
+
+    def _find_program(self) -> Path:
+        if _DEBIAN.exists():
+            return _DEBIAN
+        if found := shutil.which("rabbitmq-server"):
+            return Path(found)
+        raise SetupError("no rabbitmq-server: apt-get install --no-install-recommends rabbitmq-server")
+
+    def _command(self, program: Path) -> Sequence[str | Path]:
+        make_folder(self.folder / "data")
+        (self.folder / "plugins").write_text(_PLUGINS)
+        (self.folder / "rabbitmq.conf").write_text(
+            f"listeners.tcp.1 = {LOOPBACK}:{self.ports[Protocol.AMQP]}\n"
+            f"stomp.listeners.tcp.1 = {LOOPBACK}:{self.ports[Protocol.STOMP]}\n"
+            f"management.tcp.ip = {LOOPBACK}\nmanagement.tcp.port = {self.ports['management']}\n"
+            f"default_user = {USER}\ndefault_pass = {PASSWORD}\n"
+            # A test machine has few bytes free at times, and is no place for a warning by blocked publishers.
+            "disk_free_limit.absolute = 50MB\nvm_memory_high_watermark.absolute = 512MB\n"
+        )
+        own = {
+            "ERL_EPMD_ADDRESS": LOOPBACK,
+            "ERL_EPMD_PORT": self.ports["epmd"],
+            "HOME": self.folder,
+            "RABBITMQ_CONFIG_FILE": self.folder / "rabbitmq.conf",
+            "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+            "RABBITMQ_DIST_PORT": self.ports["distribution"],
+            "RABBITMQ_ENABLED_PLUGINS_FILE": self.folder / "plugins",
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_LOG_BASE": self.folder / "log",
+            "RABBITMQ_MNESIA_BASE": self.folder / "data",
+            "RABBITMQ_NODENAME": f"bridge{self.ports['epmd']}@localhost",
+            "RABBITMQ_PID_FILE": self.folder / "pid",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1",
+            # With this the script becomes the program, which gets the signals then.
+            "RUNNING_UNDER_SYSTEMD": "true",
+        }
+        epmd = shutil.which("epmd")
+        if epmd is None:
+            raise SetupError("no epmd: apt-get install erlang-base")
+        # Otherwise RabbitMQ starts one, which outlives it.
+        port = self.ports["epmd"]
+        self._epmd = ChildProcess(
+            [epmd, "-address", LOOPBACK, "-port", str(port)], self.folder, self.folder / "log" / "epmd.log"
+        )
+        until(lambda: accepts(port), 30, "epmd listens")
+        return ["env", *(f"{name}={value}" for name, value in own.items()), program]
+
+    def _answers(self) -> bool:
+        try:
+            call(self.ports["management"], "/api/healthchecks/node")
+            return True
+        except OSError:
+            return False
