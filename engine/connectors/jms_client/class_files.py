@@ -23,6 +23,7 @@ _MAGIC = 0xCAFEBABE
 # Sizes behind the tag of an entry of the constant pool; a text (1) has its own length, long and double take two places.
 _SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
 _PUBLIC = 1
+_BY_NAME = ("setProperty", "(Ljava/lang/String;Ljava/lang/String;)")
 
 
 class ClassFile(NamedTuple):
@@ -33,6 +34,8 @@ class ClassFile(NamedTuple):
     """The superclass, and the interfaces."""
     setters: tuple[tuple[str, str], ...]
     """Public methods `setX` of one argument: the name of the property, and the descriptor of its type (`I`)."""
+    takes_names: bool = False
+    """Whether there is a public method `setProperty` of two texts, a name and its value."""
 
 
 def parse(data: bytes) -> ClassFile:
@@ -71,7 +74,10 @@ def _parsed(data: bytes) -> ClassFile:
     _, at = _members(data, at, texts)
     methods, _ = _members(data, at, texts)
     parents = ((named(above),) if above else ()) + tuple(named(index) for index in indexes)
-    return ClassFile(named(this), parents, tuple(_setters(methods)))
+    takes_names = any(
+        access & _PUBLIC and name == _BY_NAME[0] and kind.startswith(_BY_NAME[1]) for access, name, kind in methods
+    )
+    return ClassFile(named(this), parents, tuple(_setters(methods)), takes_names)
 
 
 def _members(data: bytes, at: int, texts: dict[int, str]) -> tuple[list[tuple[int, str, str]], int]:

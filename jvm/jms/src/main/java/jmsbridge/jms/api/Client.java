@@ -134,7 +134,16 @@ public final class Client implements Link {
 
   @Override
   public boolean isLogin(Throwable error) {
-    return error instanceof JMSSecurityException;
+    Throwable each = error;
+    for (int depth = 0; each != null && depth < 5; depth++) {
+      // ActiveMQ Classic throws a plain JMSException, with what its broker threw as the cause.
+      if (each instanceof JMSSecurityException || each instanceof SecurityException) {
+        return true;
+      }
+      Throwable linked = each instanceof JMSException found ? found.getLinkedException() : null;
+      each = linked == null ? each.getCause() : linked;
+    }
+    return false;
   }
 
   @Override

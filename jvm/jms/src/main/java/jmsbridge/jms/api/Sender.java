@@ -61,8 +61,8 @@ final class Sender {
         try {
           producer.setDeliveryDelay(milliseconds);
           delayed = milliseconds;
-        } catch (AbstractMethodError | NoSuchMethodError error) {
-          throw new RefusedException("the client implements JMS 1.1, which has no delivery delay");
+        } catch (AbstractMethodError | NoSuchMethodError | UnsupportedOperationException error) {
+          throw new RefusedException("the client has no delivery delay, which is of JMS 2.0");
         }
       }
     }
