@@ -14,7 +14,7 @@ from engine.embedded.java import find_java
 from tests.conftest import JARS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["java_program", "jms_program"]
 
@@ -26,16 +26,22 @@ def jms_program(source: Path) -> Sequence[str]:
     return java_program(source, f"{artemis_home(JARS)}/lib/*")
 
 
-def java_program(source: Path, class_path: str) -> Sequence[str]:
-    """Returns the command that runs a program of one file with these jars; its arguments come behind."""
-    java = find_java()
-    classes = _COMPILED / hashlib.sha256(source.read_bytes() + class_path.encode()).hexdigest()[:16]
+def java_program(source: Path, class_path: str, changes: Mapping[str, str] | None = None) -> Sequence[str]:
+    """Returns the command that runs a program of one file with these jars; its arguments come behind.
+
+    `changes` are texts of the program, each with the text in its place.
+    """
+    java, text = find_java(), source.read_text(encoding="utf-8")
+    for old, new in (changes or {}).items():
+        text = text.replace(old, new)
+    classes = _COMPILED / hashlib.sha256(f"{text}{class_path}".encode()).hexdigest()[:16]
     if not classes.exists():
         _COMPILED.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_COMPILED) as folder:
-            made = Path(folder, "classes")
+            made, changed = Path(folder, "classes"), Path(folder, source.name)
+            changed.write_text(text, encoding="utf-8")
             compiler = java.resolve().with_name("javac")
-            subprocess.run([compiler, "-cp", class_path, "-d", made, source], check=True)
+            subprocess.run([compiler, "-cp", class_path, "-d", made, changed], check=True)
             # Another worker may have been faster, with the same classes.
             with suppress(OSError):
                 made.rename(classes)

@@ -43,6 +43,8 @@ class Broker(EmbeddedServer):
     ready_seconds: ClassVar[float] = 90.0
     client_port: ClassVar[Protocol] = Protocol.JMS
     """The protocol on whose port its JMS client connects."""
+    client_api: ClassVar[str] = "jakarta"
+    """The package of the API that its JMS client has: `jakarta`, or `javax` before Jakarta Messaging 3."""
     others: ClassVar[Sequence[str]] = ()
     """Names of further ports that it listens on."""
 
@@ -88,6 +90,14 @@ class Broker(EmbeddedServer):
         else:
             own = {".url": f"{protocol}://{LOOPBACK}:{at}", ".heartbeat": "1s"}
         return {".type": protocol.value, ".username": login[0], ".password": login[1], **own}
+
+    def application(self, protocol: Protocol) -> Protocol:
+        """Returns how an application speaks whose messages the bridge exchanges by `protocol`: Qpid JMS or its own."""
+        return Protocol.AMQP if protocol is Protocol.AMQP else Protocol.JMS
+
+    def spelling(self, client: Protocol, kind: str = "queue") -> str:
+        """Returns what stands before the name of a queue or topic where the application names it."""
+        return ""
 
     @abstractmethod
     def create(self, queue: str) -> None:

@@ -28,6 +28,8 @@ _PARTS = (
     "plugins-management-http",
 )
 _OPTIONS = "commons-cli:commons-cli:1.9.0"
+_ALIASES = ("nameAlias", "defaultAlias", "hostnameAlias")
+"""Hosts that clients may name, as in the configuration that the broker comes with."""
 _HOST = "default"
 
 
@@ -85,7 +87,13 @@ class BrokerJ(Broker):
                 },
             ],
             "ports": [
-                {"name": "AMQP", "port": self.ports[Protocol.AMQP], "protocols": ["AMQP_1_0"], **listens},
+                {
+                    "name": "AMQP",
+                    "port": self.ports[Protocol.AMQP],
+                    "protocols": ["AMQP_1_0"],
+                    "virtualhostaliases": [{"name": name, "type": name} for name in _ALIASES],
+                    **listens,
+                },
                 {"name": "HTTP", "port": self.ports["management"], "protocols": ["HTTP"], **listens},
             ],
             "virtualhostnodes": [

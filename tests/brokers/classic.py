@@ -70,3 +70,4 @@ class Classic5(Classic6):
     """ActiveMQ Classic 5, whose JMS client is for `javax.jms`."""
 
     version: ClassVar[str] = "5.18.3"
+    client_api: ClassVar[str] = "javax"

@@ -57,7 +57,7 @@ class OpenMq(Broker):
 
     def _client(self, port: int) -> Mapping[str, str]:
         return {
-            ".class-path": f"{self._home() / 'lib' / 'imq.jar'}",
+            ".class-path": ",".join(f"{self._home()}/lib/{name}.jar" for name in ("imq", "imqutil", "jms")),
             ".connection-factory": "com.sun.messaging.ConnectionFactory",
             ".connection-factory.imqAddressList": f"mqtcp://{LOOPBACK}:{port}/jms",
         }
@@ -75,7 +75,6 @@ class OpenMq(Broker):
         make_folder(own / "etc")
         settings = {
             "imq.accesscontrol.enabled": "false",
-            "imq.authentication.type": "basic",
             "imq.bridge.activelist": "stomp",
             "imq.bridge.admin.user": USER,
             "imq.bridge.enabled": "true",

@@ -51,6 +51,13 @@ class RabbitMq(Broker):
         if self._epmd is not None:
             self._epmd.stop(5)
 
+    def application(self, protocol: Protocol) -> Protocol:
+        """Qpid JMS except beside its own client, which nests the message in a format of its own."""
+        return Protocol.JMS if protocol is Protocol.JMS else Protocol.AMQP
+
+    def spelling(self, client: Protocol, kind: str = "queue") -> str:
+        return f"/{kind}/" if client is Protocol.AMQP else ""
+
     def create(self, queue: str) -> None:
         call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", {"durable": True})
 

@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.Method;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
@@ -28,11 +29,12 @@ import javax.jms.Session;
 import javax.jms.StreamMessage;
 import javax.jms.TemporaryQueue;
 import javax.jms.TextMessage;
-import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
-import org.apache.qpid.jms.JmsConnectionFactory;
 
 /**
- * A JMS application over AMQP 1.0, or by Artemis' own client (URL {@code tcp:}), for the tests: it does what the lines on its standard input say, and answers each.
+ * A JMS application for the tests: it does what the lines on its standard input say, and answers each.
+ *
+ * <p>Its argument is a URL for Qpid JMS, or for Artemis' own client ({@code tcp:}); or the class of another connection
+ * factory, user, password, and properties of the factory as {@code name=value}.
  *
  * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION}
  * (the same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open
@@ -45,6 +47,8 @@ import org.apache.qpid.jms.JmsConnectionFactory;
  * are base64.
  */
 public final class QpidClient {
+    private static final String ARTEMIS = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory";
+    private static final String QPID = "org.apache.qpid.jms.JmsConnectionFactory";
     private final Session session;
     private final Connection connection;
     private Session transacted;
@@ -57,7 +61,7 @@ public final class QpidClient {
     }
 
     public static void main(String[] arguments) throws Exception {
-        try (Connection connection = factory(arguments[0]).createConnection()) {
+        try (Connection connection = connect(arguments)) {
             connection.start();
             QpidClient client = new QpidClient(connection);
             BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -68,14 +72,41 @@ public final class QpidClient {
         }
     }
 
-    private static ConnectionFactory factory(String url) throws Exception {
-        if (url.startsWith("tcp:")) {
-            return new ActiveMQConnectionFactory(url);
+    private static Connection connect(String[] arguments) throws Exception {
+        if (arguments.length > 1) {
+            Object factory = Class.forName(arguments[0]).getConstructor().newInstance();
+            for (int number = 3; number < arguments.length; number++) {
+                String[] parts = arguments[number].split("=", 2);
+                set(factory, parts[0], parts[1]);
+            }
+            return ((ConnectionFactory) factory).createConnection(arguments[1], arguments[2]);
         }
-        JmsConnectionFactory factory = new JmsConnectionFactory(url);
-        factory.setValidatePropertyNames(false);
-        factory.setPopulateJMSXUserID(false);
-        return factory;
+        boolean isCore = arguments[0].startsWith("tcp:");
+        Object factory = Class.forName(isCore ? ARTEMIS : QPID).getConstructor(String.class).newInstance(arguments[0]);
+        if (!isCore) {
+            set(factory, "validatePropertyNames", "false");
+            set(factory, "populateJMSXUserID", "false");
+        }
+        return ((ConnectionFactory) factory).createConnection();
+    }
+
+    /** Sets a bean property, or one of OpenMQ's factory, which has none. */
+    private static void set(Object factory, String name, String text) throws Exception {
+        String setter = "set" + Character.toUpperCase(name.charAt(0)) + name.substring(1);
+        for (Method method : factory.getClass().getMethods()) {
+            if (method.getName().equals(setter) && method.getParameterCount() == 1) {
+                Class<?> type = method.getParameterTypes()[0];
+                if (type == int.class) {
+                    method.invoke(factory, Integer.parseInt(text));
+                } else if (type == boolean.class) {
+                    method.invoke(factory, Boolean.parseBoolean(text));
+                } else {
+                    method.invoke(factory, text);
+                }
+                return;
+            }
+        }
+        factory.getClass().getMethod("setProperty", String.class, String.class).invoke(factory, name, text);
     }
 
     private String perform(String[] words, BufferedReader lines) throws Exception {

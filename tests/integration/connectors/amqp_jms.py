@@ -11,16 +11,19 @@ from urllib.parse import parse_qsl, urlencode
 from tests.java import jms_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-_PROGRAM = Path(__file__).with_name("QpidClient.java")
+PROGRAM = Path(__file__).with_name("QpidClient.java")
 
 
 class QpidClient:
     """`QpidClient.java` with the library that Artemis brings."""
 
     def __init__(self, url: str, log: Path) -> None:
-        command = [*jms_program(_PROGRAM), url]
+        self._begin([*jms_program(PROGRAM), url], log)
+
+    def _begin(self, command: Sequence[str], log: Path) -> None:
+        """Starts the program, and returns when it is connected; AssertionError with its output if it cannot."""
         self._log = log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
