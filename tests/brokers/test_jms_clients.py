@@ -1,7 +1,4 @@
-"""Sources and sinks of type `jms` with each broker's own client, against the broker.
-
-What a client lacks stands in `LACKS`; a test then shows what the bridge says of it.
-"""
+"""Sources and sinks of type `jms` with each broker's own client, against the broker."""
 
 from __future__ import annotations
 
@@ -56,7 +53,6 @@ class Client(NamedTuple):
     broker: str
     package: str = ""
     """Another package than the broker's own."""
-    lacks: frozenset[str] = frozenset()
 
 
 CLIENTS: Mapping[str, Client] = {
@@ -103,7 +99,7 @@ def broker(brokers: Callable[[str], Broker], client: str) -> Broker:
 
 @pytest.fixture
 def queue(broker: Broker) -> str:
-    name = f"q{next(_names)}-{time.time_ns() % 1_000_000}"
+    name = f"q{next(_names)}x{time.time_ns() % 1_000_000}"
     broker.create(name)
     return name
 

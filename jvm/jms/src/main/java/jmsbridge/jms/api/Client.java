@@ -55,7 +55,7 @@ public final class Client implements Link {
     }
     switch (settings.get("role")) {
       case "source" -> receive();
-      case "sink" -> sender = new Sender(this, session(Session.SESSION_TRANSACTED), session(Session.AUTO_ACKNOWLEDGE), pipe);
+      case "sink" -> sender = new Sender(this, transacted(), session(Session.AUTO_ACKNOWLEDGE), pipe);
       default -> session(Session.AUTO_ACKNOWLEDGE).close();
     }
     connection.start();
@@ -70,6 +70,18 @@ public final class Client implements Link {
     for (Map.Entry<String, String> each : settings.all("destination.").entrySet()) {
       int mode = settings.is("client-acknowledge") ? Session.CLIENT_ACKNOWLEDGE : Session.SESSION_TRANSACTED;
       channels.add(new Channel(this, session(mode), each.getValue(), Integer.parseInt(each.getKey()), pipe));
+    }
+  }
+
+  /** A session with transactions; null at a provider without them, such as Amazon SQS. */
+  private Session transacted() throws JMSException {
+    try {
+      return session(Session.SESSION_TRANSACTED);
+    } catch (JMSException refused) {
+      // If the connection is the reason, this fails as well.
+      session(Session.AUTO_ACKNOWLEDGE).close();
+      System.err.println("without transactions each message is sent alone: " + why(refused));
+      return null;
     }
   }
 
@@ -115,7 +127,7 @@ public final class Client implements Link {
   void failed(Throwable error) {
     if (failed.compareAndSet(false, true)) {
       try {
-        pipe.write(Pipe.FAILED, List.of("lost", why(error)));
+        pipe.write(Pipe.FAILED, List.of(isLogin(error) ? "login" : "lost", why(error)));
       } catch (IOException gone) {
         System.err.println("the worker has gone");
       }

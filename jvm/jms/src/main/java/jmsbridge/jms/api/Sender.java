@@ -68,9 +68,10 @@ final class Sender {
     }
   }
 
+  /** `transacted` is null without transactions. */
   Sender(Client client, Session transacted, Session plain, Pipe pipe) throws JMSException {
     this.client = client;
-    batches = new Way(transacted);
+    batches = transacted == null ? null : new Way(transacted);
     single = new Way(plain);
     this.pipe = pipe;
     duplicateId = client.settings.get("duplicate-id");
@@ -87,7 +88,7 @@ final class Sender {
     }
     List<String> outcomes = new ArrayList<>();
     busySince = System.currentTimeMillis();
-    if (!together(given, outcomes)) {
+    if (batches == null || !together(given, outcomes)) {
       outcomes.clear();
       for (Given each : given) {
         busySince = System.currentTimeMillis();
@@ -130,7 +131,7 @@ final class Sender {
   /** Sends one message; returns the reason why it is refused, or an empty text. */
   private String alone(Given each) throws JMSException, NamingException {
     try {
-      if (each.texts().contains("HNON_PERSISTENT")) {
+      if (batches != null && each.texts().contains("HNON_PERSISTENT")) {
         send(each, batches);
         batches.session.commit();
       } else {
@@ -158,7 +159,9 @@ final class Sender {
       throw error;
     }
     try {
-      batches.session.rollback();
+      if (batches != null) {
+        batches.session.rollback();
+      }
     } catch (JMSException lost) {
       throw error;
     }
@@ -213,7 +216,7 @@ final class Sender {
       if (destinations.size() >= MOST_DESTINATIONS) {
         destinations.clear();
       }
-      known = client.destination(batches.session, address);
+      known = client.destination(single.session, address);
       destinations.put(address, known);
     }
     return known;
