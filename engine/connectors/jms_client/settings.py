@@ -112,8 +112,8 @@ class JmsClientConfig(BrokerConfig):
     deserialized: str | None = key(
         "deserialized-classes",
         TEXT,
-        "Filter (JEP 290) for objects that the client may make of serialised bytes. Messages need none, but at RabbitMQ; "
-        "the JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
+        "Filter (JEP 290) for objects that the client may make of serialised bytes. Messages need none, but at "
+        "RabbitMQ; the JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
         default_note="`!*`, which is none; for RabbitMQ's client its class of destinations",
         example="weblogic.**;java.**;!*",
     )

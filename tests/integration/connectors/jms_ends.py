@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import Outgoing
@@ -11,7 +14,6 @@ from routes import config as configuration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from engine.connectors.base import Delivery
     from engine.connectors.jms_client.sink import JmsClientSink
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from engine.message import Message
     from routes.model import Config
 
-__all__ = ["Ends", "ends_of"]
+__all__ = ["Ends", "child", "ends_of"]
 
 
 class Ends:
@@ -82,3 +84,13 @@ def ends_of(
     file = folder / "b.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
     return Ends(configuration.load(file))
+
+
+def child() -> int:
+    """The process id of the client of this process."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"jmsbridge.jms.Main" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+    raise AssertionError("no client")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from engine.message import BodyType, Message
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property
 from tests.conftest import JARS
-from tests.integration.connectors.jms_ends import Ends, ends_of
+from tests.integration.connectors.jms_ends import Ends, child, ends_of
 from tests.integration.connectors.jms_harness import client
 from tests.integration.connectors.running import numbered, numbers
 from tests.integration.connectors.stomp_jms import PASSWORD, USER, JmsClient, StrictArtemis
@@ -159,8 +158,11 @@ def test_every_client_carries_bodies_fields_and_types(
     assert both.send(f"queue/{queue}", *sent) == dict.fromkeys(range(len(sent)))
 
     both.source.connect()
-    # Between priorities and delivery modes JMS promises no order (Jakarta Messaging 3.1, 6.2.9).
-    found = sorted(both.receive(len(sent)), key=lambda message: "number" not in message.properties)
+    found = both.receive(len(sent))
+    if "classic" in request.node.callspec.id:
+        # Its queues keep persistent messages and others in places of their own, and disregard priorities by default:
+        # a Java client alone gets the first message last, too.
+        found = [found[-1], *found[:-1]]
 
     assert [(each.body_type, each.body) for each in found] == [(each.body_type, each.body) for each in sent]
     assert dict(pair.split("=") for pair in found[2].body_types.split(",")) == dict(
@@ -337,16 +339,6 @@ def test_a_client_that_is_out_of_memory_is_a_connection_that_broke(
     until(lambda: source.status.current.state is State.DEGRADED)
     assert "OutOfMemoryError" in source.status.current.detail
     assert source.alive
-
-
-def child() -> int:
-    """The process id of the client of this process."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"jmsbridge.jms.Main" in (folder / "cmdline").read_bytes():
-                return int(folder.name)
-    raise AssertionError("no client")
 
 
 def test_class_paths_have_each_jar_once(tmp_path: Path) -> None:
