@@ -65,7 +65,7 @@ final class Channel implements Runnable {
     mostMessages = settings.number("batch");
     mostBytes = settings.number("batch-bytes");
     codec = new Codec(settings.number("most-bytes"), (int) settings.number("kept-bytes"), address);
-    consumer = consumer(client.destination(session, address), address, settings);
+    consumer = consumer(found(client, address), address, settings);
     thread = new Thread(this, "receive " + address);
   }
 
@@ -84,6 +84,15 @@ final class Channel implements Runnable {
       return session.createSharedDurableConsumer(topic, name, selector);
     } catch (AbstractMethodError | NoSuchMethodError | UnsupportedOperationException error) {
       throw new RefusedException("the client has no shared subscriptions, which are of JMS 2.0");
+    }
+  }
+
+  private Destination found(Client client, String address) throws JMSException, NamingException {
+    try {
+      return client.destination(session, address);
+    } catch (RefusedException missing) {
+      // It may be added to JNDI later.
+      throw new JMSException(missing.getMessage());
     }
   }
 

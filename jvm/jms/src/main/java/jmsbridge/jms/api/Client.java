@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import javax.naming.NameNotFoundException;
 import javax.naming.NamingException;
 import jmsbridge.jms.Factories;
 import jmsbridge.jms.Link;
@@ -90,10 +91,17 @@ public final class Client implements Link {
   }
 
   /** The destination of an address, such as `queue:orders`; by JNDI if the settings say so. */
-  Destination destination(Session session, String address) throws JMSException, NamingException {
+  Destination destination(Session session, String address) throws JMSException, NamingException, RefusedException {
     String name = address.substring(address.indexOf(':') + 1);
     if (names != null && settings.is("jndi-destinations")) {
-      return (Destination) names.lookup(name);
+      try {
+        if (names.lookup(name) instanceof Destination found) {
+          return found;
+        }
+      } catch (NameNotFoundException missing) {
+        // The same as a name of something else.
+      }
+      throw new RefusedException("JNDI has no destination '" + name + "'");
     }
     return address.startsWith("topic:") ? session.createTopic(name) : session.createQueue(name);
   }

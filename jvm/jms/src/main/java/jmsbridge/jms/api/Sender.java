@@ -210,7 +210,7 @@ final class Sender {
         expires > 0 ? Math.max(expires - now, 1) : 0);
   }
 
-  private Destination destination(String address) throws JMSException, NamingException {
+  private Destination destination(String address) throws JMSException, NamingException, RefusedException {
     Destination known = destinations.get(address);
     if (known == null) {
       if (destinations.size() >= MOST_DESTINATIONS) {
