@@ -158,11 +158,9 @@ def test_every_client_carries_bodies_fields_and_types(
     assert both.send(f"queue/{queue}", *sent) == dict.fromkeys(range(len(sent)))
 
     both.source.connect()
-    found = both.receive(len(sent))
-    if "classic" in request.node.callspec.id:
-        # Its queues keep persistent messages and others in places of their own, and disregard priorities by default:
-        # a Java client alone gets the first message last, too.
-        found = [found[-1], *found[:-1]]
+    # Between priorities and delivery modes JMS promises no order (Jakarta Messaging 3.1, 6.2.9): a queue of ActiveMQ
+    # Classic has persistent messages and others in places of their own, and gives a Java client the first one last, too.
+    found = sorted(both.receive(len(sent)), key=lambda message: "number" not in message.properties)
 
     assert [(each.body_type, each.body) for each in found] == [(each.body_type, each.body) for each in sent]
     assert dict(pair.split("=") for pair in found[2].body_types.split(",")) == dict(
