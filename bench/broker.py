@@ -60,16 +60,16 @@ class Broker:
         latest = {TopicPartition(topic, each): end for topic in topics for each in range(PARTITIONS)}
         return sum(found.result().offset for found in self._admin.list_offsets(latest).values())
 
-    def await_count(self, topics: Sequence[str], count: int, writer: ProcessTree, patience_seconds: float) -> None:
+    def await_count(self, topics: Sequence[str], count: int, writer: ProcessTree, wait_seconds: float) -> None:
         """Returns when the topics hold exactly `count` records and stay at that.
 
         RuntimeError when there are more, when the `writer` ends, or when the time is over.
         """
-        deadline = time.monotonic() + patience_seconds
+        deadline = time.monotonic() + wait_seconds
         while (found := self.count(topics)) < count:
             writer.check()
             if time.monotonic() > deadline:
-                msg = f"{found} of {count} records after {patience_seconds:.0f} s, see {writer.log}"
+                msg = f"{found} of {count} records after {wait_seconds:.0f} s, see {writer.log}"
                 raise RuntimeError(msg)
             time.sleep(_POLL_SECONDS)
         time.sleep(_SETTLE_SECONDS)

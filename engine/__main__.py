@@ -1,4 +1,4 @@
-"""`python -m engine` is `jms-bridge`: how the supervisor starts its children."""
+"""`python -m engine` is `jms-bridge`."""
 
 from engine.cli import main
 

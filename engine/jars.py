@@ -1,8 +1,9 @@
 """Folder of the pinned JVM jars, which `make setup` fetches and wheels contain, and their class-data archives.
 
-A class-data archive has the classes that a JVM loads at its start, in a form that maps into memory. Set-up records one
-each for Kafka, Artemis and Spark while a bridge runs (`tools/class_data.py`). A JVM checks its archive itself and
-ignores one that another Java version recorded or that belongs to other jars; it then only starts more slowly.
+A class-data archive has the classes that a JVM loads at its start, in a form that maps into memory. Set-up makes one
+each for Kafka, Artemis and Spark from lists of classes that a bridge writes (`tools/class_data.py`). A JVM checks its
+archive itself and ignores one that another Java version made or that belongs to other jars; it then only starts more
+slowly.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ _INSTALLED = Path(__file__).with_name("_jars")
 """Folder of the jars inside an installed wheel (`hatch_build.py`)."""
 _CHECKOUT = Path(__file__).parents[1] / ".jars"
 RECORD = "JMS_BRIDGE_RECORD_CLASSES"
-"""Environment variable; if set, the JVMs of a bridge start ready to record their archives."""
+"""Environment variable that names a folder: the JVMs of a bridge write lists of their classes there, `NAME.lst`."""
 _FOLDER = "class-data"
-# Without these options a JVM writes a warning about an archive that does not fit it.
-_SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+_USE = (
+    # Without this option a JVM writes a warning about an archive that does not fit it.
+    "-Xlog:cds=off",
+    # By default a JVM moves an archive to a random address, and so copies and changes all of it.
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:ArchiveRelocationMode=0",
+)
 
 
 def jars() -> Path:
@@ -38,8 +44,8 @@ def jars() -> Path:
 
 
 def class_data_options(name: str) -> list[str]:
-    """Options with which the JVM `name`, such as `kafka`, uses or records its archive; empty if it has none."""
-    if os.environ.get(RECORD):
-        return ["-XX:+RecordDynamicDumpInfo"]
+    """Options with which the JVM `name`, such as `kafka`, uses its archive or lists its classes; else empty."""
+    if folder := os.environ.get(RECORD):
+        return [f"-XX:DumpLoadedClassList={folder}/{name}.lst"]
     archive = jars().absolute() / _FOLDER / f"{name}.jsa"
-    return [*_SILENT, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+    return [*_USE, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []

@@ -285,7 +285,7 @@ class SinkConfig(BrokerConfig):
         "reply-to",
         REPLY_TO,
         "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, AMQP and dropbox, a "
-        "subject for NATS. The bridge takes them from there to whoever asked.",
+        "subject for NATS. The bridge takes them from there to the requester.",
         default_note="requests go out without a reply address",
         example="queue:bridge-1.replies",
     )

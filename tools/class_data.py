@@ -1,8 +1,8 @@
-"""Records the class-data archives with which Kafka, Artemis and Spark start in half the time.
+"""Makes the class-data archives with which Kafka, Artemis and Spark start in half the time.
 
-`python -m tools.class_data FOLDER`: runs a bridge with brokers of its own on free ports, takes a few messages through
-it, and has each of its JVMs write the classes that it has loaded into FOLDER. Set-up calls it once for each version of
-the jars. Needs `jcmd`, which comes with a JDK.
+`python -m tools.class_data FOLDER`: runs a bridge with brokers of its own on free ports and takes some messages through
+it, while each of its JVMs lists the classes that it loads. Then Java makes an archive of each list in FOLDER. Set-up
+calls it once for each version of the jars.
 """
 
 from __future__ import annotations
@@ -13,23 +13,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-import psutil
-
 from engine.embedded import find_java, free_ports
-from engine.jars import RECORD
+from engine.embedded.artemis import artemis_home
+from engine.embedded.java import class_options
+from engine.jars import RECORD, jars
+from engine.spark.jvm import class_options as spark_class_options
 
 __all__ = ["main"]
-
-_MAIN_CLASSES = {
-    "kafka.Kafka": "kafka",
-    "org.apache.activemq.artemis.cli.Artemis": "artemis",
-    "org.apache.spark.deploy.SparkSubmit": "spark",
-}
-"""Names of the archives, by what the JVM runs."""
 
 _READY_SECONDS = 240.0
 _STOP_SECONDS = 60.0
@@ -79,31 +74,32 @@ def main() -> int:
 
 
 def _record(folder: Path) -> None:
-    jcmd = find_java().resolve().with_name("jcmd")
-    if not jcmd.exists():
-        message = f"no jcmd beside {jcmd.with_name('java')}, which is not a whole JDK"
-        raise _RecordingError(message)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        ports = dict(zip(("http", "kafka", "core", "stomp", "amqp"), free_ports(5), strict=True))
-        configuration, log = Path(temporary, "class-data.properties"), Path(temporary, "log")
-        configuration.write_text(_CONFIGURATION.format(data=Path(temporary, "data"), **ports))
-        with log.open("w") as output:
-            bridge = subprocess.Popen(
-                [sys.executable, "-m", "engine", "run", "--config", configuration],
-                env={**os.environ, RECORD: "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-            try:
-                _await_ready(bridge, f"http://127.0.0.1:{ports['http']}/ready", log)
-                for command in _MESSAGES:
-                    _run([sys.executable, "-m", "engine", *command, "--config", configuration])
-                _dump(jcmd, bridge.pid, folder)
-            finally:
-                bridge.send_signal(signal.SIGTERM)
-                bridge.wait(_STOP_SECONDS)
+        _list_classes(Path(temporary))
+        _dump(Path(temporary), folder)
+
+
+def _list_classes(temporary: Path) -> None:
+    """Runs a bridge whose JVMs write the lists `NAME.lst`, which are whole when it has ended."""
+    ports = dict(zip(("http", "kafka", "core", "stomp", "amqp"), free_ports(5), strict=True))
+    configuration, log = temporary / "class-data.properties", temporary / "log"
+    configuration.write_text(_CONFIGURATION.format(data=temporary / "data", **ports))
+    with log.open("w") as output:
+        bridge = subprocess.Popen(
+            [sys.executable, "-m", "engine", "run", "--config", configuration],
+            env={**os.environ, RECORD: str(temporary)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _await_ready(bridge, f"http://127.0.0.1:{ports['http']}/ready", log)
+            for command in _MESSAGES:
+                _run([sys.executable, "-m", "engine", *command, "--config", configuration])
+        finally:
+            bridge.send_signal(signal.SIGTERM)
+            bridge.wait(_STOP_SECONDS)
 
 
 def _await_ready(bridge: subprocess.Popen[bytes], url: str, log: Path) -> None:
@@ -119,22 +115,31 @@ def _await_ready(bridge: subprocess.Popen[bytes], url: str, log: Path) -> None:
     raise _RecordingError(message)
 
 
-def _dump(jcmd: Path, bridge: int, folder: Path) -> None:
-    """Has each JVM below the process `bridge` write its archive."""
-    own = {str(process.pid) for process in psutil.Process(bridge).children(recursive=True)}
-    running = [line.split()[:2] for line in _run([jcmd, "-l"]).splitlines()]
-    found = {_MAIN_CLASSES[main]: pid for pid, main, *_ in running if pid in own and main in _MAIN_CLASSES}
-    if missing := sorted(set(_MAIN_CLASSES.values()) - found.keys()):
-        message = f"no JVM of {', '.join(missing)} among those that jcmd lists"
+def _dump(lists: Path, folder: Path) -> None:
+    """Makes the archives, all at once; the options say where the JVMs find their classes, as when they run."""
+    java, own = find_java(), jars()
+    options = {
+        "kafka": class_options(own.absolute() / "kafka"),
+        "artemis": class_options(artemis_home(own) / "lib"),
+        "spark": spark_class_options(own / "spark"),
+    }
+    with ThreadPoolExecutor() as pool:
+        for name, size in pool.map(lambda each: (each, _archive(java, each, options[each], lists, folder)), options):
+            print(f"archive of {name}: {size >> 20} MiB", flush=True)
+
+
+def _archive(java: Path, name: str, options: list[str], lists: Path, folder: Path) -> int:
+    """Makes one archive; returns its size in bytes."""
+    archive, source, arguments = folder / f"{name}.jsa", lists / f"{name}.lst", lists / f"{name}.arguments"
+    archive.unlink(missing_ok=True)
+    # In a file, since Spark's class path is longer than some systems take on a command line.
+    arguments.write_text("".join(f'"{option}"\n' for option in options))
+    made = [f"-XX:SharedClassListFile={source}", f"-XX:SharedArchiveFile={archive}"]
+    said = _run([java, "-Xshare:dump", "-Xlog:cds=off", *made, f"@{arguments}"])
+    if not archive.exists():
+        message = f"no archive of {name}: {' '.join(said.split())}"
         raise _RecordingError(message)
-    for name, pid in found.items():
-        archive = folder / f"{name}.jsa"
-        archive.unlink(missing_ok=True)
-        said = _run([jcmd, pid, "VM.cds", "dynamic_dump", archive])
-        if not archive.exists():
-            message = f"no archive of {name}: {' '.join(said.split())}"
-            raise _RecordingError(message)
-        print(f"archive of {name}: {archive.stat().st_size >> 20} MiB", flush=True)
+    return archive.stat().st_size
 
 
 def _run(command: list[str | Path]) -> str:

@@ -28,8 +28,6 @@ def run(
             "nats. The others run elsewhere.",
         ),
     ] = None,
-    worker: Annotated[int, typer.Option(hidden=True)] = 1,
-    status_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run the bridge until Ctrl-C: sources, journal, router and sinks, and embedded brokers where none are configured.
 
@@ -41,4 +39,4 @@ def run(
     """
     from engine.supervision import supervisor
 
-    raise typer.Exit(supervisor.run(config, only=only, worker=worker, status_fd=status_fd))
+    raise typer.Exit(supervisor.run(config, only))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.embedded.java import class_options
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK
 from engine.embedded.server import ETC
@@ -90,8 +91,7 @@ class EmbeddedArtemis(JvmServer):
         return [
             *(f"-D{name}={value}" for name, value in properties.items()),
             # Not started by the class loader of Artemis's boot jar: a class-data archive takes none of its classes.
-            "-cp",
-            f"{home / 'lib'}/*",
+            *class_options(home / "lib"),
             "org.apache.activemq.artemis.cli.Artemis",
             "run",
         ]

@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.embedded.java import find_java
+from engine.embedded.java import LATE_OPTIMISING, find_java
 from engine.embedded.server import ETC, EmbeddedServer
 from engine.jars import class_data_options
 
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["JvmServer"]
 
-# The optimising compiler starts later than by default: it would take half the processor time of a start.
-_LATE_OPTIMISING = (
-    "-XX:Tier4InvocationThreshold=20000",
-    "-XX:Tier4MinInvocationThreshold=5000",
-    "-XX:Tier4CompileThreshold=50000",
-    "-XX:Tier4BackEdgeThreshold=200000",
-)
 _THROWN = re.compile(
     r"^(?:Error: |(?:Caused by: )?(?=(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b))(.*)", re.MULTILINE
 )
@@ -37,7 +30,7 @@ class JvmServer(EmbeddedServer):
     def __init__(self, folder: Path, ports: Mapping[str, int], heap_megabytes: int) -> None:
         """`ports` are those the broker listens on, by the setting that changes them."""
         super().__init__(folder, ports)
-        self._jvm = [f"-Xmx{heap_megabytes}m", "-XX:+UseG1GC", *_LATE_OPTIMISING]
+        self._jvm = [f"-Xmx{heap_megabytes}m", "-XX:+UseG1GC", *LATE_OPTIMISING]
 
     @abstractmethod
     def _prepare(self, java: Path) -> None:

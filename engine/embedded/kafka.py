@@ -7,10 +7,11 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.embedded.java import class_options
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
-from engine.jars import HALLMARKS
+from engine.jars import HALLMARKS, class_data_options
 from engine.kafka import clients
 from engine.private import UMASK
 
@@ -106,8 +107,9 @@ class EmbeddedKafka(JvmServer):
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # Joined by `=`, because an id may begin with a dash.
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
+        options = ["-XX:TieredStopAtLevel=1", *class_data_options("kafka"), *self._logging()]
         done = subprocess.run(
-            [java, "-XX:TieredStopAtLevel=1", *self._logging(), "-cp", f"{self._jars}/*", *tool],
+            [java, *options, *class_options(self._jars), *tool],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -121,7 +123,7 @@ class EmbeddedKafka(JvmServer):
             raise SetupError(msg)
 
     def _program(self) -> Sequence[str]:
-        return ["-cp", f"{self._jars}/*", "kafka.Kafka", "server.properties"]
+        return [*class_options(self._jars), "kafka.Kafka", "server.properties"]
 
     def _answers(self) -> bool:
         # A new client first has to connect, which takes more than a second on a busy machine.

@@ -66,11 +66,11 @@ class ChildProcess:
         """Exit status of the program; None while it runs, negative the number of the signal that ended it."""
         return self._process.poll()
 
-    def stop(self, patience_seconds: float) -> None:
-        """Terminates the program, kills it if it runs on for `patience_seconds`, and returns when it is gone."""
+    def stop(self, limit_seconds: float) -> None:
+        """Terminates the program, kills it if it runs on for `limit_seconds`, and returns when it is gone."""
         if self.alive():
             self._process.terminate()
-            if not self.ended_within(patience_seconds):
+            if not self.ended_within(limit_seconds):
                 self._process.kill()
                 self._process.wait()
         self._dismiss_watcher()

@@ -22,7 +22,7 @@ __all__ = ["ETC", "EmbeddedServer"]
 ETC = Path(__file__).with_name("etc")
 """Folder of the configuration files that are the same on every machine."""
 
-_STOP_PATIENCE_SECONDS = 20.0
+_STOP_SECONDS = 20.0
 _LEAST_FREE_BYTES = 1_000_000
 
 
@@ -74,7 +74,7 @@ class EmbeddedServer(ABC):
     def stop(self) -> None:
         """Stops the broker cleanly, so that the next start has nothing to repair; returns when the process is gone."""
         if self._process is not None:
-            self._process.stop(_STOP_PATIENCE_SECONDS)
+            self._process.stop(_STOP_SECONDS)
 
     @abstractmethod
     def _find_program(self) -> Path:

@@ -123,14 +123,12 @@ class Cluster:
             raise ConfigurationError([Fault(refused_setting(error) or str(error), file=str(config.path))]) from error
         self._connect()
 
-    def describe(
-        self, topics: Iterable[str], patience_seconds: float = 0.0
-    ) -> dict[str, TopicDescription | KafkaError]:
+    def describe(self, topics: Iterable[str], wait_seconds: float = 0.0) -> dict[str, TopicDescription | KafkaError]:
         """Description of each topic with the operations that this client may do to it, or the broker's error.
 
-        A missing topic is looked for again for `patience_seconds`, since brokers take a moment to learn of a new one.
+        A missing topic is looked for again for `wait_seconds`, since brokers take a moment to learn of a new one.
         """
-        names, until = list(topics), time.monotonic() + patience_seconds
+        names, until = list(topics), time.monotonic() + wait_seconds
         found = self._describe(names)
         while any(map(is_missing, found.values())) and time.monotonic() < until:
             time.sleep(_PAUSE_SECONDS)

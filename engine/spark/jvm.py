@@ -24,9 +24,9 @@ from engine.jars import class_data_options
 from engine.private import UMASK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["MODULE_OPTIONS", "JvmEndedError", "start_jvm"]
+__all__ = ["MODULE_OPTIONS", "JvmEndedError", "class_options", "start_jvm"]
 
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
@@ -109,6 +109,17 @@ class JvmEndedError(Exception):
     """The JVM ended before it listened for commands; its log holds the reason."""
 
 
+def class_options(extra_jars: Path, more: Iterable[str] = ()) -> list[str]:
+    """Options that say which classes the JVM finds: modules, and a class path of jars.
+
+    First come the project's own jars, since they may replace classes of Spark, then Spark's, then `more`.
+    """
+    found = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    spark = (str(jar) for jar in found if not any(fnmatch(jar.name, pattern) for pattern in _UNREACHED))
+    path = [*sorted(map(str, extra_jars.absolute().glob("*.jar"))), *spark, *more]
+    return [*MODULE_OPTIONS, "-cp", ":".join(path)]
+
+
 def start_jvm(
     settings: Mapping[str, str],
     options: Sequence[str],
@@ -128,16 +139,15 @@ def start_jvm(
     home = Path(pyspark.__file__).parent
     java = [
         f"-Xmx{settings['spark.driver.memory']}",
-        *MODULE_OPTIONS,
+        *class_options(extra_jars, filter(None, [settings.get("spark.driver.extraClassPath")])),
         *class_data_options("spark"),
         *options,
         *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
     ]
-    path = [*_class_path(home, extra_jars), *filter(None, [settings.get("spark.driver.extraClassPath")])]
     with tempfile.TemporaryDirectory() as folder:
         connection, arguments = Path(folder, "connection"), Path(folder, "arguments")
         # In a file, since options may contain passwords and every user can see the command line of a process.
-        arguments.write_text("".join(f"{_quoted(each)}\n" for each in [*java, "-cp", ":".join(path), *_SUBMIT]))
+        arguments.write_text("".join(f"{_quoted(each)}\n" for each in [*java, *_SUBMIT]))
         process = subprocess.Popen(
             [find_java(), f"@{arguments}"],
             stdin=subprocess.PIPE,
@@ -160,14 +170,6 @@ def start_jvm(
             _pause(process)
         content = connection.read_bytes()
     return _connected(process, content)
-
-
-def _class_path(home: Path, extra_jars: Path) -> Iterator[str]:
-    """Jars of the class path: the project's own first, since they may replace classes of Spark, then Spark's."""
-    yield from sorted(map(str, extra_jars.absolute().glob("*.jar")))
-    for jar in sorted((home / "jars").glob("*.jar")):
-        if not any(fnmatch(jar.name, pattern) for pattern in _UNREACHED):
-            yield str(jar)
 
 
 def _connected(process: subprocess.Popen[bytes], content: bytes) -> Any:

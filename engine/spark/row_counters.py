@@ -1,8 +1,8 @@
 """Counts of routed rows, which the router's JVM makes row by row, as Python values.
 
 Spark reports its progress once per interval, which in real-time mode is far too late for a metric. Therefore the class
-`jmsbridge.Tally` counts inside the JVM (`jvm/spark`); `counted` puts it behind the routing, `read` fetches its figures
-in one call. Its state is static in the JVM of a local session: one for each process.
+`jmsbridge.RowCounters` counts inside the JVM (`jvm/spark`); `counted` puts it behind the routing, `read` fetches its
+figures in one call. Its state is static in the JVM of a local session: one for each process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BUCKETS = 17
 """Number of latency buckets in a reading: those of `engine.telemetry.metrics.LATENCY_BUCKETS_SECONDS`, and one for
 longer times."""
 
-_COUNT, _CLOCK = "jmsbridge_tally", "jmsbridge_now"
+_COUNT, _CLOCK = "jmsbridge_count", "jmsbridge_now"
 _SINK_COLUMNS = ("key", "value", "headers", "topic")
 _EMITS, _TIMED, _NOTED = 1, 2, 4
 _KINDS = {"routed": _EMITS | _TIMED, Policy.SKIP.value: _NOTED, Policy.DEAD_LETTER.value: _EMITS | _NOTED}
@@ -119,10 +119,10 @@ class RowCounters:
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
-        self._java = jvm.jmsbridge.Tally
+        self._java = jvm.jmsbridge.RowCounters
         self._sends = jvm.jmsbridge.Sends
         types = jvm.org.apache.spark.sql.types.DataTypes
-        _register(spark, _COUNT, jvm.jmsbridge.Tally(), "UDF6", types.BooleanType)
+        _register(spark, _COUNT, jvm.jmsbridge.RowCounters(), "UDF6", types.BooleanType)
         _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
 
     def now(self) -> Column:

@@ -22,6 +22,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from engine.embedded.java import LATE_OPTIMISING
 from engine.errors import SetupError
 from engine.file_lock import lock, try_lock
 from engine.jars import HALLMARKS, jars
@@ -57,6 +58,7 @@ _JAVA_OPTIONS = (
     "-XX:+ExitOnOutOfMemoryError",
     # Routes whose addresses depend on the message make long methods, which the JVM would otherwise not compile.
     "-XX:-DontCompileHugeMethods",
+    *LATE_OPTIMISING,
 )
 
 _SETTINGS = "spark-defaults.conf"

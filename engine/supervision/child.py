@@ -44,8 +44,9 @@ _SEND_SECONDS = 0.5
 
 def command(part: Part, config: Path) -> list[str]:
     """Returns the command line that runs a part of a configuration."""
-    bridge = [sys.executable, "-m", "engine", "run", "--config", str(config)]
-    return [*bridge, "--only", part.only, "--worker", str(part.worker)]
+    # The file is there for the readers of a process list: the child gets its configuration from the supervisor.
+    process = [sys.executable, "-m", "engine.supervision", "--config", str(config)]
+    return [*process, "--only", part.only, "--worker", str(part.worker)]
 
 
 class Child:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from engine.telemetry.meters import BridgeMetrics
     from engine.telemetry.status import StatusBoard
 
-__all__ = ["PATIENCE_SECONDS", "ProcessGroup", "ProcessSupervisor"]
+__all__ = ["LONGEST_STOP_SECONDS", "ProcessGroup", "ProcessSupervisor"]
 
 _log = structlog.get_logger(__name__)
 
-PATIENCE_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
+LONGEST_STOP_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
 """Time that the parts of each stage may take to stop before they are killed."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -80,7 +80,7 @@ class ProcessSupervisor:
 
     def finish(self) -> None:
         """Asks the part to end; a part that has not begun its work is killed, since it may be busy getting ready."""
-        self._end_by = time.monotonic() + PATIENCE_SECONDS[self.child.part.stage]
+        self._end_by = time.monotonic() + LONGEST_STOP_SECONDS[self.child.part.stage]
         if self.child.released:
             self.child.ask_to_stop()
         else:

@@ -57,18 +57,14 @@ _ANSWER_SECONDS = 10.0
 _log = structlog.get_logger(__name__)
 
 
-def run(config_path: Path, only: str | None = None, worker: int = 1, status_fd: int | None = None) -> int:
+def run(config_path: Path, only: str | None = None) -> int:
     """Runs the bridge, or one part of it, until it is told to stop; returns the exit status.
 
-    `only` is as for `parts.parts`. A supervisor gives `worker` and `status_fd` to its children.
+    `only` is as for `parts.parts`.
 
     Raises:
         BridgeError: the bridge has ended for that reason; everything that it started is gone by then.
     """
-    if status_fd is not None:
-        from engine.supervision import worker as child
-
-        return child.run(only or "", worker, status_fd)
     snapshot = Snapshot.take(config_path)
     config = snapshot.load()
     logging.setup(config)

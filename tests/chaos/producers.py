@@ -37,7 +37,7 @@ __all__ = ["AmqpSender", "DropboxSender", "JetStreamSender", "KafkaSender", "Sen
 
 _TICK_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
-_PATIENCE_SECONDS = 10.0
+_ANSWER_SECONDS = 10.0
 
 
 class Sender(ABC):
@@ -100,7 +100,7 @@ class StompSender(Sender):
 
     def send(self, numbers: Sequence[Number]) -> Iterator[Number]:
         if self._peer is None:
-            self._peer = Peer(self._port, _PATIENCE_SECONDS)
+            self._peer = Peer(self._port, _ANSWER_SECONDS)
         fixed = {"destination": self._queue, "persistent": "true"}
         self._peer.write(
             b"".join(
@@ -134,7 +134,7 @@ class AmqpSender(Sender):
     def send(self, numbers: Sequence[Number]) -> Iterator[Number]:
         try:
             if self._connection is None:
-                self._connection = BlockingConnection(self._url, timeout=_PATIENCE_SECONDS)
+                self._connection = BlockingConnection(self._url, timeout=_ANSWER_SECONDS)
                 self._sender = self._connection.create_sender(self._queue, options=_ToQueue())
             assert self._sender is not None
             sent: list[Any] = [self._sender.link.send(self._message(each)) for each in numbers]
@@ -200,7 +200,7 @@ class JetStreamSender(Sender):
             self._client = await nats.connect(
                 self._url, allow_reconnect=False, connect_timeout=1, error_cb=quiet, max_outstanding_pings=3
             )
-        stream = self._client.jetstream(timeout=_PATIENCE_SECONDS)
+        stream = self._client.jetstream(timeout=_ANSWER_SECONDS)
         answers = await asyncio.gather(
             *(
                 stream.publish(
@@ -244,7 +244,7 @@ class KafkaSender(Sender):
         self._settings = {
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
-            "message.timeout.ms": int(_PATIENCE_SECONDS * 1000),
+            "message.timeout.ms": int(_ANSWER_SECONDS * 1000),
             "log_level": 0,
         }
         self._topic = topic
@@ -265,7 +265,7 @@ class KafkaSender(Sender):
             self._producer.produce(
                 self._topic, each.body, each.correlation_id, headers=list(headers.items()), on_delivery=confirm
             )
-        self._producer.flush(_PATIENCE_SECONDS * 2)
+        self._producer.flush(_ANSWER_SECONDS * 2)
         yield from confirmed
         if len(confirmed) < len(numbers):
             raise ConnectionError("Kafka has not confirmed all")

@@ -90,6 +90,7 @@ def test_a_second_bridge_on_the_same_data_is_refused_in_one_line(bridge: Bridge)
     )
 
 
+@pytest.mark.kills
 def test_a_router_that_is_killed_comes_back_and_publishes_nothing_twice(bridge: Bridge) -> None:
     bridge.send(range(2000, 2020))
     os.kill(part(bridge, "router"), signal.SIGKILL)
@@ -98,6 +99,7 @@ def test_a_router_that_is_killed_comes_back_and_publishes_nothing_twice(bridge: 
     wait_arrived(bridge, *range(2000, 2040))
 
 
+@pytest.mark.kills
 def test_a_jvm_that_is_killed_comes_back_without_a_stack_trace(bridge: Bridge) -> None:
     (jvm,) = [pid for pid in descendants(part(bridge, "router")) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
     restarts = bridge.metric("jmsbridge_component_restarts_total", component="router")
@@ -109,6 +111,7 @@ def test_a_jvm_that_is_killed_comes_back_without_a_stack_trace(bridge: Bridge) -
     assert "Traceback" not in bridge.output
 
 
+@pytest.mark.kills
 def test_an_embedded_kafka_that_dies_comes_back_and_messages_go_on(bridge: Bridge) -> None:
     (jvm,) = [pid for pid in descendants(part(bridge, "kafka")) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
     os.kill(jvm, signal.SIGKILL)
@@ -131,6 +134,7 @@ def take_port(host: str, port: int) -> socket.socket:
             time.sleep(0.01)
 
 
+@pytest.mark.kills
 def test_an_embedded_broker_that_cannot_start_again_for_a_while_is_tried_again(bridge: Bridge) -> None:
     (jvm,) = [pid for pid in descendants(part(bridge, "kafka")) if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
     host, port = bridge.bootstrap.split(":")

@@ -118,9 +118,9 @@ def test_more_failures_than_there_is_room_for_are_numbered(spark: SparkSession, 
 def test_spark_calls_it_once_for_each_row_and_after_the_routing(spark: SparkSession, counters: RowCounters) -> None:
     plan: Any = counters.counted(routed(spark, 0, 9))._jdf.queryExecution()
     text = plan.executedPlan().toString()
-    assert text.count("jmsbridge_tally(") == 1
+    assert text.count("jmsbridge_count(") == 1
     # Not below the place where the outcome is made: it would be computed twice.
-    assert text.index("jmsbridge_tally(") > text.index("counted")
+    assert text.index("jmsbridge_count(") > text.index("counted")
 
 
 def test_the_clock_runs_within_a_query(spark: SparkSession, counters: RowCounters) -> None:

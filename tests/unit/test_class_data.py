@@ -29,17 +29,18 @@ def test_a_jvm_uses_its_archive_and_keeps_silent_about_one_that_does_not_fit(fol
 
     assert class_data_options("kafka") == [
         "-Xlog:cds=off",
-        "-Xlog:cds+dynamic=off",
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:ArchiveRelocationMode=0",
         f"-XX:SharedArchiveFile={folder / 'kafka.jsa'}",
     ]
     assert class_data_options("spark") == []
 
 
-def test_a_jvm_that_records_uses_no_archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jvm_that_lists_its_classes_uses_no_archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "kafka.jsa").touch()
-    monkeypatch.setenv(RECORD, "1")
+    monkeypatch.setenv(RECORD, "/lists")
 
-    assert class_data_options("kafka") == ["-XX:+RecordDynamicDumpInfo"]
+    assert class_data_options("kafka") == ["-XX:DumpLoadedClassList=/lists/kafka.lst"]
 
 
 def test_set_up_goes_on_without_archives_and_does_not_try_again(
@@ -49,7 +50,7 @@ def test_set_up_goes_on_without_archives_and_does_not_try_again(
 
     def fail(self: Step, command: object, where: Path) -> None:
         tries.append(command)
-        raise StepError("no jcmd; see var/setup.log")
+        raise StepError("no Java; see var/setup.log")
 
     monkeypatch.setattr(Step, "run", fail)
     monkeypatch.setattr(setup, "CLASS_DATA", folder)
@@ -59,4 +60,4 @@ def test_set_up_goes_on_without_archives_and_does_not_try_again(
     setup._try_class_data()
 
     assert len(tries) == 1
-    assert capsys.readouterr().err == "the bridge will take longer to start: no jcmd; see var/setup.log\n"
+    assert capsys.readouterr().err == "the bridge will take longer to start: no Java; see var/setup.log\n"

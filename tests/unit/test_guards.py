@@ -195,7 +195,8 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(name: str) -> set[str]:
+@cache
+def imports(name: str) -> frozenset[str]:
     """What a module imports: at its top, for types only, and within functions."""
     found: set[str] = set()
     for node in ast.walk(tree(modules()[name])):
@@ -207,7 +208,7 @@ def imports(name: str) -> set[str]:
             found |= {
                 f"{source}.{alias.name}" if f"{source}.{alias.name}" in modules() else source for alias in node.names
             }
-    return found
+    return frozenset(found)
 
 
 def inside(name: str, package: str) -> bool:

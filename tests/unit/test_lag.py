@@ -52,7 +52,7 @@ class Group:
     def close(self) -> None: ...
 
 
-class Impatience:
+class NoAnswer:
     """Asks Kafka once."""
 
     def result(self, ask: Any) -> Any:
@@ -85,7 +85,7 @@ def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pyt
 
 
 def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:
-    consumer, retry = cast("Consumer", Group()), cast("KafkaRetry", Impatience())
+    consumer, retry = cast("Consumer", Group()), cast("KafkaRetry", NoAnswer())
     safe_offsets = SafeOffsets(CONFIG, "s", 1, 1)
     try:
         safe_offsets._partitions = (0,)

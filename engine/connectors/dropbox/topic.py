@@ -39,7 +39,7 @@ __all__ = ["distribute", "distribute_now"]
 
 _OWN = "jms-bridge"
 _BATCH = 200
-_PATIENCE_SECONDS = 10.0
+_WAIT_SECONDS = 10.0
 _AGAIN_SECONDS = 0.01
 _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK)
 _log = structlog.get_logger(__name__)
@@ -74,14 +74,14 @@ def distribute_now(topic: OpenBox) -> None:
     On return all files that waited at the time of the call are distributed, by this process or another.
 
     Raises:
-        NotConnectedError: another process has not finished within `_PATIENCE_SECONDS`.
+        NotConnectedError: another process has not finished within `_WAIT_SECONDS`.
         OSError: the folders cannot be used.
     """
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _WAIT_SECONDS
     while not distribute(topic):
         if time.monotonic() > deadline:
             where = topic.folder("processing").path
-            msg = f"another process has distributed {topic.box.destination} for {_PATIENCE_SECONDS:.0f} s; see {where}"
+            msg = f"another process has distributed {topic.box.destination} for {_WAIT_SECONDS:.0f} s; see {where}"
             raise NotConnectedError(msg)
         time.sleep(_AGAIN_SECONDS)
 

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from engine.telemetry.status import State
 from tests.integration.connectors.running import numbered, numbers
 from tests.processes import paused
@@ -81,6 +83,7 @@ def test_a_connection_that_is_cut_again_and_again_loses_nothing(
     assert source.count("journaled") == len(numbers(kafka.bootstrap, config.journal.topic))
 
 
+@pytest.mark.kills
 def test_a_broker_that_is_killed_and_comes_back_loses_nothing(
     harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
 ) -> None:

@@ -99,7 +99,7 @@ def before_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
     return prepare
 
 
-@pytest.mark.parametrize("acknowledged", [0, 100])
+@pytest.mark.parametrize("acknowledged", [pytest.param(0, marks=pytest.mark.kills), 100])
 def test_a_source_that_is_killed_before_it_acknowledges(
     harness: Harness,
     configured: Configure,
@@ -162,6 +162,7 @@ def test_a_connection_that_is_lost_before_acknowledgements_arrive(
     assert source.sample("jmsbridge_source_duplicates_total", source=SOURCE) > 0
 
 
+@pytest.mark.kills
 def test_a_broker_that_is_killed_before_it_hears_of_acknowledgements(
     harness: Harness,
     configured: Configure,

@@ -118,7 +118,7 @@ def test_many_arrive_once_and_in_order_through_stops_and_starts(
     sink_harness: SinkHarness, slowed: Config, start_sink: StartSink, queue: str
 ) -> None:
     config = slowed
-    RouterStandIn(config).give(sink_harness.address(queue), numbered(20_000, size=200))
+    RouterStandIn(config).give(sink_harness.address(queue), numbered(8_000, size=200))
     delivered = 0
     for _ in range(3):
         sink = start_sink(config)
@@ -127,14 +127,15 @@ def test_many_arrive_once_and_in_order_through_stops_and_starts(
         assert sink.error is None
         delivered += sink.count("delivered_messages")
     last = start_sink(config)
-    last.delivers(20_000 - delivered)
+    last.delivers(8_000 - delivered)
     last.stop()
-    assert committed(config) == 20_000
-    found = numbers(sink_harness.arrived(queue, 20_000))
-    assert sorted(found) == list(range(20_000))
+    assert committed(config) == 8_000
+    found = numbers(sink_harness.arrived(queue, 8_000))
+    assert sorted(found) == list(range(8_000))
     assert in_order(found)
 
 
+@pytest.mark.kills
 def test_a_broker_that_is_killed_and_comes_back_has_everything_once_and_in_order(
     sink_harness: SinkHarness, config: Config, start_sink: StartSink, queue: str
 ) -> None:

@@ -183,6 +183,7 @@ def test_a_request_nobody_answers_is_counted(bridge: Bridge, jms: JmsClient) -> 
     )
 
 
+@pytest.mark.kills
 def test_a_reply_finds_its_way_through_a_restart_of_everything_between(bridge: Bridge, jms: JmsClient) -> None:
     jms.open("queue:service.jms")
     sent = "jmsbridge_sink_requests_total"

@@ -197,7 +197,7 @@ def test_a_second_stop_does_not_wait_for_a_part_that_does_not_listen(tmp_path: P
 
 
 def test_a_part_that_does_not_stop_in_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(process_group.PATIENCE_SECONDS, Stage.SOURCE, 0.3)
+    monkeypatch.setitem(process_group.LONGEST_STOP_SECONDS, Stage.SOURCE, 0.3)
     with bridge(tmp_path, orders="deaf") as running:
         running.wait_ready()
         pid = running.pid("orders")

@@ -107,10 +107,10 @@ def login(mechanism: str, password: str = PASSWORD) -> tuple[str, ...]:
 OWN = ("security.protocol=SSL", "ssl.certificate.location=bridge.pem", "ssl.key.location=bridge.key")
 
 
-def by_java(config: Config, folder: Path) -> str:
-    """What Kafka's own command line says, with the settings that Spark would get."""
+def by_java(config: Config, folder: Path, milliseconds: int = 8000) -> str:
+    """What Kafka's own command line says within a time, with the settings that Spark would get."""
     options = {key.removeprefix("kafka."): value for key, value in spark_options(config, "admin").items()}
-    options |= {"default.api.timeout.ms": "8000", "request.timeout.ms": "8000"}
+    options |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(milliseconds))
     (folder / "java.properties").write_text(javaproperties.dumps(options))
     tool = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", config.bootstrap_servers, "--list"]
     command = [find_java(), "-cp", f"{JARS}/kafka/*", *tool, "--command-config"]
@@ -118,10 +118,10 @@ def by_java(config: Config, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def produced(config: Config) -> bool:
-    """Whether librdkafka's producer gets a record to Kafka, and its consumer sees that."""
+def produced(config: Config, milliseconds: int = 4000) -> bool:
+    """Whether librdkafka's producer gets a record to Kafka within a time, and its consumer sees that."""
     told: list[object] = []
-    producer = Producer({**librdkafka(config, "producer"), "message.timeout.ms": "4000", "log_level": 0})
+    producer = Producer({**librdkafka(config, "producer"), "message.timeout.ms": str(milliseconds), "log_level": 0})
     producer.produce("orders", b"x", on_delivery=lambda error, _: told.append(error))
     producer.flush(10)
     # librdkafka's errors cannot be compared with None.
@@ -180,13 +180,13 @@ def test_what_is_wrong_is_told_in_one_line_and_nothing_is_sent(
 ) -> None:
     config = configured(tls_kafka, listener, *lines, ca=ca)
     with pytest.raises((HardFailureError, UnreachableError)) as raised:
-        check_topics(config, timeout_seconds=20)
+        check_topics(config, timeout_seconds=6 if listener == "open" else 20)
     said = str(raised.value)
     assert f"Kafka at {config.bootstrap_servers}" in said
     assert says in said
     assert "\n" not in said
-    assert not produced(config)
-    assert java in by_java(config, tmp_path)
+    assert not produced(config, milliseconds=1500)
+    assert java in by_java(config, tmp_path, milliseconds=3000 if listener == "open" else 8000)
     assert "wrong-one" not in f"{said}{capfd.readouterr()}"
 
 
@@ -194,6 +194,6 @@ def test_what_is_wrong_is_told_in_one_line_and_nothing_is_sent(
 def test_a_tls_port_without_tls_is_told_with_what_to_write(tls_kafka: TlsKafka, listener: str) -> None:
     config = configured(tls_kafka, listener, ca="")
     with pytest.raises(UnreachableError, match=r"does kafka\.security\.protocol fit\?") as raised:
-        check_topics(config, timeout_seconds=8)
+        check_topics(config, timeout_seconds=4)
     assert f"Kafka at {config.bootstrap_servers}" in str(raised.value)
-    assert not produced(config)
+    assert not produced(config, milliseconds=1500)

@@ -316,7 +316,7 @@ def test_one_process_at_a_time_distributes_and_others_wait_for_it(
     with opened(bridge) as box:
         slot = Slot.only(box, "jms-bridge")
         assert slot is not None
-        monkeypatch.setattr(topic_module, "_PATIENCE_SECONDS", 0.05)
+        monkeypatch.setattr(topic_module, "_WAIT_SECONDS", 0.05)
         with pytest.raises(
             NotConnectedError, match=r"another process has distributed topic:prices for 0 s; see .*/\.inc"
         ):

@@ -15,7 +15,7 @@ import org.apache.kafka.common.errors.RetriableException;
  *
  * <p>Spark checks the result of a send only when the same task writes again or its interval ends, which on a quiet
  * route is minutes late, and offers no way to wait for records that are under way. An interceptor sees sends and
- * results at once. State is static for the reason given at {@link Tally}.
+ * results at once. State is static for the reason given at {@link RowCounters}.
  *
  * <p>The class also checks the time limit of the router before each send. A process that was paused, and continues when
  * another router has taken over, gives no more records to a producer. A process whose producer gives up a record ends

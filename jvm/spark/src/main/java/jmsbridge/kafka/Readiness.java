@@ -5,7 +5,7 @@ import java.util.concurrent.ConcurrentSkipListSet;
 
 /**
  * Readiness of the query to route a new journal record at once: Spark has compiled the query's code, and its tasks read
- * the journal. State is static for the reason given at {@link jmsbridge.Tally}.
+ * the journal. State is static for the reason given at {@link jmsbridge.RowCounters}.
  */
 public final class Readiness {
   private static final Set<Integer> READING = new ConcurrentSkipListSet<>();

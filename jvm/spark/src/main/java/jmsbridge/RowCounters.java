@@ -25,7 +25,7 @@ import org.apache.spark.sql.api.java.UDF6;
  * offsets and from one thread at a time; therefore a row that is routed again after a failure can be recognised, and is
  * not counted again.
  */
-public final class Tally implements UDF6<Integer, Integer, Integer, Long, Long, String, Boolean> {
+public final class RowCounters implements UDF6<Integer, Integer, Integer, Long, Long, String, Boolean> {
   /** Kind of outcomes that publish a record. */
   public static final int EMITS = 1;
 

@@ -1,0 +1,28 @@
+"""`python -m engine.supervision` is the process of one part, as a supervisor starts it.
+
+`jms-bridge run --only PART` is the command for operators; its imports would take half a second of each process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from engine.supervision.worker import run
+
+__all__: list[str] = []
+
+
+def _main() -> int:
+    """Runs the part that the arguments name; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="engine.supervision", description="Runs one part for a supervisor.")
+    parser.add_argument("--config", help="properties file of the bridge, for process lists")
+    parser.add_argument("--only", required=True, metavar="PART")
+    parser.add_argument("--worker", type=int, required=True, metavar="NUMBER")
+    parser.add_argument("--status-fd", type=int, required=True, metavar="DESCRIPTOR")
+    given = parser.parse_args()
+    return run(given.only, given.worker, given.status_fd)
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
