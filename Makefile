@@ -1,7 +1,7 @@
 # `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup setup-dev nats test test-fast chaos soak check bench fuzz wheel docs requirements jars-lock clean
+.PHONY: help run setup setup-dev nats test test-fast chaos soak brokers check bench fuzz wheel docs requirements jars-lock clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -43,6 +43,9 @@ chaos: setup-dev ## tests that kill again and again; then kill all parts of a br
 
 soak: setup-dev ## an hour at 10,000 messages a second with a kill every five minutes: what grows, what is lost
 	$(PY) -m tests.soak
+
+brokers: setup-dev ## run the connectors' cases at six JMS brokers, and write docs/brokers.md; takes hours
+	$(PY) -m tests.brokers
 
 check: setup-dev ## style, types, and whether generated documentation is current
 	$(PY) -m ruff check .

@@ -34,6 +34,8 @@ from tests.brokers.run import run_cases
 from tests.conftest import JARS
 
 _ALL = {**CASES, **FAULTS}
+CASE_NAMES = list(_ALL)
+"""The rows of the tables."""
 
 
 def main() -> int:
@@ -55,7 +57,7 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="only make the page from the results that are there")
     wanted = parser.parse_args()
     if wanted.page:
-        write(read(), list(_ALL))
+        write(read(), CASE_NAMES)
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -74,7 +76,7 @@ def main() -> int:
                     with broker:
                         print(f"{broker.title} {broker.version}: ready", flush=True)
                         for result, seconds in run_cases(
-                            name, broker, protocols, cases, kafka, Path(folder), wanted.waiting
+                            name, broker, protocols, cases, kafka.bootstrap, Path(folder), wanted.waiting
                         ):
                             _keep(result)
                             notes = f": {'; '.join(result.notes)}" if result.notes else ""
@@ -98,16 +100,14 @@ def _tell(result: Result, seconds: float) -> None:
 
 def _keep(result: Result) -> None:
     """Puts a result into the file in place of a former run's, and makes the page again; runs may go side by side."""
-    brokers, protocols, cases = list(BROKERS), list(Protocol), list(_ALL)
+    brokers, protocols, cases = list(BROKERS), list(Protocol), CASE_NAMES
     with (CACHE / "results.lock").open("w") as file:
         lock(file.fileno())
         # A table is of one version.
         former = [each for each in read() if each.broker != result.broker or each.version == result.version]
         found = {(each.broker, each.protocol, each.case): each for each in [*former, result] if each.case in _ALL}
-        rows = sorted(
-            found, key=lambda row: (place.index(row[0]), list(Protocol).index(row[1]), list(_ALL).index(row[2]))
-        )
-        write([found[row] for row in rows], list(_ALL))
+        rows = sorted(found, key=lambda row: (brokers.index(row[0]), protocols.index(row[1]), cases.index(row[2])))
+        write([found[row] for row in rows], cases)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,24 +20,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.connectors.base import Delivery
-    from engine.embedded import EmbeddedKafka
     from engine.message import Message
     from routes.model import Config
     from tests.brokers.broker import Broker
 
-__all__ = ["WAIT_SECONDS", "Bench", "numbered"]
+__all__ = ["WAIT_SECONDS", "Bench", "first_line", "numbered", "stable"]
 
 WAIT_SECONDS = 15.0
 """Seconds that a case waits for a message that is to come."""
 _QUIET_SECONDS = 1.0
+_LONGEST_TEXT = 400
+_THROWN = 'Exception in thread "main" '
 
 
 class Bench:
     """A broker that runs, the protocol by which the bridge speaks to it, and how a case notes what it saw."""
 
-    def __init__(self, broker: Broker, protocol: Protocol, kafka: EmbeddedKafka, folder: Path, waiting: int) -> None:
-        """`waiting` is the number of messages in a queue when the bridge comes, where a case wants many."""
-        self.broker, self.protocol, self.kafka, self.folder, self.waiting = broker, protocol, kafka, folder, waiting
+    def __init__(self, broker: Broker, protocol: Protocol, bootstrap: str, folder: Path, waiting: int) -> None:
+        """`bootstrap` is the address of a Kafka, for the cases with load.
+
+        `waiting` is the number of messages in a queue when the bridge comes, where a case wants many.
+        """
+        self.broker, self.protocol, self.folder = broker, protocol, folder
+        self.bootstrap, self.waiting = bootstrap, waiting
         self.differences: list[str] = []
         self.remarks: list[str] = []
         self._numbers = itertools.count(1)
@@ -59,23 +65,23 @@ class Bench:
 
     def differs(self, what: str) -> None:
         """Notes a difference to what JMS promises and the bridge keeps at Artemis; each text once."""
-        if what not in self.differences:
-            self.differences.append(what)
+        if (text := stable(what)) not in self.differences:
+            self.differences.append(text)
 
     def remark(self, what: str) -> None:
         """Notes what is worth knowing but no difference."""
-        self.remarks.append(what)
+        self.remarks.append(stable(what))
 
     def queue(self, *, made: bool = True) -> str:
         """Returns the name of a fresh queue, which exists if `made`."""
-        name = f"case-{self.protocol}-{next(self._numbers)}-{time.monotonic_ns() % 1_000_000}"
+        name = f"case_{self.protocol}_{next(self._numbers)}_{time.monotonic_ns() % 1_000_000}"
         if made:
             self.broker.create(name)
         return name
 
     def theirs(self, name: str, kind: str = "queue") -> str:
         """Returns a queue or topic as the application names it."""
-        return f"{kind}:{self.broker.spelling(self.client, kind)}{name}"
+        return self.broker.destination(self.protocol, name, kind)
 
     def source(self, destination: str, **keys: str) -> Any:
         """Returns a source of the bridge, without the loop that runs it; `keys` are further ones, `_` for `-`."""
@@ -145,7 +151,7 @@ class Bench:
         own = self.broker.settings(self.protocol)
         lines = {
             "bridge.id": "brokers",
-            "kafka.bootstrap.servers": self.kafka.bootstrap,
+            "kafka.bootstrap.servers": self.bootstrap,
             "journal.topic": "journal",
             "routes.all.in.include": "TRUE",
             "routes.all.out.topic": "out",
@@ -162,3 +168,20 @@ class Bench:
 def numbered(count: int, begin: int = 0) -> Sequence[Mapping[str, str]]:
     """Returns texts that are numbers, as the application sends them."""
     return [{"type": "text", "body": str(n)} for n in range(begin, begin + count)]
+
+
+def first_line(error: Exception) -> str:
+    """Returns the first line of an error's text, of the application's output the exception that ended it.
+
+    What is of this run only, as ports and names of queues, is left out.
+    """
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    ended = [f"the application ends: {line.removeprefix(_THROWN)}" for line in lines if line.startswith(_THROWN)]
+    return stable([*ended, *lines][0])[:_LONGEST_TEXT]
+
+
+def stable(text: str) -> str:
+    """Returns a text with the same names and ports in every run."""
+    text = re.sub(r"case_[a-z]+_\d+_\d+", "NAME", text)
+    text = re.sub(r"(127\.0\.0\.1[:/]\s?)\d+", r"\1PORT", text)
+    return re.sub(r"(ID:)[\w.:-]*\d[\w.:-]*", r"\1…", text)

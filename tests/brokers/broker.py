@@ -95,9 +95,17 @@ class Broker(EmbeddedServer):
         """Returns how an application speaks whose messages the bridge exchanges by `protocol`: Qpid JMS or its own."""
         return Protocol.AMQP if protocol is Protocol.AMQP else Protocol.JMS
 
-    def spelling(self, client: Protocol, kind: str = "queue") -> str:
-        """Returns what stands before the name of a queue or topic where the application names it."""
-        return ""
+    def destination(self, protocol: Protocol, name: str, kind: str = "queue") -> str:
+        """Returns a queue or topic as the application names it beside a bridge that speaks `protocol`."""
+        return f"{kind}:{name}"
+
+    def listening(self, protocol: Protocol, topic: str) -> str:
+        """Returns from where that application reads a topic, which may have to be made for that."""
+        return self.destination(protocol, topic, "topic")
+
+    def has_transactions(self, client: Protocol) -> bool:
+        """Returns False if an application with this client can have no transactions."""
+        return True
 
     @abstractmethod
     def create(self, queue: str) -> None:

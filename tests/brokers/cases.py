@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.connectors.base import NotConnectedError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from tests.brokers.bench import numbered
+from tests.brokers.bench import first_line, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CASES"]
 
-_TEXT = "grüße €😀\n"
+_TEXT = "grüße €\n"
 _BASE64 = "AAECAwQ="
 _BODIES: Mapping[str, tuple[Mapping[str, str], Message]] = {
     "text": ({"type": "text", "body": _TEXT}, Message(_TEXT.encode())),
+    # Java has two units for it, and some brokers write each as a character of its own (CESU-8).
+    "text with emoji": ({"type": "text", "body": "😀"}, Message("😀".encode())),
     "bytes": ({"type": "bytes", "body": _BASE64}, Message(bytes(range(5)), BodyType.BYTES)),
     "map": ({"type": "map", "entry a": "int:5"}, Message(b'{"a":5}', BodyType.MAP, body_types="a=int")),
     "stream": (
@@ -54,9 +56,14 @@ def _bodies_to_the_bridge(bench: Bench) -> None:
         queue = bench.queue()
         source = bench.source(f"queue:{queue}")
         bench.application.send(bench.theirs(queue), [form])
-        source.connect()
-        found = bench.receive(source, 1, 5)
-        source.close()
+        try:
+            source.connect()
+            found = bench.receive(source, 1, 5)
+        except NotConnectedError as error:
+            bench.differs(f"{kind}: the connection breaks ({first_line(error)})")
+            continue
+        finally:
+            source.close()
         if not found:
             bench.differs(f"{kind}: does not arrive")
         elif found[0].fault is not None:
@@ -79,7 +86,12 @@ def _bodies_from_the_bridge(bench: Bench) -> None:
             continue
         # An empty message and an empty text are one in the canonical message.
         expected = {"type": "text", "body": ""} if kind == "empty" else form
-        found = bench.arrived(queue, 1)
+        try:
+            found = bench.arrived(queue, 1)
+        except AssertionError as error:
+            bench.differs(f"{kind}: the application cannot read it ({first_line(error)})")
+            bench.end_application()
+            continue
         if not found:
             bench.differs(f"{kind}: does not arrive")
         elif wrong := {name: found[0].get(name) for name, text in expected.items() if found[0].get(name) != text}:
@@ -116,27 +128,16 @@ def _types_to_the_bridge(bench: Bench) -> None:
     properties = {f"property p_{name}": f"{name}:{each.text}" for name, each in _PROPERTIES.items()}
     bench.application.send(bench.theirs(queue), [{"body": "x", **properties}])
     (message,) = _taken(bench, queue, 1)
-    for name, expected in _PROPERTIES.items():
-        seen = message.properties.get(f"p_{name}")
-        if seen is None:
-            bench.differs(f"{name}: lost")
-        elif seen.type is not expected.type:
-            bench.differs(f"{name}: arrives as {seen.type or 'text without a type'}")
-        elif _number(seen.text) != _number(expected.text):
-            bench.differs(f"{name}: {_instead(seen.text, expected.text)}")
+    found = {name: message.properties.get(f"p_{name}") for name in _PROPERTIES}
+    _compare_types(bench, {name: (str(each.type or "untyped"), each.text) for name, each in found.items() if each})
 
 
 def _types_from_the_bridge(bench: Bench) -> None:
     queue = bench.queue()
     seen = _delivered(bench, queue, Message(b"x", properties={f"p_{name}": each for name, each in _PROPERTIES.items()}))
-    for name, expected in _PROPERTIES.items():
-        kind, _, text = seen.get(f"property p_{name}", "").partition(":")
-        if not kind:
-            bench.differs(f"{name}: lost")
-        elif kind != name:
-            bench.differs(f"{name}: arrives as {kind}")
-        elif _number(text) != _number(expected.text):
-            bench.differs(f"{name}: {_instead(text, expected.text)}")
+    found = {name: seen[f"property p_{name}"] for name in _PROPERTIES if f"property p_{name}" in seen}
+    parts = {name: text.partition(":") for name, text in found.items()}
+    _compare_types(bench, {name: (kind, text) for name, (kind, _, text) in parts.items()})
 
 
 def _groups(bench: Bench) -> None:
@@ -172,8 +173,8 @@ def _redelivery(bench: Bench) -> None:
     source.close()
     source.connect()
     again = bench.receive(source, 6)
-    bodies = [int(each.message.body) for each in again]
-    if sorted(bodies) != list(range(4, 10)):
+    bodies = [each.message.body.decode(errors="replace") for each in again]
+    if sorted(bodies) != [str(number) for number in range(4, 10)]:
         bench.differs(f"4 of 10 were acknowledged; {len(bodies)} came again: {bodies}")
     elif bodies != sorted(bodies):
         bench.differs(f"those not acknowledged come again in another order: {bodies}")
@@ -212,7 +213,7 @@ def _topics(bench: Bench) -> None:
     source.close()
     other = bench.queue(made=False)
     sink = bench.sink()
-    theirs = bench.theirs(other, "topic")
+    theirs = bench.broker.listening(bench.protocol, other)
     bench.application.open(theirs)
     for refusal in bench.send(sink, f"topic/{other}", Message(b"1"), Message(b"2")):
         if refusal is not None:
@@ -224,7 +225,7 @@ def _topics(bench: Bench) -> None:
 
 def _durable_subscription(bench: Bench) -> None:
     topic = bench.queue(made=False)
-    source = bench.source(f"topic:{topic}", subscription=f"sub{topic.rpartition('-')[2]}")
+    source = bench.source(f"topic:{topic}", subscription=f"sub{topic.rpartition('_')[2]}")
     source.connect()
     source.close()
     bench.application.send(bench.theirs(topic, "topic"), numbered(3))
@@ -330,6 +331,22 @@ def _compare(bench: Bench, expected: Mapping[str, str], seen: Mapping[str, str],
     for name, text in expected.items():
         if seen.get(name) != text:
             bench.differs(f"{name.removeprefix('property ')}{way}: {_instead(seen.get(name), text)}")
+
+
+def _compare_types(bench: Bench, found: Mapping[str, tuple[str, str]]) -> None:
+    """Notes which types are lost or other ones, those with the same fate together; `found` are types and texts."""
+    fates: dict[str, list[str]] = {}
+    for name, expected in _PROPERTIES.items():
+        if name not in found:
+            fates.setdefault("lost", []).append(name)
+            continue
+        kind, text = found[name]
+        if kind != name:
+            fates.setdefault(f"arrive as {kind}", []).append(name)
+        if _number(text) != _number(expected.text):
+            fates.setdefault(_instead(text, expected.text), []).append(name)
+    for fate, names in fates.items():
+        bench.differs(f"{', '.join(names)}: {fate}")
 
 
 def _compare_time(bench: Bench, way: str, expected: int, seen: str | None) -> None:

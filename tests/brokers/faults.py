@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import time
@@ -10,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, TopicPartition
-
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_journal
 from engine.telemetry.status import State
 from tests.brokers.bench import numbered
@@ -123,7 +124,7 @@ def _sink_under_load(bench: Bench, fault: Callable[[subprocess.Popen[bytes], Ben
     folder = bench.folder / queue
     folder.mkdir()
     keys = {**bench.broker.settings(bench.protocol), "embedded.data": str(CACHE)}
-    config = sinks.configure(folder, bench.kafka.bootstrap, queue, keys)
+    config = sinks.configure(folder, bench.bootstrap, queue, keys)
     sinks.RouterStandIn(config).give(f"queue/{queue}", sinks.numbered(_LOAD, size=_SIZE))
     for _ in range(_KILLS):
         before = sinks.committed(config)
@@ -153,9 +154,18 @@ def _source(bench: Bench, queue: str) -> Config:
     folder = bench.folder / queue
     folder.mkdir()
     keys = {**bench.broker.settings(bench.protocol), ".destinations": f"queue:{queue}", "embedded.data": str(CACHE)}
-    config = configure(folder, bench.kafka.bootstrap, f"journal-{queue}", keys)
+    config = configure(folder, bench.bootstrap, f"journal-{queue}", keys)
     ensure_journal(config)
+    until(lambda: _has_leaders(config), 30, "the journal has leaders")
     return config
+
+
+def _has_leaders(config: Config) -> bool:
+    try:
+        _journaled(config)
+    except KafkaUnavailableError:
+        return False
+    return True
 
 
 def _fill(bench: Bench, queue: str, count: int) -> None:
@@ -165,7 +175,7 @@ def _fill(bench: Bench, queue: str, count: int) -> None:
 
 @contextmanager
 def _worker(kind: str, name: str, config: Config) -> Iterator[subprocess.Popen[bytes]]:
-    process = start_worker(kind, name, config.path)
+    process = start_worker(kind, name, config.path, config.path.with_suffix(".log"))
     try:
         yield process
     finally:
@@ -186,12 +196,8 @@ def _bounce(bench: Bench) -> None:
 
 def _journaled(config: Config) -> int:
     """Offsets in the journal, those of markers and of open transactions included."""
-    consumer = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": "count", "log_level": 0})
-    try:
-        places = [TopicPartition(config.journal.topic, number) for number in range(config.journal.partitions)]
-        return sum(consumer.get_watermark_offsets(place, timeout=10)[1] for place in places)
-    finally:
-        consumer.close()
+    ends = KafkaOffsets(config).ends([config.journal.topic])
+    return sum(ends.get(config.journal.topic, {}).values())
 
 
 def _numbers(config: Config) -> Counter[int]:
@@ -199,7 +205,9 @@ def _numbers(config: Config) -> Counter[int]:
 
 
 def _number(message: Mapping[str, str]) -> int:
-    return int(message.get("body", "").rstrip("."))
+    body = message.get("body", "")
+    text = base64.b64decode(body).decode() if message["type"] == "bytes" else body
+    return int(text.rstrip("."))
 
 
 def _count(bench: Bench, found: Counter[int], wanted: int) -> None:

@@ -47,7 +47,7 @@ class OpenMq(Broker):
             done = self._ask(
                 "create", "dst", "-t", "q", "-n", queue, "-o", "maxNumMsgs=-1", "-o", "maxTotalMsgBytes=-1"
             )
-            assert not done.returncode, done.stdout
+            assert not done.returncode, " ".join(done.stdout.split())
 
     def waiting(self, queue: str) -> int:
         done = self._ask("query", "dst", "-t", "q", "-n", queue)

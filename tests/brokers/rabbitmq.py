@@ -51,12 +51,36 @@ class RabbitMq(Broker):
         if self._epmd is not None:
             self._epmd.stop(5)
 
-    def application(self, protocol: Protocol) -> Protocol:
-        """Qpid JMS except beside its own client, which nests the message in a format of its own."""
-        return Protocol.JMS if protocol is Protocol.JMS else Protocol.AMQP
+    def settings(
+        self, protocol: Protocol, port: int | None = None, login: tuple[str, str] = (USER, PASSWORD)
+    ) -> dict[str, str]:
+        own = super().settings(protocol, port, login)
+        # Without it the host of the URL would name a virtual host.
+        return own | {".virtual-host": "/"} if protocol is Protocol.STOMP else own
 
-    def spelling(self, client: Protocol, kind: str = "queue") -> str:
-        return f"/{kind}/" if client is Protocol.AMQP else ""
+    def destination(self, protocol: Protocol, name: str, kind: str = "queue") -> str:
+        """Beside STOMP, its own client reads and sends messages in no format of its own.
+
+        By AMQP's shorter `/queue/` the broker makes a queue with its own attributes, or fails.
+        """
+        if protocol is Protocol.STOMP:
+            return f"rabbitmq:{kind}/{name}"
+        if protocol is Protocol.AMQP:
+            return f"{kind}:{'/amq/queue/' if kind == 'queue' else '/topic/'}{name}"
+        return super().destination(protocol, name, kind)
+
+    def listening(self, protocol: Protocol, topic: str) -> str:
+        if protocol is not Protocol.STOMP:
+            return super().listening(protocol, topic)
+        queue = f"reader_of_{topic}"
+        self.create(queue)
+        binding = f"/api/bindings/%2F/e/amq.topic/q/{queue}"
+        call(self.ports["management"], binding, "POST", {"routing_key": topic})
+        return self.destination(protocol, queue)
+
+    def has_transactions(self, client: Protocol) -> bool:
+        """False for AMQP 1.0: the plugin never answers who asks for a transaction."""
+        return client is not Protocol.AMQP
 
     def create(self, queue: str) -> None:
         call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", {"durable": True})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, RefusedError
 from engine.errors import HardFailureError, SetupError, UnreachableError
-from tests.brokers.bench import Bench
+from tests.brokers.bench import Bench, first_line
 from tests.brokers.broker import Protocol
 from tests.brokers.results import Result, Verdict
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from engine.embedded import EmbeddedKafka
     from tests.brokers.broker import Broker
 
 __all__ = ["run_cases"]
@@ -26,13 +25,13 @@ def run_cases(
     broker: Broker,
     protocols: Sequence[Protocol],
     cases: Mapping[str, Callable[[Bench], None]],
-    kafka: EmbeddedKafka,
+    bootstrap: str,
     folder: Path,
     waiting: int,
 ) -> Iterator[tuple[Result, float]]:
     """Yields the result of each case over each protocol at a broker that runs, with the seconds it took."""
     for protocol in protocols:
-        bench = Bench(broker, protocol, kafka, folder, waiting)
+        bench = Bench(broker, protocol, bootstrap, folder, waiting)
         client = "Qpid JMS" if bench.client is Protocol.AMQP else "its JMS client"
         for title, case in cases.items():
             began = time.monotonic()
@@ -46,14 +45,9 @@ def _run(bench: Bench, case: Callable[[Bench], None]) -> tuple[Verdict, Sequence
         with bench.case():
             case(bench)
     except HardFailureError as error:
-        return Verdict.REFUSED, [_line(error)]
+        return Verdict.REFUSED, [first_line(error)]
     except (NotConnectedError, RefusedError, UnreachableError, SetupError, AssertionError, OSError) as error:
-        return Verdict.DIFFERS, [*bench.differences, _line(error)]
+        return Verdict.DIFFERS, [*bench.differences, first_line(error)]
     if bench.differences:
         return Verdict.DIFFERS, [*bench.differences, *bench.remarks]
     return Verdict.OK, bench.remarks
-
-
-def _line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0][:400] if lines else type(error).__name__

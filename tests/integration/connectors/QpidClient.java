@@ -34,7 +34,8 @@ import javax.jms.TextMessage;
  * A JMS application for the tests: it does what the lines on its standard input say, and answers each.
  *
  * <p>Its argument is a URL for Qpid JMS, or for Artemis' own client ({@code tcp:}); or the class of another connection
- * factory, user, password, and properties of the factory as {@code name=value}.
+ * factory, user, password, and properties of the factory as {@code name=value}. Destinations are {@code queue:NAME},
+ * {@code topic:NAME}, and {@code rabbitmq:queue/NAME} for RabbitMQ's client with messages as other clients have them.
  *
  * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION}
  * (the same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open
@@ -324,6 +325,12 @@ public final class QpidClient {
 
     private Destination destination(String text) throws Exception {
         String[] parts = text.split(":", 2);
+        if (parts[0].equals("rabbitmq")) {
+            String[] place = parts[1].split("/");
+            return (Destination) Class.forName("com.rabbitmq.jms.admin.RMQDestination")
+                    .getConstructor(String.class, String.class, String.class, String.class)
+                    .newInstance(place[1], place[0].equals("queue") ? "" : "amq.topic", place[1], place[1]);
+        }
         return parts[0].equals("topic") ? session.createTopic(parts[1]) : session.createQueue(parts[1]);
     }
 

@@ -23,10 +23,16 @@ _ROOT = Path(__file__).parents[3]
 _RUNS = {"source": run_source, "sink": run_sink}
 
 
-def start_worker(kind: str, name: str, file: Path) -> subprocess.Popen[bytes]:
-    """Starts the worker as the leader of a new process group; `kind` is `source` or `sink`."""
+def start_worker(kind: str, name: str, file: Path, log: Path | None = None) -> subprocess.Popen[bytes]:
+    """Starts the worker as the leader of a new process group; `kind` is `source` or `sink`.
+
+    What it prints goes to the end of `log`, or to the output of the tests.
+    """
     command = [sys.executable, "-m", __spec__.name, kind, name, str(file)]
-    return subprocess.Popen(command, cwd=_ROOT, start_new_session=True)
+    if log is None:
+        return subprocess.Popen(command, cwd=_ROOT, start_new_session=True)
+    with log.open("ab") as output:
+        return subprocess.Popen(command, cwd=_ROOT, start_new_session=True, stdout=output, stderr=output)
 
 
 def main() -> None:
