@@ -159,7 +159,7 @@ def test_every_client_carries_bodies_fields_and_types(
 
     both.source.connect()
     # Between priorities and delivery modes JMS promises no order (Jakarta Messaging 3.1, 6.2.9): a queue of ActiveMQ
-    # Classic has persistent messages and others in places of their own, and gives a Java client the first one last, too.
+    # Classic has persistent messages and others in places of their own, so a Java client gets the first one last, too.
     found = sorted(both.receive(len(sent)), key=lambda message: "number" not in message.properties)
 
     assert [(each.body_type, each.body) for each in found] == [(each.body_type, each.body) for each in sent]
