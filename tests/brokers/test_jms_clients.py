@@ -247,11 +247,17 @@ def test_a_shared_subscription_is_honoured_or_refused(make: Callable[..., Ends],
     assert [each.body for each in both.receive(1)] == [b"1"]
 
 
-def test_a_delivery_delay_is_honoured_or_refused(make: Callable[..., Ends], queue: str) -> None:
+def test_a_delivery_delay_is_honoured_or_refused(make: Callable[..., Ends], queue: str, client: str) -> None:
     both = make()
     both.sink.connect()
     at = int(time.time() * 1000) + 3000
-    found = both.send(f"queue/{queue}", Message(b"late", headers={"JMSDeliveryTime": str(at)}), Message(b"now"))
+    late = Message(b"late", headers={"JMSDeliveryTime": str(at)})
+    if client == "rabbitmq":
+        # It closes the connection, unless it has its plugin for delays (docs/connectors/jms.md, "What is missing").
+        with pytest.raises(NotConnectedError, match="x-delayed-message"):
+            both.send(f"queue/{queue}", late)
+        return
+    found = both.send(f"queue/{queue}", late, Message(b"now"))
     assert found[1] is None
     both.source.connect()
     if found[0] is None:
