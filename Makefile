@@ -44,7 +44,7 @@ chaos: setup-dev ## tests that kill again and again; then kill all parts of a br
 soak: setup-dev ## an hour at 10,000 messages a second with a kill every five minutes: what grows, what is lost
 	$(PY) -m tests.soak
 
-brokers: setup-dev ## run the connectors' cases at five other JMS brokers, and write docs/brokers.md; takes hours
+brokers: setup-dev ## run the connectors' cases at six JMS brokers, and write docs/brokers.md; takes hours
 	$(PY) -m tests.brokers
 
 check: setup-dev ## style, types, and whether generated documentation is current

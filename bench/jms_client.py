@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -65,7 +66,7 @@ def _config(folder: Path, url: str) -> Config:
 
 def _measure(config: Config, url: str, messages: int, rounds: int) -> None:
     found: dict[str, list[float]] = {}
-    cpu: dict[str, list[float]] = {}
+    cpu: dict[str, list[tuple[float, ...]]] = {}
     outgoing = [Outgoing(n, message_of(n), "queue/bench", f"bench/{n}") for n in range(messages)]
     for number in range(rounds):
         again = [Outgoing(each.number, each.message, each.address, f"{number}/{each.id}") for each in outgoing]
@@ -75,13 +76,21 @@ def _measure(config: Config, url: str, messages: int, rounds: int) -> None:
             ("bare send", partial(_bare, url, "send", messages, _SENT)),
             ("source", partial(_source, config, messages)),
         ):
-            begin = time.process_time()
+            python, java = time.process_time(), _children_seconds()
             found.setdefault(name, []).append(messages / run())
-            cpu.setdefault(name, []).append((time.process_time() - begin) / messages * 1e6)
+            used = (time.process_time() - python, _children_seconds() - java)
+            cpu.setdefault(name, []).append(tuple(seconds / messages * 1e6 for seconds in used))
             print(f"{name}: {found[name][-1]:,.0f}/s", flush=True)
     for name, rates in found.items():
-        python = "" if name.startswith("bare") else f", Python {statistics.median(cpu[name]):.0f} CPU-s a million"
-        print(f"median of {name}: {statistics.median(rates):,.0f}/s{python}")
+        python, java = (statistics.median(each) for each in zip(*cpu[name], strict=True))
+        told = "" if name.startswith("bare") else f"Python {python:.0f} and "
+        print(f"median of {name}: {statistics.median(rates):,.0f}/s, {told}Java {java:.0f} CPU-s a million")
+
+
+def _children_seconds() -> float:
+    """CPU time of the processes that have ended: the clients, but not the broker."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _bare(url: str, what: str, messages: int, batch: int) -> float:

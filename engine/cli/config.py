@@ -40,7 +40,18 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 class Broker(StrEnum):
     """Brokers for which there is a properties file to begin with."""
 
+    ACTIVEMQ = "activemq"
+    ARTEMIS = "artemis"
     IBM_MQ = "ibm-mq"
+    OPENMQ = "openmq"
+    ORACLE_AQ = "oracle-aq"
+    QPID = "qpid"
+    RABBITMQ = "rabbitmq"
+    SERVICE_BUS = "service-bus"
+    SOLACE = "solace"
+    SQS = "sqs"
+    TIBCO_EMS = "tibco-ems"
+    WEBLOGIC = "weblogic"
 
 
 class FaultFormat(StrEnum):
@@ -66,7 +77,7 @@ def init(
     ] = DEFAULT_CONFIG,
     origin: Annotated[
         Broker | None,
-        typer.Option("--from", metavar="ibm-mq", help="Write a file for such a broker instead."),
+        typer.Option("--from", metavar="BROKER", help=f"Write a file for such a broker instead: {', '.join(Broker)}."),
     ] = None,
     json_output: Json = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.connectors.jms_client.class_path import files
 from tests.brokers.broker import PASSWORD, USER, Protocol
 from tests.brokers.packages import jars
+from tests.conftest import JARS
 from tests.integration.connectors.amqp_jms import PROGRAM, QpidClient
 from tests.java import java_program
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from tests.brokers.broker import Broker
+    from tests.conftest import JARS
+from tests.brokers.broker import Broker
 
 __all__ = ["QPID", "Application"]
 
@@ -39,7 +41,9 @@ class Application(QpidClient):
             url = f"{broker.settings(by)['.url']}?jms.populateJMSXUserID=false&jms.requestTimeout={_PATIENCE_MS}"
             keys = {".packages": QPID, _FACTORY: _QPID_FACTORY, f"{_FACTORY}.remoteURI": url}
         found = jars(*keys[".packages"].split(","), _LOGGING) if ".packages" in keys else []
-        found += files(keys[".class-path"].split(",")) if ".class-path" in keys else []
+        found += files([each.strip() for each in keys[".class-path"].split(",")]) if ".class-path" in keys else []
+        # Some clients leave the API to their users.
+        found += files([f"{JARS}/jms/*jms*spec*.jar", f"{JARS}/jms/*jms-api*.jar"])
         api = broker.client_api if by is Protocol.JMS else "jakarta"
         command = java_program(PROGRAM, os.pathsep.join(map(str, found)), {"javax.jms": f"{api}.jms"})
         properties = [

@@ -56,9 +56,14 @@ def _bodies_to_the_bridge(bench: Bench) -> None:
         queue = bench.queue()
         source = bench.source(f"queue:{queue}")
         bench.application.send(bench.theirs(queue), [form])
-        source.connect()
-        found = bench.receive(source, 1, 5)
-        source.close()
+        try:
+            source.connect()
+            found = bench.receive(source, 1, 5)
+        except NotConnectedError as error:
+            bench.differs(f"{kind}: the connection breaks ({first_line(error)})")
+            continue
+        finally:
+            source.close()
         if not found:
             bench.differs(f"{kind}: does not arrive")
         elif found[0].fault is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.brokers.artemis import Artemis
 from tests.brokers.broker_j import BrokerJ
 from tests.brokers.classic import Classic5, Classic6
 from tests.brokers.openmq import OpenMq
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["BROKERS"]
 
 BROKERS: Mapping[str, type[Broker]] = {
+    "artemis": Artemis,
     "classic5": Classic5,
     "classic6": Classic6,
     "rabbitmq": RabbitMq,

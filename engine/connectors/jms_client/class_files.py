@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, NamedTuple, Self
+
+from engine.connectors.jms_client.jar import Jar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,6 +23,7 @@ _MAGIC = 0xCAFEBABE
 # Sizes behind the tag of an entry of the constant pool; a text (1) has its own length, long and double take two places.
 _SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
 _PUBLIC = 1
+_BY_NAME = ("setProperty", "(Ljava/lang/String;Ljava/lang/String;)")
 
 
 class ClassFile(NamedTuple):
@@ -31,6 +34,8 @@ class ClassFile(NamedTuple):
     """The superclass, and the interfaces."""
     setters: tuple[tuple[str, str], ...]
     """Public methods `setX` of one argument: the name of the property, and the descriptor of its type (`I`)."""
+    takes_names: bool = False
+    """Whether there is a public method `setProperty` of two texts, a name and its value."""
 
 
 def parse(data: bytes) -> ClassFile:
@@ -69,7 +74,10 @@ def _parsed(data: bytes) -> ClassFile:
     _, at = _members(data, at, texts)
     methods, _ = _members(data, at, texts)
     parents = ((named(above),) if above else ()) + tuple(named(index) for index in indexes)
-    return ClassFile(named(this), parents, tuple(_setters(methods)))
+    takes_names = any(
+        access & _PUBLIC and name == _BY_NAME[0] and kind.startswith(_BY_NAME[1]) for access, name, kind in methods
+    )
+    return ClassFile(named(this), parents, tuple(_setters(methods)), takes_names)
 
 
 def _members(data: bytes, at: int, texts: dict[int, str]) -> tuple[list[tuple[int, str, str]], int]:
@@ -106,7 +114,9 @@ class Classes:
         """`path` has jars and folders, which exist."""
         self._path = tuple(path)
         self._open = ExitStack()
-        self._jars: dict[Path, zipfile.ZipFile | None] = {}
+        self._jars: dict[Path, Jar | None] = {}
+        self._holders: dict[str, list[Path]] = {}
+        self._found: dict[tuple[Path, str], ClassFile | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -117,19 +127,28 @@ class Classes:
 
     def holders(self, name: str) -> list[Path]:
         """Returns the jars and folders that have a class."""
-        return [each for each in self._path if self._has(each, _entry(name))]
+        if name not in self._holders:
+            self._holders[name] = [each for each in self._path if self._has(each, _entry(name))]
+        return self._holders[name]
 
     def find(self, name: str, holder: Path | None = None) -> ClassFile | None:
         """Returns a class, that of a jar if one is given; None if it is in none, or cannot be read."""
         for each in [holder] if holder else self.holders(name):
-            try:
-                return parse(self._content(each, _entry(name)))
-            except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-                continue
+            if (found := self._class(each, name)) is not None:
+                return found
         return None
 
+    def _class(self, holder: Path, name: str) -> ClassFile | None:
+        if (holder, name) not in self._found:
+            try:
+                found = parse(self._content(holder, _entry(name)))
+            except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+                found = None
+            self._found[holder, name] = found
+        return self._found[holder, name]
+
     def above(self, found: ClassFile) -> Iterator[ClassFile | str]:
-        """Yields a class, its superclasses and interfaces; of those of JMS and those that are in no jar the names."""
+        """Yields a class, its superclasses and interfaces; of those of JMS, Java and in no jar the names."""
         waiting, seen = [found], {found.name}
         while waiting:
             one = waiting.pop()
@@ -138,7 +157,7 @@ class Classes:
                 if name in seen:
                     continue
                 seen.add(name)
-                parent = None if name.startswith(APIS) else self.find(name)
+                parent = None if name.startswith((*APIS, "java.")) else self.find(name)
                 if parent is None:
                     yield name
                 else:
@@ -150,22 +169,22 @@ class Classes:
         return sorted(
             name.removesuffix(".class").replace("/", ".")
             for jar in jars
-            for name in jar.namelist()
+            for name in jar.names()
             if name.endswith(f"{suffix}.class") and "$" not in name
         )
 
-    def _jar(self, path: Path) -> zipfile.ZipFile | None:
+    def _jar(self, path: Path) -> Jar | None:
         """Returns a jar; None if it is a folder or no jar."""
         if path not in self._jars:
             try:
-                self._jars[path] = None if path.is_dir() else self._open.enter_context(zipfile.ZipFile(path))
+                self._jars[path] = None if path.is_dir() else self._open.enter_context(closing(Jar(path)))
             except (OSError, zipfile.BadZipFile):
                 self._jars[path] = None
         return self._jars[path]
 
     def _has(self, holder: Path, entry: str) -> bool:
         jar = self._jar(holder)
-        return (holder / entry).is_file() if jar is None else entry in jar.NameToInfo
+        return (holder / entry).is_file() if jar is None else entry in jar
 
     def _content(self, holder: Path, entry: str) -> bytes:
         jar = self._jar(holder)

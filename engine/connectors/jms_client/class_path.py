@@ -138,7 +138,9 @@ def _check_factory(settings: Settings, own: str, name: str, classes: Classes, ja
     if found is None or apis[holders[0]] is None:
         settings.faults.append(_no_factory(settings, own, name, classes, holders[0]))
         return
-    _check_properties(settings, own, name, {each: kind for one in _above(classes, found) for each, kind in one.setters})
+    above = [each for each in classes.above(found) if isinstance(each, ClassFile)]
+    setters = {each: kind for one in above for each, kind in one.setters}
+    _check_properties(settings, own, name, setters, takes_names=any(each.takes_names for each in above))
 
 
 def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
@@ -163,10 +165,6 @@ def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
     return found or None
 
 
-def _above(classes: Classes, found: ClassFile) -> list[ClassFile]:
-    return [each for each in classes.above(found) if isinstance(each, ClassFile)]
-
-
 def _api(classes: Classes, name: str, holder: Path | None = None) -> str | None:
     """Returns the API of a connection factory; None if the class is none."""
     if (found := classes.find(name, holder)) is None:
@@ -186,10 +184,15 @@ def _no_factory(settings: Settings, own: str, name: str, classes: Classes, holde
     return entry.fault(message, hint)
 
 
-def _check_properties(settings: Settings, own: str, name: str, setters: Mapping[str, str]) -> None:
+def _check_properties(
+    settings: Settings, own: str, name: str, setters: Mapping[str, str], *, takes_names: bool
+) -> None:
+    """Adds the faults of properties; with `takes_names`, the factory takes those that have no setter by their names."""
     for setting in settings.open(f"{own}connection-factory.*", name):
         kind = next((setters[each] for each in _spellings(setting.rest) if each in setters), None)
         factory = settings.get(f"{own}connection-factory", name)
+        if kind is None and takes_names:
+            continue
         if kind is None:
             near = get_close_matches(setting.rest, setters, n=1, cutoff=0.6)
             same = [each for each in setters if each.lower() == setting.rest.lower()]

@@ -28,7 +28,7 @@ from engine.message import ORIGIN, BodyType, Message
 from routes.properties import JmsType, Property
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from engine.connectors.base import Outgoing
 
@@ -55,13 +55,45 @@ _LETTERS: Mapping[str, str] = {kind.value: letter for letter, kind in _TYPES.ite
 _REALS = "fd"
 _TEXT, _BYTES, _MAP, _STREAM, _OBJECT, _VALUE, _PLAIN = (ord(letter) for letter in "tbmsovn")
 _BODIES = {_TEXT: BodyType.TEXT, _BYTES: BodyType.BYTES, _OBJECT: BodyType.OBJECT, _PLAIN: BodyType.TEXT}
-_HEAD = struct.Struct(">QB")
+_HEAD = struct.Struct(">QBI")
 _COUNT = struct.Struct(">I")
 _GIVEN = ("JMSCorrelationID", "JMSType", "JMSXGroupID", "JMSXGroupSeq")
 _OF_SENDING = ("JMSDeliveryMode", "JMSPriority", "JMSExpiration", "JMSDeliveryTime")
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _SERIALIZED = b"\xac\xed"
 """First bytes of every serialized Java object."""
+
+
+class _Shape:
+    """Names of the values of messages that are alike, and where each value goes."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """`names` have the letters of their types before them."""
+        self.indexes = struct.Struct(f">{len(names)}I")
+        self.fields: list[tuple[int, str]] = []
+        self.properties: list[tuple[int, str, JmsType]] = []
+        self.reals: list[tuple[int, str, JmsType]] = []
+        self.origins: int | None = None
+        self.fault: int | None = None
+        for at, (letter, name) in enumerate((each[0], each[1:]) for each in names):
+            if letter == _FIELD:
+                self.fields.append((at, name))
+            elif letter == _FAULT:
+                self.fault = at
+            elif name in _ORIGINS:
+                self.origins = at
+            elif name not in _INTERNAL and not name.startswith(_BRIDGE):
+                (self.reals if letter in _REALS else self.properties).append((at, name, _TYPES[letter]))
+
+    def message(self, letter: int, values: Sequence[str], raw: bytes, source: str) -> Message:
+        """Makes the message of the letter of a body, its values and its bytes."""
+        properties = {name: Property(values[at], kind) for at, name, kind in self.properties}
+        for at, name, kind in self.reals:
+            properties[name] = Property(shown(float(values[at])), kind)
+        body, body_type, body_types = _body(letter, raw)
+        origins = () if self.origins is None else tuple(values[self.origins].split(","))
+        headers = {name: values[at] for at, name in self.fields}
+        return Message(body, body_type, headers, properties, source, origins, body_types)
 
 
 def deliveries(content: bytes, source: str, received: int, most_bytes: int) -> Iterable[Delivery]:
@@ -71,36 +103,33 @@ def deliveries(content: bytes, source: str, received: int, most_bytes: int) -> I
     `received`. `most_bytes` is the size from which a body is only its beginning.
     """
     channel, count = struct.unpack_from(">II", content)
-    at = 8
+    known, at = texts_at(content, 8)
+    shapes, at = _shapes(content, at, known)
     for number in range(received + 1, received + count + 1):
-        size, letter = _HEAD.unpack_from(content, at)
-        values, at = texts_at(content, at + _HEAD.size)
+        size, letter, form = _HEAD.unpack_from(content, at)
+        shape = shapes[form]
+        at += _HEAD.size
+        values = [known[index] for index in shape.indexes.unpack_from(content, at)]
+        at += shape.indexes.size
         (length,) = _COUNT.unpack_from(content, at)
         begin = at + _COUNT.size
         at = begin + length
-        message, fault = _message(letter, values, content[begin:at], source)
+        message = shape.message(letter, values, content[begin:at], source)
+        fault = None if shape.fault is None else values[shape.fault]
         yield Delivery(message, (channel, number), size if size > most_bytes else None, fault)
 
 
-def _message(letter: int, values: list[str], raw: bytes, source: str) -> tuple[Message, str | None]:
-    headers: dict[str, str] = {}
-    properties: dict[str, Property] = {}
-    origins: tuple[str, ...] = ()
-    fault: str | None = None
-    for name, value in zip(values[::2], values[1::2], strict=True):
-        kind, text = value[0], value[1:]
-        if kind == _FIELD:
-            headers[name] = text
-        elif kind == _FAULT and not name:
-            fault = text
-        elif name in _INTERNAL:
-            continue
-        elif not name.startswith(_BRIDGE):
-            properties[name] = Property(shown(float(text)) if kind in _REALS else text, _TYPES[kind])
-        elif name in _ORIGINS:
-            origins = tuple(text.split(","))
-    body, body_type, body_types = _body(letter, raw)
-    return Message(body, body_type, headers, properties, source, origins, body_types), fault
+def _shapes(content: bytes, at: int, known: Sequence[str]) -> tuple[list[_Shape], int]:
+    """Decodes the shapes of a frame; returns them and the place behind them."""
+    (count,) = _COUNT.unpack_from(content, at)
+    at += _COUNT.size
+    found = []
+    for _ in range(count):
+        (length,) = _COUNT.unpack_from(content, at)
+        names = struct.unpack_from(f">{length}I", content, at + _COUNT.size)
+        at += _COUNT.size * (1 + length)
+        found.append(_Shape([known[index] for index in names]))
+    return found, at
 
 
 def _body(letter: int, raw: bytes) -> tuple[bytes, BodyType, str]:

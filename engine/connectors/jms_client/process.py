@@ -56,6 +56,8 @@ _CLOSED = (
     "-Djdk.jndi.ldap.object.factoriesFilter=java.naming/com.sun.jndi.ldap.**;!*",
 )
 """Options that close what JNDI could be made to load from elsewhere."""
+_NEEDED = {"com.rabbitmq.jms.": "com.rabbitmq.jms.admin.RMQDestination;!*"}
+"""Filters for what clients deserialise in every message, by the beginning of their factories' names."""
 _log = structlog.get_logger(__name__)
 _java = cache(find_java)
 
@@ -95,6 +97,8 @@ def connection_settings(broker: JmsClientConfig) -> dict[str, str]:
         "username": broker.username,
         "password": broker.password,
         "client-id": broker.client_id,
+        "deserialized": broker.deserialized
+        or next((needed for client, needed in _NEEDED.items() if (broker.factory or "").startswith(client)), "!*"),
         "system.javax.net.ssl.trustStore": str(broker.trust_store or "") or None,
         "system.javax.net.ssl.trustStorePassword": broker.trust_store_password,
         "system.javax.net.ssl.keyStore": str(broker.key_store or "") or None,
@@ -219,7 +223,6 @@ class ClientProcess:
             f"-Xmx{broker.heap_bytes >> 10}k",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
-            f"-Djdk.serialFilter={broker.deserialized}",
             *_CLOSED,
             "-cp",
             os.pathsep.join(map(str, path)),

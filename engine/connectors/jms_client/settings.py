@@ -109,12 +109,13 @@ class JmsClientConfig(BrokerConfig):
         "heap", size("32MiB", "64GiB"), "Memory for objects in the client's process, one for each worker.",
         default="256MiB",
     )  # fmt: skip
-    deserialized: str = key(
+    deserialized: str | None = key(
         "deserialized-classes",
         TEXT,
-        "Filter (JEP 290) for objects that the client may make of serialised bytes. None are needed for messages; the "
-        "JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
-        default="!*",
+        "Filter (JEP 290) for objects that the client may make of serialised bytes. Messages need none, but at "
+        "RabbitMQ; the JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
+        default_note="`!*`, which is none; for RabbitMQ's client its class of destinations",
+        example="weblogic.**;java.**;!*",
     )
 
     def embedded_url(self, ports: Mapping[str, int]) -> str:

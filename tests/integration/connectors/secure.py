@@ -72,7 +72,7 @@ class SecureArtemis(EmbeddedArtemis):
 
     def _acceptor(self, name: str, port: int, certificate: str, *, mutual: bool = False) -> str:
         settings = {
-            "protocols": "STOMP,AMQP",
+            "protocols": "STOMP,AMQP,CORE",
             "sslEnabled": "true",
             "keyStoreType": "PKCS12",
             "keyStorePath": self.certificates / f"{certificate}.p12",

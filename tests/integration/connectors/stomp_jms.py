@@ -20,7 +20,7 @@ USER = "sink"
 PASSWORD = "for-the-test"
 
 _PROGRAM = Path(__file__).with_name("JmsClient.java")
-_LOGIN = """\
+LOGIN = """\
 activemq {
    org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule required
        org.apache.activemq.jaas.properties.user="users.properties"
@@ -108,7 +108,7 @@ class StrictArtemis(EmbeddedArtemis):
     def _prepare(self, java: Path) -> None:
         super()._prepare(java)
         shutil.copytree(ETC, self._etc)
-        (self._etc / "login.config").write_text(_LOGIN)
+        (self._etc / "login.config").write_text(LOGIN)
         (self._etc / "users.properties").write_text(f"{USER} = {PASSWORD}\n")
         (self._etc / "roles.properties").write_text(f"all = {USER}\n")
         rights = "".join(

@@ -32,10 +32,17 @@ LIB = artemis_home(JARS) / "lib"
 
 
 def received(letter: str, values: list[str], body: bytes = b"", size: int | None = None) -> Delivery:
-    """The delivery of a frame with one message, as the child process writes it."""
-    message = struct.pack(">QB", len(body) if size is None else size, ord(letter)) + texts(values)
-    frame = struct.pack(">II", 3, 1) + message + struct.pack(">I", len(body)) + body
-    (found,) = deliveries(frame, "src", 41, 1000)
+    """The delivery of a frame with one message, as the child process writes it.
+
+    `values` are names and values by turns, each value with the letter of its type before it.
+    """
+    named = [value[0] + name for name, value in zip(values[::2], values[1::2], strict=True)]
+    shared = sorted({*named, *(value[1:] for value in values[1::2])})
+    frame = struct.pack(">II", 3, 1) + texts(shared)
+    frame += struct.pack(f">{2 + len(named)}I", 1, len(named), *map(shared.index, named))
+    frame += struct.pack(">QBI", len(body) if size is None else size, ord(letter), 0)
+    frame += struct.pack(f">{len(named)}I", *(shared.index(value[1:]) for value in values[1::2]))
+    (found,) = deliveries(frame + struct.pack(">I", len(body)) + body, "src", 41, 1000)
     return found
 
 

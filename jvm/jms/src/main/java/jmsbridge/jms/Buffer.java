@@ -14,12 +14,17 @@ public final class Buffer {
     return size;
   }
 
-  /** Forgets the bytes from a position on. */
-  public void truncate(int to) {
-    size = to;
-    if (to == 0 && data.length > (1 << 20)) {
+  /** Forgets all bytes. */
+  public void clear() {
+    size = 0;
+    if (data.length > (1 << 20)) {
       data = new byte[1024];
     }
+  }
+
+  /** A copy of the bytes. */
+  public byte[] toBytes() {
+    return Arrays.copyOf(data, size);
   }
 
   /** Appends a byte. */
@@ -31,8 +36,10 @@ public final class Buffer {
   /** Appends four bytes. */
   public void u32(int value) {
     room(4);
-    set(size, value);
-    size += 4;
+    data[size++] = (byte) (value >>> 24);
+    data[size++] = (byte) (value >>> 16);
+    data[size++] = (byte) (value >>> 8);
+    data[size++] = (byte) value;
   }
 
   /** Appends eight bytes. */
@@ -54,12 +61,11 @@ public final class Buffer {
     bytes(value);
   }
 
-  /** Replaces four bytes. */
-  public void set(int at, int value) {
-    data[at] = (byte) (value >>> 24);
-    data[at + 1] = (byte) (value >>> 16);
-    data[at + 2] = (byte) (value >>> 8);
-    data[at + 3] = (byte) value;
+  /** Appends the bytes of another. */
+  public void append(Buffer other) {
+    room(other.size);
+    System.arraycopy(other.data, 0, data, size, other.size);
+    size += other.size;
   }
 
   void writeTo(OutputStream out) throws IOException {

@@ -1,7 +1,9 @@
 package jmsbridge.jms;
 
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.Hashtable;
 import java.util.Map;
 import javax.naming.Context;
@@ -73,11 +75,21 @@ public final class Factories {
 
   private static Object instance(String name) throws RefusedException {
     try {
-      return Class.forName(name).getConstructor().newInstance();
+      Class<?> type = Class.forName(name);
+      Constructor<?> alone = constructor(type);
+      if (alone != null) {
+        return alone.newInstance();
+      }
+      // Amazon SQS has its settings in an object of their own.
+      for (Constructor<?> each : type.getConstructors()) {
+        Constructor<?> inner = each.getParameterCount() == 1 ? constructor(each.getParameterTypes()[0]) : null;
+        if (inner != null) {
+          return each.newInstance(inner.newInstance());
+        }
+      }
+      throw new RefusedException("class " + name + " has no constructor without arguments; use JNDI");
     } catch (ClassNotFoundException error) {
       throw new RefusedException("no class " + error.getMessage() + " in the class path");
-    } catch (NoSuchMethodException error) {
-      throw new RefusedException("class " + name + " has no constructor without arguments; use JNDI");
     } catch (InvocationTargetException error) {
       throw new RefusedException("class " + name + ": " + error.getCause());
     } catch (ReflectiveOperationException | LinkageError error) {
@@ -85,14 +97,24 @@ public final class Factories {
     }
   }
 
+  private static Constructor<?> constructor(Class<?> type) {
+    try {
+      return Modifier.isAbstract(type.getModifiers()) ? null : type.getConstructor();
+    } catch (NoSuchMethodException error) {
+      return null;
+    }
+  }
+
   /** Calls the setter of a bean property; of several the one whose type the text fits. */
   private static void set(Object bean, String name, String text) throws RefusedException {
     String setter = "set" + Character.toUpperCase(name.charAt(0)) + name.substring(1);
     String why = "has no property '" + name + "'";
+    boolean hasSetter = false;
     for (Method each : bean.getClass().getMethods()) {
       if (!each.getName().equals(setter) || each.getParameterCount() != 1) {
         continue;
       }
+      hasSetter = true;
       Class<?> type = each.getParameterTypes()[0];
       try {
         each.invoke(bean, value(type, text));
@@ -105,7 +127,23 @@ public final class Factories {
         why = "has a property '" + name + "' that is not public";
       }
     }
-    throw new RefusedException(bean.getClass().getName() + " " + why);
+    if (hasSetter || !setByName(bean, name, text)) {
+      throw new RefusedException(bean.getClass().getName() + " " + why);
+    }
+  }
+
+  /** Sets a property that has no setter of its own, as all of OpenMQ; false if the class has no method for that. */
+  private static boolean setByName(Object bean, String name, String text) throws RefusedException {
+    try {
+      bean.getClass().getMethod("setProperty", String.class, String.class).invoke(bean, name, text);
+      return true;
+    } catch (NoSuchMethodException error) {
+      return false;
+    } catch (InvocationTargetException error) {
+      throw new RefusedException(bean.getClass().getName() + " refuses '" + name + "': " + error.getCause());
+    } catch (IllegalAccessException error) {
+      return false;
+    }
   }
 
   @SuppressWarnings({"unchecked", "rawtypes"})

@@ -2,6 +2,7 @@ package jmsbridge.jms;
 
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.ObjectInputFilter;
 import java.io.OutputStream;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
@@ -16,6 +17,9 @@ import javax.naming.NamingException;
 public final class Main {
   private static final long ALIVE_MILLISECONDS = 1000;
   private static final long CLOSE_MILLISECONDS = 15_000;
+  private static final String REJECTED = "filter status: REJECTED";
+
+  private static volatile String refused = "";
 
   private Main() {}
 
@@ -29,9 +33,24 @@ public final class Main {
     }
     AtomicReference<Link> link = new AtomicReference<>();
     beat(pipe, link);
-    run(pipe, new Settings(first.content()), link);
+    Settings settings = new Settings(first.content());
+    refuseOthers(settings.get("deserialized"));
+    run(pipe, settings, link);
     // A provider may have left threads behind.
     Runtime.getRuntime().halt(0);
+  }
+
+  /** Lets this process deserialise the classes of a filter alone (JEP 290), and remembers which class was refused. */
+  private static void refuseOthers(String filter) {
+    ObjectInputFilter allowed = ObjectInputFilter.Config.createFilter(filter);
+    ObjectInputFilter.Config.setSerialFilter(
+        asked -> {
+          ObjectInputFilter.Status status = allowed.checkInput(asked);
+          if (status == ObjectInputFilter.Status.REJECTED && asked.serialClass() != null) {
+            refused = asked.serialClass().getName();
+          }
+          return status;
+        });
   }
 
   private static void run(Pipe pipe, Settings settings, AtomicReference<Link> current) throws IOException {
@@ -127,6 +146,9 @@ public final class Main {
       if (told.indexOf(said) < 0) {
         told.append(told.length() == 0 ? "" : "; because of ").append(said);
       }
+    }
+    if (told.indexOf(REJECTED) >= 0) {
+      told.append("; the client may not deserialise ").append(refused).append(", see deserialized-classes");
     }
     return told.toString().replaceAll("\\s+", " ").strip();
   }

@@ -10,7 +10,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import javax.naming.NamingException;
-import jmsbridge.jms.Buffer;
+import jmsbridge.jms.Batch;
 import jmsbridge.jms.Pipe;
 import jmsbridge.jms.RefusedException;
 import jmsbridge.jms.Settings;
@@ -42,9 +42,8 @@ final class Channel implements Runnable {
   private final boolean transacted;
   private final Thread thread;
 
-  private final Buffer frame = new Buffer();
+  private final Batch batch = new Batch();
   private final List<String> ids = new ArrayList<>();
-  private int inFrame;
   private long bytes;
   private long received;
   private long committed;
@@ -66,9 +65,8 @@ final class Channel implements Runnable {
     mostMessages = settings.number("batch");
     mostBytes = settings.number("batch-bytes");
     codec = new Codec(settings.number("most-bytes"), (int) settings.number("kept-bytes"), address);
-    consumer = consumer(client.destination(session, address), address, settings);
+    consumer = consumer(found(client, address), address, settings);
     thread = new Thread(this, "receive " + address);
-    begin();
   }
 
   private MessageConsumer consumer(Destination destination, String address, Settings settings)
@@ -84,8 +82,17 @@ final class Channel implements Runnable {
     }
     try {
       return session.createSharedDurableConsumer(topic, name, selector);
-    } catch (AbstractMethodError | NoSuchMethodError error) {
-      throw new RefusedException("the client implements JMS 1.1, which has no shared subscriptions");
+    } catch (AbstractMethodError | NoSuchMethodError | UnsupportedOperationException error) {
+      throw new RefusedException("the client has no shared subscriptions, which are of JMS 2.0");
+    }
+  }
+
+  private Destination found(Client client, String address) throws JMSException, NamingException {
+    try {
+      return client.destination(session, address);
+    } catch (RefusedException missing) {
+      // It may be added to JNDI later.
+      throw new JMSException(missing.getMessage());
     }
   }
 
@@ -160,7 +167,7 @@ final class Channel implements Runnable {
       }
       return true;
     }
-    Message message = consumer.receive(inFrame > 0 ? BRIEFLY : received > committed ? SOON : IDLE);
+    Message message = consumer.receive(batch.count() > 0 ? BRIEFLY : received > committed ? SOON : IDLE);
     if (message == null) {
       flush();
     } else {
@@ -170,33 +177,23 @@ final class Channel implements Runnable {
   }
 
   private void take(Message message) throws JMSException, IOException {
-    int before = frame.size();
-    codec.write(frame, message);
+    int before = batch.size();
+    codec.write(batch, message);
     ids.add(message.getJMSMessageID());
     last = message;
     received++;
-    inFrame++;
-    bytes += frame.size() - before;
-    if (frame.size() >= FRAME_BYTES || inFrame >= FRAME_MESSAGES) {
+    bytes += batch.size() - before;
+    if (batch.size() >= FRAME_BYTES || batch.count() >= FRAME_MESSAGES) {
       flush();
     }
   }
 
   private void flush() throws IOException {
-    if (inFrame > 0) {
+    if (batch.count() > 0) {
       // While the worker does not read, nothing is wrong with the provider.
       busySince = 0;
-      frame.set(4, inFrame);
-      pipe.write(Pipe.MESSAGES, frame);
-      begin();
+      pipe.write(Pipe.MESSAGES, batch.take(number));
     }
-  }
-
-  private void begin() {
-    frame.truncate(0);
-    frame.u32(number);
-    frame.u32(0);
-    inFrame = 0;
   }
 
   private void commit() throws JMSException {

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import javax.naming.NameNotFoundException;
 import javax.naming.NamingException;
 import jmsbridge.jms.Factories;
 import jmsbridge.jms.Link;
@@ -55,7 +56,7 @@ public final class Client implements Link {
     }
     switch (settings.get("role")) {
       case "source" -> receive();
-      case "sink" -> sender = new Sender(this, session(Session.SESSION_TRANSACTED), session(Session.AUTO_ACKNOWLEDGE), pipe);
+      case "sink" -> sender = new Sender(this, transacted(), session(Session.AUTO_ACKNOWLEDGE), pipe);
       default -> session(Session.AUTO_ACKNOWLEDGE).close();
     }
     connection.start();
@@ -73,15 +74,34 @@ public final class Client implements Link {
     }
   }
 
+  /** A session with transactions; null at a provider without them, such as Amazon SQS. */
+  private Session transacted() throws JMSException {
+    try {
+      return session(Session.SESSION_TRANSACTED);
+    } catch (JMSException refused) {
+      // If the connection is the reason, this fails as well.
+      session(Session.AUTO_ACKNOWLEDGE).close();
+      System.err.println("without transactions each message is sent alone: " + why(refused));
+      return null;
+    }
+  }
+
   private Session session(int mode) throws JMSException {
     return connection.createSession(mode == Session.SESSION_TRANSACTED, mode);
   }
 
   /** The destination of an address, such as `queue:orders`; by JNDI if the settings say so. */
-  Destination destination(Session session, String address) throws JMSException, NamingException {
+  Destination destination(Session session, String address) throws JMSException, NamingException, RefusedException {
     String name = address.substring(address.indexOf(':') + 1);
     if (names != null && settings.is("jndi-destinations")) {
-      return (Destination) names.lookup(name);
+      try {
+        if (names.lookup(name) instanceof Destination found) {
+          return found;
+        }
+      } catch (NameNotFoundException missing) {
+        // The same as a name of something else.
+      }
+      throw new RefusedException("JNDI has no destination '" + name + "'");
     }
     return address.startsWith("topic:") ? session.createTopic(name) : session.createQueue(name);
   }
@@ -115,7 +135,7 @@ public final class Client implements Link {
   void failed(Throwable error) {
     if (failed.compareAndSet(false, true)) {
       try {
-        pipe.write(Pipe.FAILED, List.of("lost", why(error)));
+        pipe.write(Pipe.FAILED, List.of(isLogin(error) ? "login" : "lost", why(error)));
       } catch (IOException gone) {
         System.err.println("the worker has gone");
       }
@@ -134,7 +154,16 @@ public final class Client implements Link {
 
   @Override
   public boolean isLogin(Throwable error) {
-    return error instanceof JMSSecurityException;
+    Throwable each = error;
+    for (int depth = 0; each != null && depth < 5; depth++) {
+      // ActiveMQ Classic throws a plain JMSException, with what its broker threw as the cause.
+      if (each instanceof JMSSecurityException || each instanceof SecurityException) {
+        return true;
+      }
+      Throwable linked = each instanceof JMSException found ? found.getLinkedException() : null;
+      each = linked == null ? each.getCause() : linked;
+    }
+    return false;
   }
 
   @Override

@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import jmsbridge.jms.Batch;
 import jmsbridge.jms.Buffer;
 import jmsbridge.jms.Main;
 import jmsbridge.jms.Texts;
@@ -27,12 +28,13 @@ import jmsbridge.jms.Texts.Entry;
 /**
  * Messages as bytes of a frame, in both directions.
  *
- * <p>To the worker: size of the body as sent (u64), a letter for the body, texts with names and values by turns, and the body
- * with its length. The first letter of a value is its type; `H` marks a field of JMS, and the empty name a fault.
+ * <p>The letter of a value is its type; `H` marks a field of JMS, and `F` the reason why a message could not be read.
  */
 final class Codec {
   /** Letters of bodies. */
   static final char TEXT = 't', BYTES = 'b', MAP = 'm', STREAM = 's', OBJECT = 'o', VALUE = 'v', PLAIN = 'n';
+
+  private static final char FIELD = 'H', FAULT = 'F';
 
   private final long mostBytes;
   private final int keptBytes;
@@ -47,71 +49,66 @@ final class Codec {
     kind = address.substring(0, address.indexOf(':'));
   }
 
-  /** Appends a message; one that cannot be read is appended with its fault. */
-  void write(Buffer out, Message message) {
-    int start = out.size();
-    List<String> texts = new ArrayList<>();
+  /** Adds a message; one that cannot be read is added with its fault. */
+  void write(Batch out, Message message) {
+    Batch.Values values = new Batch.Values();
     try {
-      fields(message, texts);
-      properties(message, texts);
-      body(out, message, texts);
+      fields(message, values);
+      properties(message, values);
+      body(out, message, values);
     } catch (JMSException | RuntimeException error) {
-      out.truncate(start);
-      if (!texts.contains("JMSDestination")) {
-        texts.addAll(List.of("JMSDestination", "H" + address));
+      if (!values.has(FIELD, "JMSDestination")) {
+        values.add(FIELD, "JMSDestination", address);
       }
-      texts.addAll(List.of("", "F" + Main.text(error)));
-      head(out, 0, BYTES, texts);
-      out.sized(new byte[0]);
+      values.add(FAULT, "", Main.text(error));
+      out.add(0, BYTES, values, new byte[0]);
     }
   }
 
-  private void fields(Message message, List<String> texts) throws JMSException {
-    field(texts, "JMSMessageID", message.getJMSMessageID());
+  private void fields(Message message, Batch.Values values) throws JMSException {
+    field(values, "JMSMessageID", message.getJMSMessageID());
     String to = address(message.getJMSDestination(), kind);
-    field(texts, "JMSDestination", to == null ? address : to);
-    field(texts, "JMSReplyTo", address(message.getJMSReplyTo(), "queue"));
-    field(texts, "JMSCorrelationID", message.getJMSCorrelationID());
-    field(texts, "JMSType", message.getJMSType());
+    field(values, "JMSDestination", to == null ? address : to);
+    field(values, "JMSReplyTo", address(message.getJMSReplyTo(), "queue"));
+    field(values, "JMSCorrelationID", message.getJMSCorrelationID());
+    field(values, "JMSType", message.getJMSType());
     boolean isPersistent = message.getJMSDeliveryMode() == DeliveryMode.PERSISTENT;
-    field(texts, "JMSDeliveryMode", isPersistent ? "PERSISTENT" : "NON_PERSISTENT");
-    field(texts, "JMSPriority", String.valueOf(message.getJMSPriority()));
-    time(texts, "JMSTimestamp", message.getJMSTimestamp());
-    time(texts, "JMSExpiration", message.getJMSExpiration());
-    field(texts, "JMSRedelivered", String.valueOf(message.getJMSRedelivered()));
+    field(values, "JMSDeliveryMode", isPersistent ? "PERSISTENT" : "NON_PERSISTENT");
+    field(values, "JMSPriority", String.valueOf(message.getJMSPriority()));
+    time(values, "JMSTimestamp", message.getJMSTimestamp());
+    time(values, "JMSExpiration", message.getJMSExpiration());
+    field(values, "JMSRedelivered", String.valueOf(message.getJMSRedelivered()));
     if (hasDeliveryTime) {
       try {
-        time(texts, "JMSDeliveryTime", message.getJMSDeliveryTime());
-      } catch (AbstractMethodError | NoSuchMethodError ofJms11) {
+        time(values, "JMSDeliveryTime", message.getJMSDeliveryTime());
+      } catch (AbstractMethodError | NoSuchMethodError | UnsupportedOperationException ofJms11) {
         hasDeliveryTime = false;
       }
     }
   }
 
-  private static void field(List<String> texts, String name, String value) {
+  private static void field(Batch.Values values, String name, String value) {
     if (value != null) {
-      texts.add(name);
-      texts.add("H" + value);
+      values.add(FIELD, name, value);
     }
   }
 
-  private static void time(List<String> texts, String name, long value) {
+  private static void time(Batch.Values values, String name, long value) {
     if (value > 0) {
-      field(texts, name, String.valueOf(value));
+      field(values, name, String.valueOf(value));
     }
   }
 
-  private static void properties(Message message, List<String> texts) throws JMSException {
+  private static void properties(Message message, Batch.Values values) throws JMSException {
     for (Object each : Collections.list(message.getPropertyNames())) {
       String name = (String) each;
       Object value = message.getObjectProperty(name);
       switch (name) {
         case "JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount", "JMSXUserID" ->
-            field(texts, name, value == null ? null : value.toString());
+            field(values, name, value == null ? null : value.toString());
         default -> {
           if (value != null) {
-            texts.add(name);
-            texts.add(value instanceof byte[] bytes ? "B" + base64(bytes) : type(value) + value.toString());
+            values.add(type(value), name, value instanceof byte[] bytes ? base64(bytes) : value.toString());
           }
         }
       }
@@ -122,22 +119,21 @@ final class Codec {
     return java.util.Base64.getEncoder().encodeToString(bytes);
   }
 
-  private void body(Buffer out, Message message, List<String> texts) throws JMSException {
+  private void body(Batch out, Message message, Batch.Values values) throws JMSException {
     if (message instanceof TextMessage text) {
       String found = text.getText();
-      opaque(out, TEXT, found == null ? new byte[0] : Texts.bytes(found), texts);
+      opaque(out, TEXT, found == null ? new byte[0] : Texts.bytes(found), values);
     } else if (message instanceof BytesMessage bytes) {
       long length = bytes.getBodyLength();
       byte[] found = new byte[(int) (length > mostBytes ? keptBytes : length)];
       bytes.readBytes(found);
-      head(out, length, BYTES, texts);
-      out.sized(found);
+      out.add(length, BYTES, values, found);
     } else if (message instanceof MapMessage map) {
       List<Entry> entries = new ArrayList<>();
       for (Object name : Collections.list(map.getMapNames())) {
         entries.add(entry((String) name, map.getObject((String) name)));
       }
-      structured(out, MAP, entries, texts);
+      structured(out, MAP, entries, values);
     } else if (message instanceof StreamMessage stream) {
       List<Entry> entries = new ArrayList<>();
       try {
@@ -145,32 +141,23 @@ final class Codec {
           entries.add(entry("", stream.readObject()));
         }
       } catch (MessageEOFException end) {
-        structured(out, STREAM, entries, texts);
+        structured(out, STREAM, entries, values);
       }
     } else if (message instanceof ObjectMessage object) {
-      opaque(out, OBJECT, Opaque.bytes(object), texts);
+      opaque(out, OBJECT, Opaque.bytes(object), values);
     } else {
-      opaque(out, PLAIN, new byte[0], texts);
+      opaque(out, PLAIN, new byte[0], values);
     }
   }
 
-  private void opaque(Buffer out, char letter, byte[] body, List<String> texts) {
-    head(out, body.length, letter, texts);
-    out.sized(body.length > mostBytes ? Arrays.copyOf(body, keptBytes) : body);
+  private void opaque(Batch out, char letter, byte[] body, Batch.Values values) {
+    out.add(body.length, letter, values, body.length > mostBytes ? Arrays.copyOf(body, keptBytes) : body);
   }
 
-  private static void structured(Buffer out, char letter, List<Entry> entries, List<String> texts) {
+  private static void structured(Batch out, char letter, List<Entry> entries, Batch.Values values) {
     Buffer body = new Buffer();
     Texts.writeEntries(body, entries);
-    head(out, 0, letter, texts);
-    out.u32(body.size());
-    Texts.writeEntries(out, entries);
-  }
-
-  private static void head(Buffer out, long size, char letter, List<String> texts) {
-    out.u64(size);
-    out.u8(letter);
-    Texts.write(out, texts);
+    out.add(0, letter, values, body.toBytes());
   }
 
   private static Entry entry(String name, Object value) {

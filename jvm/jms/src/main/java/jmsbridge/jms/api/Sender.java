@@ -61,16 +61,17 @@ final class Sender {
         try {
           producer.setDeliveryDelay(milliseconds);
           delayed = milliseconds;
-        } catch (AbstractMethodError | NoSuchMethodError error) {
-          throw new RefusedException("the client implements JMS 1.1, which has no delivery delay");
+        } catch (AbstractMethodError | NoSuchMethodError | UnsupportedOperationException error) {
+          throw new RefusedException("the client has no delivery delay, which is of JMS 2.0");
         }
       }
     }
   }
 
+  /** `transacted` is null without transactions. */
   Sender(Client client, Session transacted, Session plain, Pipe pipe) throws JMSException {
     this.client = client;
-    batches = new Way(transacted);
+    batches = transacted == null ? null : new Way(transacted);
     single = new Way(plain);
     this.pipe = pipe;
     duplicateId = client.settings.get("duplicate-id");
@@ -87,7 +88,7 @@ final class Sender {
     }
     List<String> outcomes = new ArrayList<>();
     busySince = System.currentTimeMillis();
-    if (!together(given, outcomes)) {
+    if (batches == null || !together(given, outcomes)) {
       outcomes.clear();
       for (Given each : given) {
         busySince = System.currentTimeMillis();
@@ -130,7 +131,7 @@ final class Sender {
   /** Sends one message; returns the reason why it is refused, or an empty text. */
   private String alone(Given each) throws JMSException, NamingException {
     try {
-      if (each.texts().contains("HNON_PERSISTENT")) {
+      if (batches != null && each.texts().contains("HNON_PERSISTENT")) {
         send(each, batches);
         batches.session.commit();
       } else {
@@ -158,7 +159,9 @@ final class Sender {
       throw error;
     }
     try {
-      batches.session.rollback();
+      if (batches != null) {
+        batches.session.rollback();
+      }
     } catch (JMSException lost) {
       throw error;
     }
@@ -207,13 +210,13 @@ final class Sender {
         expires > 0 ? Math.max(expires - now, 1) : 0);
   }
 
-  private Destination destination(String address) throws JMSException, NamingException {
+  private Destination destination(String address) throws JMSException, NamingException, RefusedException {
     Destination known = destinations.get(address);
     if (known == null) {
       if (destinations.size() >= MOST_DESTINATIONS) {
         destinations.clear();
       }
-      known = client.destination(batches.session, address);
+      known = client.destination(single.session, address);
       destinations.put(address, known);
     }
     return known;
