@@ -51,6 +51,9 @@ class Delivery:
     fault: str | None = None
     """Reason, in one line, why the source cannot decode the message; `message.body` then holds the received bytes, of
     type bytes. None if it can."""
+    has_own_id: bool = True
+    """False if the source made up the message id, since its sender gave none: delivered again, the message would get
+    another one."""
     is_past: bool = False
     """True if the message was acknowledged before and its system has forgotten that: the loop only acknowledges it
     again."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from engine.connectors.products import PRODUCT, Product
 from engine.connectors.system import BrokerT, Connector, SinkT, SourceT
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
 from routes.keys.table import key
-from routes.keys.values import TEXT, BadValueError, ValueKind
+from routes.keys.values import TEXT, BadValueError, ValueKind, choice
 from routes.predicate.doubts import unknown_fields
 from routes.predicate.parser import parse
 from routes.properties import SEED_NAMES
@@ -26,7 +28,15 @@ if TYPE_CHECKING:
     from routes.keys.entry import Entry
     from routes.keys.settings import Settings
 
-__all__ = ["JmsConfig", "JmsConnector", "JmsSourceConfig", "check_subscription", "jms_addresses", "selector"]
+__all__ = [
+    "Identity",
+    "JmsConfig",
+    "JmsConnector",
+    "JmsSourceConfig",
+    "check_subscription",
+    "jms_addresses",
+    "selector",
+]
 
 ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
@@ -66,6 +76,13 @@ def _parse_selector(text: str) -> str:
     return text
 
 
+class Identity(StrEnum):
+    """Sign by which a message that the broker delivers again is recognised."""
+
+    MESSAGE_ID = "message-id"
+    CONTENT = "content"
+
+
 @dataclass(frozen=True, kw_only=True)
 class JmsConfig(NetworkConfig):
     """Settings of a connection to a JMS broker."""
@@ -79,6 +96,15 @@ class JmsConfig(NetworkConfig):
         example="/",
     )
     """Name of the broker's virtual host; None: the one named like the host of the URL."""
+    broker: Product | None = key(
+        "broker",
+        PRODUCT,
+        "The product of the broker, where it does not say so itself or stands behind a proxy that does not. What it "
+        "does differently from others follows from that.",
+        default_note="what the broker says of itself on connecting",
+        example="openmq",
+    )
+    """Product of the broker, whatever it says of itself; None: the one that it says."""
 
 
 def selector() -> Any:
@@ -100,6 +126,14 @@ class JmsSourceConfig(JmsConfig, SourceConfig):
     """JMS selector that the broker applies."""
     subscription: str | None = subscription()
     """Name of the durable subscription on topics; None: not durable."""
+    identity: Identity = key(
+        "identity",
+        choice(Identity),
+        "What recognises a message that the broker delivers again: its `message-id`, or the `content` for messages "
+        "without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). Set `content` "
+        "only if no two messages are equal in body and all headers: of two equal ones, one may be left out.",
+        default="message-id",
+    )
 
 
 class JmsConnector(Connector[BrokerT, SourceT, SinkT]):

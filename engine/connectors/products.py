@@ -1,63 +1,28 @@
-"""JMS broker products, recognised by the name they report, and the refusal of what they silently do not honour.
-
-A broker that ignores a durable subscription, a selector or the kind of a destination does not say so: it confirms the
-request, and messages are lost or go elsewhere. So a source or sink that asks for such a feature is refused when it
-connects. What each product does over a protocol stands beside the sessions of that protocol, as observed on ActiveMQ
-Artemis 2.40, ActiveMQ Classic 5.18, RabbitMQ 3.10 and Qpid Broker-J 9.2.
-"""
+"""JMS broker products, recognised by the name that they report, or named by the key `broker`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from difflib import get_close_matches
 
-from engine.connectors.addresses import parsed
-from engine.connectors.jms import JmsSourceConfig
-from engine.errors import HardFailureError
 from routes.immutable import immutable
-from routes.model import SourceConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from routes.model import BrokerConfig, Config
+from routes.keys.values import BadValueError, ValueKind, one_of
 
 __all__ = [
     "ARTEMIS",
     "BROKER_J",
     "CLASSIC",
     "COMMANDS",
-    "IGNORES_SELECTOR",
-    "NOT_KNOWN",
+    "OPENMQ",
+    "PRODUCT",
     "RABBITMQ",
-    "Feature",
     "Product",
-    "ProductSession",
-    "asked",
-    "is_topic",
     "product_of",
-    "refusal",
-    "require",
 ]
-
-_SAYS_TOPIC = "topic://"
-"""Prefix of an address that itself says that it is a topic."""
-
 
 COMMANDS = re.compile("_{0,2}AMQ_")
 """Prefix of properties that command ActiveMQ Artemis and Classic: management operations, routing, schedules, last
 values, identities. The bridge passes them on to no JMS broker; sinks set their own."""
-
-
-class Feature(StrEnum):
-    """Feature that a source or sink may ask of a JMS broker; its value is the text in error messages."""
-
-    READ_TOPIC = "messages of a topic"
-    WRITE_TOPIC = "messages to a topic"
-    SUBSCRIPTION = "a durable subscription"
-    SELECTOR = "a selector"
 
 
 @immutable
@@ -65,91 +30,41 @@ class Product:
     """JMS broker product."""
 
     title: str
-    mark: str
-    """Lower-case part of the name that the broker reports; empty: the bridge does not know the product."""
+    key: str = ""
+    """Value of the key `broker`; empty: the bridge does not know the product."""
+    mark: str = ""
+    """Lower-case part of the name that the broker reports; empty: it reports none."""
 
 
-ARTEMIS = Product("ActiveMQ Artemis", "artemis")
+ARTEMIS = Product("ActiveMQ Artemis", "artemis", "artemis")
 """Broker for which the bridge is made: the bridge uses its spelling of destinations, and ids by which it drops
 duplicates."""
-CLASSIC = Product("ActiveMQ Classic", "activemq")
-RABBITMQ = Product("RabbitMQ", "rabbitmq")
-BROKER_J = Product("Qpid Broker-J", "qpid broker-j")
-_KNOWN = (ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, Product("JMS bridge", "jms-bridge"))
+CLASSIC = Product("ActiveMQ Classic", "activemq-classic", "activemq")
+RABBITMQ = Product("RabbitMQ", "rabbitmq", "rabbitmq")
+BROKER_J = Product("Qpid Broker-J", "broker-j", "qpid broker-j")
+OPENMQ = Product("OpenMQ", "openmq", "openmq")
+_KNOWN = (ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OPENMQ, Product("JMS bridge", "jms-bridge", "jms-bridge"))
 """Known products, in the order in which their marks are looked up in a broker's name."""
-NOT_KNOWN = "the bridge does not know this broker, and nothing in its answer tells"
-"""Text in place of what an unknown product does instead of honouring a feature."""
-IGNORES_SELECTOR = "it sends every message, also those that the selector leaves out"
-
-
-class ProductSession(Protocol):
-    """Session with a broker that reported its product."""
-
-    @property
-    def product(self) -> Product:
-        """Product of the broker."""
-
-    @property
-    def server(self) -> str:
-        """Name and version as the broker reports them; empty if it reports none."""
-
-    @property
-    def lacks(self) -> Mapping[Feature, str]:
-        """Features that the broker does not honour over the session's protocol, each with what it does instead."""
-
-
-_REMEDIES = {
-    Feature.READ_TOPIC: "Read a queue that the broker fills from the topic, or use type=stomp where it has STOMP",
-    Feature.WRITE_TOPIC: "Send to a queue, or use type=stomp where it has STOMP",
-    Feature.SUBSCRIPTION: "Remove {key}.subscription, and read a queue that the broker fills from the topic",
-    Feature.SELECTOR: "Remove {key}.selector, and filter by routes.NAME.in.include",
-}
 
 
 def product_of(name: str) -> Product:
     """Finds the product that reports `name`; an unknown one has that name as its title."""
     lowered = name.lower()
-    unknown = Product(name or "a broker that does not say its name", "")
-    return next((product for product in _KNOWN if product.mark in lowered), unknown)
+    unknown = Product(name or "a broker that does not say its name")
+    return next((product for product in _KNOWN if product.mark and product.mark in lowered), unknown)
 
 
-def is_topic(address: str) -> bool:
-    """Returns True if only the kind of an address, as in `topic:prices` or `topic/prices`, marks it as a topic."""
-    found = parsed(address)
-    return found is not None and found[0] == "topic" and not found[1].startswith(_SAYS_TOPIC)
+def _parse(text: str) -> Product:
+    """Returns the product with this key; raises BadValueError with the nearest one."""
+    by_key = {product.key: product for product in _KNOWN}
+    if text not in by_key:
+        near = get_close_matches(text.lower(), by_key, n=1)
+        hint = f"did you mean {near[0]}?" if near else "remove the line for another broker"
+        raise BadValueError(f"'{text}' is not {one_of(list(by_key))}", hint)
+    return by_key[text]
 
 
-def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]:
-    """Yields each feature that a source or sink asks for by its configuration, with the value that asks for it."""
-    if not isinstance(broker, JmsSourceConfig):
-        for route in config.routes:
-            if route.target.sink == broker.name and is_topic(address := str(route.target.address)):
-                yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
-        return
-    if topics := [destination for destination in broker.destinations if is_topic(destination)]:
-        yield Feature.READ_TOPIC, ", ".join(topics)
-    if broker.subscription is not None:
-        yield Feature.SUBSCRIPTION, broker.subscription
-    if broker.selector is not None:
-        yield Feature.SELECTOR, broker.selector
-
-
-def require(config: Config, broker: BrokerConfig, session: ProductSession) -> None:
-    """Refuses a source or sink that asks for features that the broker of its session does not honour.
-
-    Raises:
-        HardFailureError: the configuration asks for such a feature; the text says what the broker does instead, and the
-            remedy.
-    """
-    for feature, value in asked(config, broker):
-        if (instead := session.lacks.get(feature)) is not None:
-            raise refusal(broker, feature, value, session.server or session.product.title, instead)
-
-
-def refusal(broker: BrokerConfig, feature: Feature, value: str, name: str, instead: str) -> HardFailureError:
-    """Error for a source or sink that asks for a feature that its broker does not honour."""
-    key = f"{'source' if isinstance(broker, SourceConfig) else 'sink'}.{broker.name}"
-    what = (
-        f"{key} asks for {feature} ({value}), which {name} does not honour over {broker.type.name.upper()}: {instead}"
-    )
-    return HardFailureError(f"{what}. {_REMEDIES[feature].format(key=key)}")
+PRODUCT = ValueKind(
+    " \\| ".join(f"`{product.key}`" for product in _KNOWN), one_of([product.key for product in _KNOWN]), _parse
+)
+"""Value of the key `broker`."""

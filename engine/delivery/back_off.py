@@ -6,13 +6,18 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from engine.connectors.base import NotConnectedError
+from engine.errors import HardFailureError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BackOff"]
+__all__ = ["BackOff", "Connecting"]
 
 _FIRST_BACK_OFF_SECONDS = 0.5
 _LONGEST_BACK_OFF_SECONDS = 30.0
+_REFUSED_SECONDS = 30.0
+"""Shortest wait after a system has refused what the configuration asks of it."""
 
 
 class BackOff:
@@ -47,3 +52,32 @@ class BackOff:
     def reset(self) -> None:
         """Makes the next wait short, since the connection works."""
         self._next_seconds = _FIRST_BACK_OFF_SECONDS
+
+
+class Connecting:
+    """Attempts to connect to one system.
+
+    What a system refuses at the first attempt ends the bridge: an operator has just started it, and is told. Later the
+    other systems are at work, so a refusal is a connection that failed. The broker may have come only now, or another
+    one in its place.
+    """
+
+    def __init__(self, connect: Callable[[], None]) -> None:
+        """`connect` makes an attempt; it raises NotConnectedError, or HardFailureError for a refusal."""
+        self._connect = connect
+        self._is_first = True
+
+    def attempt(self) -> None:
+        """Connects.
+
+        Raises:
+            NotConnectedError: the attempt failed, or the system refused what it was asked for.
+            HardFailureError: the system refused that at the first attempt.
+        """
+        is_first, self._is_first = self._is_first, False
+        try:
+            self._connect()
+        except HardFailureError as error:
+            if is_first:
+                raise
+            raise NotConnectedError(str(error), _REFUSED_SECONDS) from error

@@ -76,6 +76,8 @@ class IngressPipeline:
         """Deliveries acknowledged on this connection."""
         self._duplicates = 0
         """Duplicates not logged yet."""
+        self._unidentified = 0
+        """Messages taken without an id since the last `count`, from a system that may deliver them again."""
         self._log_at = 0.0
         self.confirmed = 0
         """Number of waiting deliveries that are confirmed."""
@@ -193,6 +195,9 @@ class IngressPipeline:
         self._metrics.received(received + committed)
         self._metrics.journaled(journaled + committed)
         self._metrics.acknowledged(committed)
+        if self._unidentified:
+            unidentified, self._unidentified = self._unidentified, 0
+            self._metrics.unidentified(unidentified)
 
     def _take(self, delivery: Delivery) -> None:
         waiting = _Waiting(self, delivery.token)
@@ -212,6 +217,9 @@ class IngressPipeline:
             # broker.
             self._waiting.pop()
             raise StoppedError
+        has_id = delivery.has_own_id and "JMSMessageID" in delivery.message.headers
+        if self._deduplicator is not None and not has_id:
+            self._unidentified += 1
 
     def _reject(self, message: Message, reason: str, why: str, size: int | None, waiting: _Waiting) -> bool:
         """Skips or dead-letters a message that cannot enter the journal.

@@ -17,7 +17,7 @@ import structlog
 from engine.connectors.base import Holding, NotConnectedError, Outcome, Outgoing
 from engine.connectors.expiry import has_expired
 from engine.connectors.system import connector
-from engine.delivery.back_off import BackOff
+from engine.delivery.back_off import BackOff, Connecting
 from engine.delivery.replies import Requests
 from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
@@ -132,6 +132,7 @@ class SinkLoop:
         """True if messages sent on this connection now belong to another reader."""
         self._settled_at = 0.0
         self._back_off = BackOff()
+        self._connecting = Connecting(sink.connect)
         self._letters = SinkLetters(config, own, requests.worker)
         self._committed_at = 0.0
         self._figures_at = 0.0
@@ -155,7 +156,7 @@ class SinkLoop:
         """Runs one connection from beginning to end."""
         try:
             self._open_letters()
-            self._sink.connect()
+            self._connecting.attempt()
             self._connected()
             self._is_rebalanced = False
             self._send_again()

@@ -14,7 +14,7 @@ import structlog
 
 from engine.connectors.base import Committing, NotConnectedError, Positioned, Transactional
 from engine.connectors.system import connector
-from engine.delivery.back_off import BackOff
+from engine.delivery.back_off import BackOff, Connecting
 from engine.delivery.deduplication.deduplicator import Deduplicator
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
 from engine.delivery.deduplication.tail import Tail
@@ -95,6 +95,8 @@ class SourceLoop:
         self._connections = 0
         self._is_stalled = False
         self._back_off = BackOff()
+        # What Kafka refuses concerns every part, and no source that is part of its cluster can go on.
+        self._connect = source.connect if isinstance(source, Transactional) else Connecting(source.connect).attempt
         self._safe_offsets: SafeOffsets | None = None
 
     def run(self, stop: Event) -> None:
@@ -127,7 +129,7 @@ class SourceLoop:
     def _session(self, stop: Event) -> None:
         """Runs one connection from beginning to end."""
         try:
-            self._source.connect()
+            self._connect()
             self._connected()
             self._serve(stop)
         except StoppedError:

@@ -267,6 +267,7 @@ class SourceMetrics:
             metrics.RECEIVED,
             metrics.JOURNALED,
             metrics.DUPLICATES,
+            metrics.UNIDENTIFIED,
             metrics.ACKNOWLEDGED,
             metrics.RECONNECTS,
         ):
@@ -287,6 +288,10 @@ class SourceMetrics:
     def duplicate(self) -> None:
         """Counts a redelivered message that the journal has already."""
         self._figures.add(metrics.DUPLICATES, 1, self._source)
+
+    def unidentified(self, n: int) -> None:
+        """Counts messages without a message id, of which the journal would not recognise a redelivery."""
+        self._figures.add(metrics.UNIDENTIFIED, n, self._source)
 
     def acknowledged(self, n: int = 1) -> None:
         """Counts messages acknowledged to the JMS broker."""

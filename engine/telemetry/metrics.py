@@ -65,6 +65,7 @@ __all__ = [
     "SPARK_HEAP_MAX",
     "SPARK_HEAP_USED",
     "SPARK_ROWS",
+    "UNIDENTIFIED",
     "UNROUTED",
     "UNROUTED_REASONS",
     "Metric",
@@ -209,6 +210,12 @@ DUPLICATES = Metric(
     MetricType.COUNTER,
     ("source",),
     "Messages that the broker delivered again although the journal had them: acknowledged and left out.",
+)
+UNIDENTIFIED = Metric(
+    "jmsbridge_source_unidentified_messages_total",
+    MetricType.COUNTER,
+    ("source",),
+    "Messages taken without a message id: should the broker deliver one of them again, the journal has it twice.",
 )
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
@@ -422,7 +429,7 @@ BUILD_INFO = Metric(
 METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, LAG_RECORDS, LAG_SECONDS),
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
-    *(RECEIVED, JOURNALED, DUPLICATES, ACKNOWLEDGED, REJECTED, RECONNECTS),
+    *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, RECONNECTS),
     *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),

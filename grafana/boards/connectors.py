@@ -95,11 +95,12 @@ def _sources(board: Dashboard) -> None:
     ).with_panel(
         draw(
             "Outages of sources",
-            "Connections made anew per second, and the messages that came again and were left out because the journal "
-            "had them.",
+            "Connections made anew per second, the messages that came again and were left out because the journal had "
+            "them, and those without an id, which would not be recognised.",
             "short",
             (_rate("source", "reconnects"), "{{source}}"),
             (_rate("source", "duplicates"), "{{source}}: came again"),
+            (_rate("source", "unidentified_messages"), "{{source}}: without an id"),
         )
     )
 

@@ -35,6 +35,7 @@ from engine.connectors.nats.header_frame import FrameError, HeaderFrame
 from engine.connectors.nats.settings import WireFormat
 from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
+from engine.connectors.stomp.traits import SPECIFICATION, TRAITS
 from engine.delivery.replies import ReturnAddress
 from engine.message import Message, Record
 from engine.route_tests import read_cases
@@ -194,7 +195,8 @@ def stomp(data: bytes) -> None:
     parser = stomp_frames.StompFrameParser(100, 10)
     for piece in pieces(data):
         for frame in parser.feed(piece):
-            stomp_message(frame, "queue", "source", artemis=True).to_record()
+            for traits in (*TRAITS.values(), SPECIFICATION):
+                stomp_message(frame, "queue", "source", traits).to_record()
 
 
 # NATS

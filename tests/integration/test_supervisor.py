@@ -228,7 +228,7 @@ def test_a_kafka_that_does_not_come_ends_the_bridge_with_its_own_exit_code(tmp_p
     assert len(err.splitlines()) == 1
 
 
-def test_a_broker_that_stays_away_stops_nothing_but_its_own_source(
+def test_brokers_that_stay_away_or_refuse_the_login_stop_nothing_but_their_own_sources_and_sinks(
     tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis
 ) -> None:
     (port,) = free_ports(1)
@@ -236,18 +236,25 @@ def test_a_broker_that_stays_away_stops_nothing_but_its_own_source(
     more = elsewhere(name, kafka, artemis) + (
         "router.outage-timeout=5s\nsource.away.type=stomp\n"
         f"source.away.url=stomp://127.0.0.1:{port}\nsource.away.destinations=queue:other\n"
+        # It takes no login by AMQP there.
+        f"source.out.type=amqp\nsource.out.url={artemis.stomp_url.replace('stomp:', 'amqp:')}\n"
+        "source.out.destinations=queue:other\nsource.out.username=nobody\nsource.out.password=wrong\n"
+        f"sink.away.type=amqp\nsink.away.url=amqp://127.0.0.1:{port}\nsink.away.reply-to=queue:replies\n"
+        "routes.away.in.include=region = 'nowhere'\nroutes.away.out.topic=away:queue/other\n"
     )
+    away = ("source:away", "source:out", "sink:away")
     bridge = Bridge(configuration(tmp_path, more))
     try:
         bridge.start()
         wait(lambda: bridge.get("/ready")[0] == 503, lambda: bridge.output)
         wait(lambda: bridge.ready()["components"]["source:jms"]["state"] == "ready", lambda: bridge.output)
-        wait(lambda: bridge.ready()["components"]["source:away"]["state"] == "degraded", lambda: bridge.output)
+        for part in away:
+            wait(lambda part=part: bridge.ready()["components"][part]["state"] == "degraded", lambda: bridge.output)
         time.sleep(6)
         bridge.send([1], name)
         wait_arrived(bridge, 1, topic=f"{name}.routed")
-        assert bridge.ready()["components"]["source:away"]["state"] == "degraded"
-        assert bridge.metric("jmsbridge_connection_up", component="source:away") == 0
+        assert {bridge.ready()["components"][part]["state"] for part in away} == {"degraded"}
+        assert [bridge.metric("jmsbridge_connection_up", component=part) for part in away] == [0, 0, 0]
         assert bridge.interrupt() == 0
     finally:
         bridge.end()

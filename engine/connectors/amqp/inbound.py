@@ -21,14 +21,16 @@ from engine.connectors.amqp.annotations import (
     JMS_TYPE,
     KINDS,
     MESSAGE_TYPE,
-    PREFIXES,
+    MESSAGE_TYPES,
     REPLY_TO,
+    SERIALIZED,
 )
 from engine.connectors.amqp.bodies import Body, read_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, decode
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, ULong
 from engine.connectors.amqp.conversion import UnfitError, to_property
 from engine.connectors.amqp.names import Translator, translator
+from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
@@ -36,7 +38,7 @@ from routes.properties import HEADER_FIELDS, JmsType, Property
 if TYPE_CHECKING:
     from engine.connectors.amqp.transformer_settings import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError", "new_message_id"]
+__all__ = ["JmsMappingInbound", "TransformError", "is_made_up", "new_message_id"]
 
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
@@ -50,7 +52,8 @@ _NUMBERS = (int, float)
 _NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), AmqpMap()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
-_PROCESS = uuid4()
+_MADE_UP = f"ID:{uuid4()}:"
+"""Beginning of the message ids that this process makes up."""
 _ID_NUMBERS = count(1)
 
 
@@ -61,8 +64,12 @@ class TransformError(ValueError):
 class JmsMappingInbound:
     """Converts AMQP messages to JMS messages."""
 
-    def __init__(self, settings: TransformerSettings) -> None:
+    def __init__(self, settings: TransformerSettings, traits: AmqpTraits = SPECIFIED) -> None:
         self._settings = settings
+        self._kinds = traits.kinds
+        self._jms_marks = traits.jms_marks
+        self._unpacked = traits.unpacked
+        self._marks_redelivery = traits.marks_redelivery
         translate = translator(settings.name_translator or "InvalidToUnderscore")
         self._vendor = vendor = settings.prefix_vendor
         self._delivery_annotations = _Names(vendor + settings.prefix_delivery_annotations, translate)
@@ -83,8 +90,10 @@ class JmsMappingInbound:
             sections = decode(encoded)
         except AmqpError as error:
             raise TransformError(f"no AMQP 1.0 message: {error}") from error
+        if self._unpacked is not None:
+            sections = self._unpacked(sections)
         given = self._given(sections.message_annotations or _NO_PAIRS)
-        draft = _Draft(given.properties.copy(), exact=given.message_type is not None)
+        draft = _Draft(given.properties.copy(), exact=given.is_of_jms)
         properties = sections.properties or _NO_PROPERTIES
         self._header(draft, sections.header or _NO_HEADER, properties)
         self._properties(draft, properties, given.marks, address)
@@ -94,7 +103,7 @@ class JmsMappingInbound:
         for name, value in sections.footer or ():
             draft.add(self._footer[name], value)
         origins = self._application(draft, sections.application_properties or _NO_PAIRS)
-        body, body_type, body_types = self._body(draft, sections, given.message_type)
+        body, body_type, body_types = self._body(draft, sections, _message_type(given, properties))
         draft.properties[self._format] = _format(message_format)
         draft.properties[self._native] = _NOT_NATIVE
         return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
@@ -114,8 +123,9 @@ class JmsMappingInbound:
     def _read(self, annotations: AmqpMap) -> _Given:
         marks = {name: value for name, value in annotations if type(name) is Symbol and name in _MARKS}
         mark = marks.get(MESSAGE_TYPE)
-        given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None)
-        draft = _Draft(given.properties, exact=given.message_type is not None)
+        is_of_jms = any(type(marks.get(name)) is Byte for name in self._jms_marks)
+        given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None, is_of_jms)
+        draft = _Draft(given.properties, exact=is_of_jms)
         for name, value in annotations:
             if type(name) is not Symbol or name != JMS_TYPE:
                 draft.add(self._message_annotations[name], value)
@@ -145,7 +155,8 @@ class JmsMappingInbound:
             expires_at = time.time_ns() // 1_000_000 + time_to_live if time_to_live else 0
         if expires_at:
             fields["JMSExpiration"] = str(int(expires_at))
-        failed = header.delivery_count or 0
+        comes_again = self._marks_redelivery and header.first_acquirer is False
+        failed = header.delivery_count or int(comes_again)
         fields["JMSXDeliveryCount"] = str(min(failed + 1, _MOST_INT))
         fields["JMSRedelivered"] = "true" if failed else "false"
         if header.first_acquirer is not None:
@@ -156,9 +167,9 @@ class JmsMappingInbound:
         own = found.message_id is None or self._settings.overwrite_message_id
         fields["JMSMessageID"] = new_message_id() if own else ids.message_id(found.message_id)  # type: ignore[arg-type]
         kind = address.partition(":")[0]
-        fields["JMSDestination"] = _destination(found.to, marks.get(DESTINATION), kind) if found.to else address
+        fields["JMSDestination"] = self._destination(found.to, marks.get(DESTINATION), kind) if found.to else address
         if found.reply_to:
-            fields["JMSReplyTo"] = _destination(found.reply_to, marks.get(REPLY_TO), "queue")
+            fields["JMSReplyTo"] = self._destination(found.reply_to, marks.get(REPLY_TO), "queue")
         if found.correlation_id is not None:
             fields["JMSCorrelationID"] = ids.correlation_id(found.correlation_id)
         if found.creation_time:
@@ -172,6 +183,14 @@ class JmsMappingInbound:
         if found.user_id:
             _user(draft, found.user_id)
         self._texts(draft, found)
+
+    def _destination(self, text: str, mark: Any, default: str) -> str:
+        """Returns `queue:NAME` or `topic:NAME`: the kind from the annotation, else from a prefix, else `default`."""
+        kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
+        for prefix, its_kind in self._kinds.items():
+            if text.startswith(prefix):
+                return f"{kind or its_kind}:{text[len(prefix) :]}"
+        return f"{kind or default}:{text}"
 
     def _texts(self, draft: _Draft, found: Properties) -> None:
         """Adds the properties for subject, content type, content encoding and reply-to group."""
@@ -238,7 +257,9 @@ class _Given:
     annotations: AmqpMap
     marks: Mapping[Symbol, Any]
     message_type: int | None
-    """Message type of a JMS client; None for messages of other clients."""
+    """Message type of a JMS client; None if the message has none."""
+    is_of_jms: bool
+    """True if the message is one of a JMS client."""
     fields: dict[str, str] = field(default_factory=dict)
     properties: dict[str, Property] = field(default_factory=dict)
 
@@ -278,6 +299,12 @@ class _Draft:
         self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
 
 
+def _message_type(given: _Given, properties: Properties) -> int | None:
+    """Returns the message type: the one given, else that of an object where a JMS client's body is one."""
+    is_object = given.is_of_jms and properties.content_type == SERIALIZED
+    return MESSAGE_TYPES[BodyType.OBJECT] if given.message_type is None and is_object else given.message_type
+
+
 def _is_short(annotations: AmqpMap) -> bool:
     """Returns True if annotations may stay in the cache; arbitrary ones of senders would fill the memory."""
     return len(annotations) <= _MOST_PAIRS and all(
@@ -299,15 +326,11 @@ def _user(draft: _Draft, user: bytes) -> None:
         draft.fault("JMSXUserID", f"binary {user[:100].hex()}")
 
 
-def _destination(text: str, mark: Any, default: str) -> str:
-    """Returns `queue:NAME` or `topic:NAME`: the kind from the annotation, else from a prefix, else `default`."""
-    kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
-    for prefix, its_kind in PREFIXES.items():
-        if text.startswith(prefix):
-            return f"{kind or its_kind}:{text[len(prefix) :]}"
-    return f"{kind or default}:{text}"
-
-
 def new_message_id() -> str:
     """Returns a new, globally unique JMSMessageID."""
-    return f"ID:{_PROCESS}:{next(_ID_NUMBERS)}"
+    return f"{_MADE_UP}{next(_ID_NUMBERS)}"
+
+
+def is_made_up(message_id: str | None) -> bool:
+    """Returns True if an id is one of `new_message_id` in this process."""
+    return message_id is not None and message_id.startswith(_MADE_UP)

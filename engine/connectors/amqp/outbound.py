@@ -28,6 +28,7 @@ from engine.connectors.amqp.codec.sections import Header, Properties, Sections, 
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.conversion import property_of
 from engine.connectors.amqp.names import translator
+from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.products import COMMANDS
 from engine.message import ORIGIN
@@ -64,8 +65,9 @@ _FORMAT = 0
 class JmsMappingOutbound:
     """Converts JMS messages to AMQP messages."""
 
-    def __init__(self, settings: TransformerSettings) -> None:
+    def __init__(self, settings: TransformerSettings, traits: AmqpTraits = SPECIFIED) -> None:
         self._settings = settings
+        self._traits = traits
         self._vendor = vendor = settings.prefix_vendor
         self._message_type = f"{vendor}{settings.prefix_message_annotations}{MESSAGE_TYPE.replace('-', '_')}"
         self._places = _Places(settings)
@@ -83,7 +85,7 @@ class JmsMappingOutbound:
         sections.properties = self._properties(message, to)
         annotations = AmqpMap([(MESSAGE_TYPE, self._type(message)), (DESTINATION, _KINDS[kind])])
         if reply := parsed(reply_to or message.headers.get("JMSReplyTo", "")):
-            sections.properties.reply_to = reply[1]
+            sections.properties.reply_to = self._traits.spelling(*reply)
             annotations.append((REPLY_TO, _KINDS[reply[0]]))
         application = self._jms_type(message, sections.properties, annotations)
         if delivery := _number(message.headers, "JMSDeliveryTime", _TIMES):

@@ -48,6 +48,7 @@ __all__ = [
     "read",
     "read_transfer",
     "sasl_init",
+    "sasl_response",
     "serial",
     "symbols",
     "transaction_of",
@@ -75,6 +76,8 @@ class Code(IntEnum):
     CLOSE = 0x18
     SASL_MECHANISMS = 0x40
     SASL_INIT = 0x41
+    SASL_CHALLENGE = 0x42
+    SASL_RESPONSE = 0x43
     SASL_OUTCOME = 0x44
 
 
@@ -128,9 +131,10 @@ class Condition(NamedTuple):
 
 
 class Terminus(NamedTuple):
-    """The source or target of a link: an address that messages come from or go to."""
+    """The source or target of a link: a queue or topic that messages come from or go to."""
 
     address: str
+    """Name of the queue or topic."""
     kind: str
     """`queue` or `topic`; sent as a capability."""
     selector: str | None = None
@@ -138,6 +142,10 @@ class Terminus(NamedTuple):
     shared: bool = False
     shared_by_all: bool = False
     """True if connections of all containers share the subscription, not only those of the attaching container."""
+    spelt: str | None = None
+    """Address in the broker's own spelling, which is sent in place of `address`; None: `address`."""
+    is_declared: bool = False
+    """True to have the broker make a missing queue durable."""
 
     @property
     def destination(self) -> str:
@@ -155,8 +163,8 @@ class Terminus(NamedTuple):
         selector = Described(ULong(_SELECTOR_CODE), self.selector)
         return _described(
             _SOURCE,
-            self.address,
-            UInt(_DURABLE if self.durable else 0),
+            self._sent_address,
+            UInt(_DURABLE if self.durable or self.is_declared else 0),
             Symbol(_NEVER) if self.durable else None,
             *(None, None, None, None),
             AmqpMap([(Symbol(_SELECTOR), selector)]) if self.selector else None,
@@ -168,7 +176,12 @@ class Terminus(NamedTuple):
 
     def target(self) -> Described:
         """Builds the target of an attach."""
-        return _described(_TARGET, self.address, *(None,) * 5, symbols(self.capabilities))
+        durability = UInt(_DURABLE) if self.is_declared else None
+        return _described(_TARGET, self._sent_address, durability, *(None,) * 4, symbols(self.capabilities))
+
+    @property
+    def _sent_address(self) -> str:
+        return self.address if self.spelt is None else self.spelt
 
 
 class Transfer(NamedTuple):
@@ -247,9 +260,14 @@ def close() -> bytes:
     return performative(Code.CLOSE)
 
 
-def sasl_init(mechanism: str, response: bytes, host: str) -> bytes:
-    """Encodes the chosen SASL mechanism and its initial response."""
+def sasl_init(mechanism: str, response: bytes | None, host: str) -> bytes:
+    """Encodes the chosen SASL mechanism and its initial response, if it has one."""
     return performative(Code.SASL_INIT, Symbol(mechanism), response, host)
+
+
+def sasl_response(response: bytes) -> bytes:
+    """Encodes the response to a SASL challenge."""
+    return performative(Code.SASL_RESPONSE, response)
 
 
 def is_transfer(body: bytes) -> bool:

@@ -7,7 +7,6 @@ Frames about links go to `links`. Nothing is read ahead: data is read only in `p
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,29 +26,23 @@ from engine.connectors.amqp.frames import (
     frame,
 )
 from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, names, number, serial
+from engine.connectors.amqp.sasl import WITH_PASSWORD, SaslError, chosen
+from engine.connectors.amqp.traits import SPECIFIED, traits_of
 from engine.connectors.base import NotConnectedError
-from engine.connectors.products import (
-    ARTEMIS,
-    BROKER_J,
-    CLASSIC,
-    IGNORES_SELECTOR,
-    NOT_KNOWN,
-    RABBITMQ,
-    Feature,
-    Product,
-    product_of,
-)
+from engine.connectors.products import product_of
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
 from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.connectors.amqp.links import Link
+    from engine.connectors.amqp.sasl import SaslMechanism
     from engine.connectors.amqp.settings import AmqpConfig
+    from engine.connectors.features import Feature
 
-__all__ = ["SHARED", "AmqpSession"]
+__all__ = ["AmqpSession"]
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _CONNECT_SECONDS = 10.0
@@ -66,18 +59,6 @@ _IN_USE = "amqp:invalid-field"
 _PRODUCT = "jms-bridge"
 _SOLE = "sole-connection-for-container"
 """Capability of brokers that admit one connection of a container at a time, for clients that ask for it."""
-SHARED = "SHARED-SUBS"
-"""Capability of brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
-_QUEUES_ONLY = {
-    Feature.READ_TOPIC: "it reads a queue of that name",
-    Feature.WRITE_TOPIC: "it puts them into a queue of that name",
-}
-_LACKS: Mapping[Product, Mapping[Feature, str]] = {
-    CLASSIC: _QUEUES_ONLY,
-    RABBITMQ: {**_QUEUES_ONLY, Feature.SELECTOR: IGNORES_SELECTOR},
-    BROKER_J: {Feature.WRITE_TOPIC: "it puts them into the queue of that name, if there is one"},
-}
-"""Features that known products do not honour over AMQP, each with what the product does instead."""
 _log = structlog.get_logger(__name__)
 
 
@@ -96,6 +77,8 @@ class AmqpSession:
         self.channel = 0
         self.product = product_of("")
         """Product of the broker, as it told at the latest connection."""
+        self.traits = SPECIFIED
+        """What the broker does differently, from the latest connection on."""
         self.server = ""
         """Name and version of the broker as it tells them."""
         self.capabilities: frozenset[str] = frozenset()
@@ -150,8 +133,8 @@ class AmqpSession:
         )
         self.send(opened, performatives.begin())
         try:
-            self._opened(self._expect(Code.OPEN, deadline), beat)
-            self._begun(self._expect(Code.BEGIN, deadline))
+            self._opened(self._expect(deadline, Code.OPEN)[1], beat)
+            self._begun(self._expect(deadline, Code.BEGIN)[1])
         except AmqpError as error:
             raise self._senseless(error) from error
         # A broker that refuses the connection says so behind an open without capabilities.
@@ -223,17 +206,8 @@ class AmqpSession:
 
     @property
     def lacks(self) -> Mapping[Feature, str]:
-        """See `ProductSession`. Of an unknown product only what AMQP and its JMS mapping specify is assumed."""
-        if self.product.mark:
-            return _LACKS.get(self.product, {})
-        if SHARED in self.capabilities:
-            return {}
-        return {Feature.READ_TOPIC: NOT_KNOWN, Feature.WRITE_TOPIC: NOT_KNOWN}
-
-    @property
-    def artemis(self) -> bool:
-        """True if the broker is ActiveMQ Artemis."""
-        return self.product is ARTEMIS
+        """See `ProductSession`."""
+        return self.traits.lacks
 
     @property
     def unnoticed_seconds(self) -> float:
@@ -279,24 +253,38 @@ class AmqpSession:
 
     def _login(self, deadline: float) -> None:
         self._greet(SASL_HEADER, deadline)
-        offered = field(self._expect(Code.SASL_MECHANISMS, deadline, SASL), 0)
-        mechanisms = names(offered)
+        _, offered = self._expect(deadline, Code.SASL_MECHANISMS, kind=SASL)
+        try:
+            mechanism = self._mechanism(names(field(offered, 0)))
+            self.write(frame(0, performatives.sasl_init(mechanism.name, mechanism.first(), self._host), SASL))
+            while True:
+                code, fields = self._expect(deadline, Code.SASL_CHALLENGE, Code.SASL_OUTCOME, kind=SASL)
+                if code == Code.SASL_OUTCOME:
+                    break
+                response = mechanism.answer(_bytes(field(fields, 0)))
+                self.write(frame(0, performatives.sasl_response(response), SASL))
+            if field(fields, 0) != 0:
+                user = self._broker.username
+                who = f"the login of user '{user}'" if user is not None else "a login without a user name"
+                raise self.fail(f"the broker refuses {who}", _REFUSED_SECONDS)
+            mechanism.accepted(_bytes(field(fields, 1)))
+        except SaslError as error:
+            raise self.fail(f"the broker {error}", _REFUSED_SECONDS) from error
+
+    def _mechanism(self, offered: Sequence[str]) -> SaslMechanism:
+        """Chooses a mechanism for the login; NotConnectedError if the broker offers none that fits."""
         user, password = self._broker.username, self._broker.password or ""
-        if user is not None:
-            wanted, response = "PLAIN", f"\0{user}\0{password}".encode()
-        elif self._broker.tls_certificate and "EXTERNAL" in mechanisms:
-            wanted, response = "EXTERNAL", b""
+        has_certificate = self._broker.tls_certificate is not None
+        found = chosen(offered, user, password, is_encrypted=self.endpoint.tls, has_certificate=has_certificate)
+        if found is not None:
+            return found
+        shown = one_line(", ".join(offered)) or "nothing"
+        if user is None:
+            why = f"the broker offers no login without a user name, only {shown}; set username and password"
         else:
-            wanted, response = "ANONYMOUS", _PRODUCT.encode()
-        if wanted not in mechanisms:
-            way = "a user name and a password" if user is not None else "no login without a user name"
-            takes = f"it takes no {way}" if user is not None else f"it offers {way}"
-            raise self.fail(f"the broker says: {takes}, only {', '.join(mechanisms)}", _REFUSED_SECONDS)
-        self.write(frame(0, performatives.sasl_init(wanted, response, self._host), SASL))
-        code = field(self._expect(Code.SASL_OUTCOME, deadline, SASL), 0)
-        if code != 0:
-            who = f"the login of user '{user}'" if user is not None else "a login without a user name"
-            raise self.fail(f"the broker refuses {who}", _REFUSED_SECONDS)
+            known = ", ".join(WITH_PASSWORD)
+            why = f"the broker offers {shown}; the bridge logs in by {known}, so allow one of these at the broker"
+        raise self.fail(why, _REFUSED_SECONDS)
 
     def _greet(self, header: bytes, deadline: float) -> None:
         """Exchanges protocol headers; NotConnectedError if the broker answers with another protocol."""
@@ -311,8 +299,8 @@ class AmqpSession:
             what = "login" if header == SASL_HEADER else "AMQP 1.0"
             raise self.fail(f"the broker speaks no {what} here, but {answer!r}", _REFUSED_SECONDS)
 
-    def _expect(self, code: Code, deadline: float, kind: int = AMQP) -> list[Any]:
-        """Waits for a performative while the connection is being set up; returns its fields."""
+    def _expect(self, deadline: float, *codes: Code, kind: int = AMQP) -> tuple[int, list[Any]]:
+        """Waits for one of several performatives while the connection is being set up; returns its code and fields."""
         data = b""
         try:
             while True:
@@ -324,8 +312,8 @@ class AmqpSession:
                 said, fields = performatives.read(found[2])
                 if said == Code.CLOSE:
                     raise self._closed(fields, _REFUSED_SECONDS)
-                if found[0] == kind and said == code:
-                    return fields
+                if found[0] == kind and said in codes:
+                    return said, fields
         except (AmqpFrameError, AmqpError) as error:
             raise self._senseless(error) from error
 
@@ -342,7 +330,8 @@ class AmqpSession:
         name = " ".join(str(told.get(each, "")) for each in ("product", "version"))
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))
-        self.product = product_of(self.server)
+        self.product = self._broker.broker or product_of(self.server)
+        self.traits = traits_of(self.product, self.capabilities)
         self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)
@@ -446,3 +435,8 @@ class AmqpSession:
             if left <= 0:
                 raise self.fail(f"the broker has not answered for {_GOOD_BYE_SECONDS:.0f} s")
             data = self._opened_wire.read(left)
+
+
+def _bytes(value: object) -> bytes:
+    """Returns a binary field; empty if the broker sent none or something else."""
+    return bytes(value) if isinstance(value, bytes) else b""

@@ -31,11 +31,12 @@ from engine.connectors.amqp.performatives import (
     serial,
 )
 from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformer_settings import Transformer
 from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
-from engine.connectors.products import Feature, is_topic, require
+from engine.connectors.features import Feature, is_topic, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,9 +66,6 @@ _REFUSING = frozenset(
 """Error conditions that no other try can change."""
 _PASSING = frozenset({"amqp:resource-limit-exceeded", "amqp:resource-locked"})
 """Error conditions that pass by themselves."""
-_ARTEMIS_REFUSING = ("AMQ229032", "AMQ229216")
-"""Codes of final errors that Artemis reports as internal: no permission to create the address or queue, no queue
-name."""
 
 
 class AmqpSink:
@@ -84,7 +82,8 @@ class AmqpSink:
         self._session = AmqpSession(sink, f"sink '{sink.name}'", config.url(sink), f"{container}.{worker}")
         self._session.on_disposition = self._settled
         self._transformers = sink.transformers
-        self._outbound = outbound_of(sink.transformers)
+        self._traits = SPECIFIED
+        self._outbound = outbound_of(sink.transformers, self._traits)
         self._links: OrderedDict[str, Sender] = OrderedDict()
         """Links by destination, least recently used first."""
         self._open: dict[int, str] = {}
@@ -117,6 +116,9 @@ class AmqpSink:
         self._failure = None
         self._session.open()
         require(self._config, self._sink, self._session)
+        if self._session.traits != self._traits:
+            self._traits = self._session.traits
+            self._outbound = outbound_of(self._transformers, self._traits)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Sends as many messages as there is credit for, in one write; the rest follows with further credit."""
@@ -153,7 +155,7 @@ class AmqpSink:
         except RefusedError as error:
             self._known.append(Outcome(outgoing.number, str(error)))
             return
-        if self._session.artemis and not self._is_native(link, form):
+        if self._traits.drops_duplicates and not self._is_native(link, form):
             encoded = with_duplicate_id(encoded, outgoing.id)
         self._open[outgoing.number] = link.terminus.destination
         self._expiry.add(outgoing)
@@ -165,10 +167,11 @@ class AmqpSink:
         return used is not None and used.transformer is Transformer.AMQP_NATIVE
 
     def _link(self, address: str) -> Sender:
-        if is_topic(address) and (instead := self._session.lacks.get(Feature.WRITE_TOPIC)):
+        if is_topic(address) and (instead := self._traits.lacks.get(Feature.WRITE_TOPIC)):
             raise RefusedError(f"{self._session.server} does not honour {Feature.WRITE_TOPIC} over AMQP: {instead}")
         kind, name = kind_and_name(address)
-        terminus = Terminus(name, kind)
+        is_declared = kind == "queue" and self._traits.declares_queues
+        terminus = Terminus(name, kind, spelt=self._traits.spelling(kind, name), is_declared=is_declared)
         link = self._links.get(terminus.destination)
         if link is None:
             self._make_room()
@@ -291,7 +294,7 @@ class AmqpSink:
         """Returns True if a message is refused for good; for an unexplained reason, only after some tries."""
         if condition.name in _PASSING:
             return False
-        if condition.name in _REFUSING or condition.description.startswith(_ARTEMIS_REFUSING):
+        if condition.name in _REFUSING or condition.description.startswith(self._traits.final_errors):
             return True
         self._doubts[message] = self._doubts.get(message, 0) + 1
         return self._doubts[message] >= _MOST_DOUBTS

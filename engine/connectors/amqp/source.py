@@ -8,15 +8,20 @@ has it. One disposition then accepts each run of consecutive deliveries.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from engine.connectors.amqp.encoded_edits import shortened
+from engine.connectors.amqp.inbound import is_made_up
 from engine.connectors.amqp.links import IncomingTransfer, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition, serial
-from engine.connectors.amqp.session import SHARED, AmqpSession
+from engine.connectors.amqp.session import AmqpSession
+from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
-from engine.connectors.products import Feature, is_topic, refusal, require
+from engine.connectors.content_id import content_id
+from engine.connectors.features import Feature, is_topic, refusal, require
+from engine.connectors.jms import Identity
 from engine.message import BodyType, Message
 
 if TYPE_CHECKING:
@@ -47,7 +52,9 @@ class AmqpSource:
         who = f"source '{source.name}'"
         self._session = AmqpSession(source, who, config.url(source), container, sole=source.sole_connection)
         self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES
-        self._inbound = inbound_of(source.transformers)
+        self._traits = SPECIFIED
+        self._inbound = inbound_of(source.transformers, self._traits)
+        self._by_content = source.identity is Identity.CONTENT
         self._links: list[Receiver] = []
         self._waiting: deque[IncomingTransfer] = deque()
 
@@ -70,7 +77,10 @@ class AmqpSource:
         self.close()
         self._session.open()
         require(self._config, self._source, self._session)
-        shared = self._source.subscription is not None and SHARED in self._session.capabilities
+        if self._session.traits != self._traits:
+            self._traits = self._session.traits
+            self._inbound = inbound_of(self._source.transformers, self._traits)
+        shared = self._source.subscription is not None and self._traits.shares_subscriptions
         self._links = [self._receiver(name, shared=shared) for name in self._destinations(shared=shared)]
         for link in self._links:
             self._session.attach(link)
@@ -125,7 +135,15 @@ class AmqpSource:
         if durable and shared and self._worker > 1:
             link += f"|{self._worker}"
         selector = self._source.selector and translated_selector(self._source.selector)
-        terminus = Terminus(name, kind, selector, durable=durable, shared=durable and shared)
+        terminus = Terminus(
+            name,
+            kind,
+            selector,
+            durable=durable,
+            shared=durable and shared,
+            spelt=self._traits.spelling(kind, name),
+            is_declared=kind == "queue" and self._traits.declares_queues,
+        )
         return Receiver(
             self._session,
             link,
@@ -159,10 +177,19 @@ class AmqpSource:
         except TransformError as error:
             found = Message(encoded, BodyType.BYTES, {"JMSDestination": destination}, source=self._source.name)
             return Delivery(found, incoming.delivery_id, size, str(error))
-        return Delivery(message, incoming.delivery_id, size)
+        has_own_id = not is_made_up(message.headers.get("JMSMessageID"))
+        if not has_own_id and self._by_content and size is None and not _is_native(message):
+            message = replace(message, headers={**message.headers, "JMSMessageID": content_id(message)})
+            has_own_id = True
+        return Delivery(message, incoming.delivery_id, size, has_own_id=has_own_id)
 
     def _check(self) -> None:
         """Raises NotConnectedError if the broker has ended a link."""
         for link in self._links:
             if link.fault is not None:
                 raise self._session.fail(f"the broker says of {link.terminus.address}: {link.fault}")
+
+
+def _is_native(message: Message) -> bool:
+    """Returns True for a message of the transformer AMQPNative, whose timestamp is that of the delivery."""
+    return any(name.endswith("NATIVE") and found.text == "true" for name, found in message.properties.items())

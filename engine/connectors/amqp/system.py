@@ -12,6 +12,7 @@ from routes.errors import Level
 from routes.keys.addresses import is_loopback
 
 if TYPE_CHECKING:
+    from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.base import Sink, Source
     from routes.keys.settings import Settings
     from routes.model import Config
@@ -22,7 +23,9 @@ _NOT_OF_LISTENERS = {
     "url": ("it either connects to a broker or listens", "keep one of the two"),
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
+    "identity": ("its clients send again what it has not taken, no broker does", "remove the line"),
     "virtual-host": ("it is no client of a broker", "remove the line"),
+    "broker": ("it is no client of a broker", "remove the line"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
 }
@@ -60,13 +63,13 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     def check_connection(self, config: Config, broker: AmqpConfig, client_id: str) -> str:
         """See `Connector`."""
         from engine.connectors.amqp.session import AmqpSession
-        from engine.connectors.products import require
+        from engine.connectors.features import require
 
         session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
         try:
             session.open()
             require(config, broker, session)
-            return f"{session.endpoint} takes the login"
+            return f"{session.endpoint} takes the login{_reminder(session.traits, broker)}"
         finally:
             session.close()
 
@@ -89,6 +92,13 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     def check_sections(self, settings: Settings) -> None:
         """Checks transformers."""
         check_transformers(settings)
+
+
+def _reminder(traits: AmqpTraits, broker: AmqpConfig) -> str:
+    """Returns what an operator has to know of the broker of a sink, which the broker does not tell; mostly empty."""
+    if not traits.raw_for_others or not isinstance(broker, AmqpSinkConfig):
+        return ""
+    return "; its OpenWire clients get encoded AMQP messages unless its connector has transport.transformer=jms"
 
 
 def _check_listener(settings: Settings, section: str, name: str) -> None:

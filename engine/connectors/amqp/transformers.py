@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError, new_message_id
 from engine.connectors.amqp.outbound import JmsMappingOutbound
+from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformer_settings import Transformer, TransformerSettings
 from engine.connectors.base import RefusedError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 
 if TYPE_CHECKING:
+    from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.amqp.transformer_settings import Transformers
 
 __all__ = [
@@ -168,48 +170,50 @@ class Outbound(Protocol):
         """
 
 
-def inbound(settings: TransformerSettings) -> Inbound:
-    """Inbound transformer with these settings, for messages of every destination and format.
+def inbound(settings: TransformerSettings, traits: AmqpTraits = SPECIFIED) -> Inbound:
+    """Inbound transformer with these settings, for messages of every destination and format of a broker.
 
     Raises:
         BridgeError: there is no name translator of the configured name.
     """
-    return _NativeInbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingInbound(settings)
+    if settings.transformer is Transformer.AMQP_NATIVE:
+        return _NativeInbound(settings)
+    return JmsMappingInbound(settings, traits)
 
 
-def outbound(settings: TransformerSettings) -> Outbound:
-    """Outbound transformer with these settings, for messages of every destination and format.
+def outbound(settings: TransformerSettings, traits: AmqpTraits = SPECIFIED) -> Outbound:
+    """Outbound transformer with these settings, for messages of every destination and format to a broker.
 
     Raises:
         BridgeError: there is no name translator of the configured name.
     """
-    return (
-        _NativeOutbound(settings) if settings.transformer is Transformer.AMQP_NATIVE else JmsMappingOutbound(settings)
-    )
+    if settings.transformer is Transformer.AMQP_NATIVE:
+        return _NativeOutbound(settings)
+    return JmsMappingOutbound(settings, traits)
 
 
-def inbound_of(transformers: Transformers) -> Inbound:
+def inbound_of(transformers: Transformers, traits: AmqpTraits = SPECIFIED) -> Inbound:
     """Inbound transformer of a source, which chooses one of the source's for each destination and message format.
 
     Raises:
         BridgeError: there is no name translator of the configured name.
     """
-    return _InboundChoice(transformers)
+    return _InboundChoice(transformers, traits)
 
 
-def outbound_of(transformers: Transformers) -> Outbound:
+def outbound_of(transformers: Transformers, traits: AmqpTraits = SPECIFIED) -> Outbound:
     """Outbound transformer of a sink, which chooses one of the sink's for each destination and message format.
 
     Raises:
         BridgeError: there is no name translator of the configured name.
     """
-    return _OutboundChoice(transformers)
+    return _OutboundChoice(transformers, traits)
 
 
 class _InboundChoice:
-    def __init__(self, transformers: Transformers) -> None:
+    def __init__(self, transformers: Transformers, traits: AmqpTraits) -> None:
         self._transformers = transformers
-        self._made = {settings: inbound(settings) for settings in transformers.all}
+        self._made = {settings: inbound(settings, traits) for settings in transformers.all}
 
     def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
         settings = self._transformers.settings(address, message_format)
@@ -219,9 +223,9 @@ class _InboundChoice:
 
 
 class _OutboundChoice:
-    def __init__(self, transformers: Transformers) -> None:
+    def __init__(self, transformers: Transformers, traits: AmqpTraits) -> None:
         self._transformers = transformers
-        self._made = {settings: outbound(settings) for settings in transformers.all}
+        self._made = {settings: outbound(settings, traits) for settings in transformers.all}
         self._formats = {f"{settings.prefix_vendor}MESSAGE_FORMAT" for settings in transformers.all}
 
     def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:

@@ -1,9 +1,9 @@
 """Conversion between STOMP frames and the canonical message, in both directions.
 
 The tables of headers were established on Artemis 2.40, whose frames hold more than the specification requires, with its
-JMS client as the receiver. `docs/connectors/stomp.md` documents the tables, the facts that a frame does not carry and
-the parts of a message that it cannot carry. No header value, however malformed, makes the conversion of a received
-frame fail.
+JMS client as the receiver; what other brokers do differently stands in `traits`. `docs/connectors/stomp.md` documents
+the tables, the facts that a frame does not carry and the parts of a message that it cannot carry. No header value,
+however malformed, makes the conversion of a received frame fail.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import re
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from engine.connectors.addresses import kind_and_name
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.numbers import whole
-from engine.connectors.products import ARTEMIS, CLASSIC, COMMANDS, RABBITMQ, Product
+from engine.connectors.products import COMMANDS
 from engine.connectors.stomp.frames import escape
-from engine.connectors.stomp.session import ROUTING
-from engine.message import ORIGIN, BodyType, Message
+from engine.connectors.stomp.modified_utf8 import from_modified_utf8, to_modified_utf8
+from engine.connectors.stomp.traits import ORIGINS, PlainBody
+from engine.message import BodyType, Message
 from routes.properties import Property
 
 if TYPE_CHECKING:
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
 
     from engine.connectors.base import Outgoing
     from engine.connectors.stomp.frames import StompFrame
+    from engine.connectors.stomp.traits import StompTraits
 
 __all__ = ["to_frame", "to_message"]
 
-_NATIVE_ID = "NATIVE_MESSAGE_ID"
 _MESSAGE_TYPE = "JMS_AMQP_MA_x-opt-jms-msg-type"
 _ENCODING = "JMS_AMQP_ORIGINAL_ENCODING"
 _AMQP_CONTENT_TYPE = "JMS_AMQP_ContentType"
@@ -65,22 +67,17 @@ _NO_PROPERTIES = frozenset(
         *("JMSTimestamp", "JMSDeliveryTime", "JMSExpiration", "JMSRedelivered"),
         # internal headers of Artemis
         *("__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE", "ingress-timestamp"),
-        *(_NATIVE_ID, _ENCODING),
+        *("NATIVE_MESSAGE_ID", _ENCODING),
         *("JMS_AMQP_HEADER", "JMS_AMQP_HEADERDURABLE", "JMS_AMQP_HEADERPRIORITY", _MESSAGE_TYPE),
         *("JMS_AMQP_MA_x-opt-jms-dest", "JMS_AMQP_MA_x-opt-jms-reply-to"),
     }
 )
-_PRODUCT_COMMANDS: Mapping[Product, re.Pattern[str]] = {
-    CLASSIC: re.compile("(?:transformation|transformation-error|amq-msg-type)$"),
-    # Properties that say how to make the queue, who else gets the message, and what to compare with the login.
-    RABBITMQ: re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
-}
-"""Patterns of the properties, besides `COMMANDS`, that command a broker how to treat a message or a queue."""
-_NO_COMMANDS = re.compile("(?!)")
 _KNOWN: Mapping[str, str] = dict.fromkeys(_NO_PROPERTIES, "") | dict(_FIELDS)
 """Frame header to JMS field, or to the empty string if the header is dropped. A header that is not a key here is a
 property, or reserved for bridges."""
-_DESTINATION = re.compile(r"^(?:/?(?:temp-)?(queue|topic)(?:://|/))?(.*)$", re.DOTALL)
+_DESTINATION = re.compile(
+    r"^(?:/?(?:remote-)?(?:temp-)?(queue|topic)(?:://|/)|/(?:reply-|amq/)queue/)?(.*)$", re.DOTALL
+)
 
 # Body types of messages that Artemis received over AMQP: by the sender's annotation x-opt-jms-msg-type (JMS mapping of
 # AMQP, 3.2.3), and by Artemis's header for the original encoding.
@@ -93,6 +90,7 @@ _BY_MESSAGE_TYPE = {
 }
 _BY_ENCODING = {"3": BodyType.STREAM, "7": BodyType.MAP, "8": BodyType.STREAM}
 _SERIALIZED = "application/x-java-serialized-object"
+_OCTETS = "application/octet-stream"
 _TEXTS = {"JMSCorrelationID": "correlation-id", "JMSType": "type", "JMSXGroupID": "JMSXGroupID"}
 _MOST_PRIORITY = 9
 _MOST_INT = 2**31 - 1
@@ -104,7 +102,7 @@ def _is_property(name: str) -> bool:
     return name not in _KNOWN and not name.startswith(RESERVED)
 
 
-def to_message(frame: StompFrame, kind: str, source: str, *, artemis: bool) -> Message:
+def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -> Message:
     """Returns the canonical message of a MESSAGE frame; `kind` of its subscription is `queue` or `topic`."""
     fields: dict[str, str] = {}
     properties: dict[str, Property] = {}
@@ -114,38 +112,46 @@ def to_message(frame: StompFrame, kind: str, source: str, *, artemis: bool) -> M
             fields.setdefault(field, value)
         elif field is None and not name.startswith(RESERVED):
             properties[name] = Property(value)
-    _complete(fields, frame.headers, kind)
-    origins = frame.headers.get(ORIGIN)
-    return Message(
-        frame.body,
-        _body_type(frame, artemis=artemis),
-        fields,
-        properties,
-        source,
-        () if origins is None else tuple(origins.split(",")),
-    )
+    if traits.native_id:
+        properties.pop(traits.native_id, None)
+    if traits.transformation:
+        properties.pop("transformation", None)
+    _complete(fields, frame.headers, kind, traits)
+    body_type = _body_type(frame, traits)
+    body = frame.body
+    if traits.sends_modified_utf8 and body_type is BodyType.BYTES and "content-length" not in frame.headers:
+        body = from_modified_utf8(body)
+        body_type = BodyType.of(body)
+    origins = next((frame.headers[name] for name in ORIGINS if name in frame.headers), None)
+    return Message(body, body_type, fields, properties, source, () if origins is None else tuple(origins.split(",")))
 
 
-def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str) -> None:
-    if not fields.get("JMSMessageID"):
-        # An empty id says nothing, and redelivery is recognised by the message id.
-        fields["JMSMessageID"] = headers.get(_NATIVE_ID) or _message_id(headers.get("message-id", ""))
-    fields["JMSDestination"] = f"{kind}:{_parse(headers.get('destination', ''))[1]}"
+def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str, traits: StompTraits) -> None:
+    # An empty id says nothing, and redelivery is recognised by the message id.
+    broker_id = headers.get(traits.native_id) or (headers.get("message-id") if traits.is_message_id else None)
+    message_id = fields.pop("JMSMessageID", None) or (_message_id(broker_id) if broker_id else None)
+    if message_id:
+        fields["JMSMessageID"] = message_id
+    fields["JMSDestination"] = f"{kind}:{_parse(headers.get('destination', ''), traits.is_quoted)[1]}"
     if (persistent := headers.get("persistent")) is not None:
         fields["JMSDeliveryMode"] = "PERSISTENT" if persistent.lower() == "true" else "NON_PERSISTENT"
+    elif traits.absent_delivery_mode:
+        fields["JMSDeliveryMode"] = traits.absent_delivery_mode
     if reply_to := headers.get("reply-to"):
-        reply_kind, name = _parse(reply_to)
+        reply_kind, name = _parse(reply_to, traits.is_quoted)
         fields["JMSReplyTo"] = f"{reply_kind or 'queue'}:{name}"
 
 
 @lru_cache(maxsize=256)
-def _parse(destination: str) -> tuple[str, str]:
+def _parse(destination: str, is_quoted: bool) -> tuple[str, str]:
     """Splits a destination into kind, empty if it has none, and bare name.
 
-    The name is `orders` in `orders`, `/queue/orders`, `queue://orders` and `temp-queue://orders`.
+    The name is `orders` in `orders`, `/queue/orders`, `queue://orders`, `temp-queue://orders` and
+    `/remote-temp-queue/orders`.
     """
     found = _DESTINATION.match(destination)
-    return (found[1] or "", found[2]) if found else ("", destination)
+    kind, name = (found[1] or "", found[2]) if found else ("", destination)
+    return kind, unquote(name) if is_quoted else name
 
 
 def _message_id(broker_id: str) -> str:
@@ -157,7 +163,7 @@ def _message_id(broker_id: str) -> str:
     return bare if bare.startswith("ID:") else f"ID:{bare}"
 
 
-def _body_type(frame: StompFrame, *, artemis: bool) -> BodyType:
+def _body_type(frame: StompFrame, traits: StompTraits) -> BodyType:
     headers = frame.headers
     content_type = headers.get("content-type", headers.get(_AMQP_CONTENT_TYPE, ""))
     if found := _BY_MESSAGE_TYPE.get(headers.get(_MESSAGE_TYPE, "")):
@@ -166,21 +172,19 @@ def _body_type(frame: StompFrame, *, artemis: bool) -> BodyType:
         return found
     if content_type.startswith(_SERIALIZED):
         return BodyType.OBJECT
-    if _binary(headers, content_type, artemis=artemis):
+    if _binary(headers, content_type, traits.plain_body):
         return BodyType.BYTES
     # A truncated body may end within a character, so it is not checked for UTF-8.
     return BodyType.TEXT if frame.size > len(frame.body) else BodyType.of(frame.body)
 
 
-def _binary(headers: Mapping[str, str], content_type: str, *, artemis: bool) -> bool:
-    """Returns True if the message was sent as bytes.
-
-    By convention of brokers, and in the specification's examples, a bytes message has a content-length and a text
-    message has none. Artemis writes it for both: for bytes before the message-id, for text at the end of the headers.
-    """
+def _binary(headers: Mapping[str, str], content_type: str, sign: PlainBody) -> bool:
+    """Returns True if the message was sent as bytes, as far as the frame tells it."""
     if "content-length" not in headers or content_type.startswith("text/"):
         return False
-    if not artemis:
+    if sign is PlainBody.CONTENT:
+        return content_type == _OCTETS
+    if sign is PlainBody.LENGTH:
         return True
     for name in headers:
         if name in ("content-length", "message-id"):
@@ -188,59 +192,68 @@ def _binary(headers: Mapping[str, str], content_type: str, *, artemis: bool) -> 
     return True
 
 
-def to_frame(outgoing: Outgoing, product: Product) -> bytes:
+def to_frame(outgoing: Outgoing, traits: StompTraits) -> bytes:
     """Returns a complete SEND frame, which requests a receipt with the message's number as its id.
 
     Raises:
-        RefusedError: a header has a NUL character, which STOMP cannot carry.
+        RefusedError: a header has a NUL character, which STOMP cannot carry, or a property has a name that the broker
+            does not take.
     """
-    message, artemis = outgoing.message, product is ARTEMIS
-    headers = _destination(outgoing.address, artemis=artemis)
+    message = outgoing.message
+    headers = _destination(outgoing.address, traits)
     headers["receipt"] = str(outgoing.number)
-    if artemis:
-        headers["_AMQ_DUPL_ID"] = outgoing.id
-    headers |= _fields(message.headers, artemis=artemis)
+    if traits.sent_id:
+        headers[traits.sent_id] = outgoing.id
+    headers |= _fields(message, traits)
     if outgoing.reply_to is not None:
-        kind, name = kind_and_name(outgoing.reply_to)
-        # From a bare name, JMS clients of Artemis would make a destination that is neither queue nor topic.
-        headers["reply-to"] = f"{kind}://{name}" if artemis else f"/{kind}/{name}"
+        headers["reply-to"] = traits.spelled_reply(*kind_and_name(outgoing.reply_to))
     if message.origins:
-        headers[ORIGIN] = ",".join(message.origins)
-    # A frame without a content-length is a text message, and its body ends at the first NUL.
-    if not _goes_as_text(message):
-        headers["content-length"] = str(len(message.body))
-    commands = _PRODUCT_COMMANDS.get(product, _NO_COMMANDS)
+        headers[traits.origin] = ",".join(message.origins)
+    body = message.body
+    if _goes_as_text(message, traits):
+        body = to_modified_utf8(body) if traits.takes_modified_utf8 else body
+    else:
+        # A frame without a content-length is a text message, and its body ends at the first NUL.
+        headers["content-length"] = str(len(body))
+        if traits.marks_bytes:
+            headers["content-type"] = _OCTETS
     for name, value in message.properties.items():
-        if _is_property(name) and not COMMANDS.match(name) and not commands.match(name):
+        if _is_property(name) and not COMMANDS.match(name) and not (traits.commands and traits.commands.match(name)):
+            if traits.names and not traits.names.fullmatch(name):
+                raise RefusedError(f"property {name[:100]!r} has a name that JMS, and so this broker, does not allow")
             headers[name] = value.text
     lines = "".join([f"{escape(name)}:{escape(text)}\n" for name, text in headers.items()])
     if "\0" in lines:
         raise RefusedError(_unfit(headers))
-    return b"".join((b"SEND\n", lines.encode("utf-8", "replace"), b"\n", message.body, b"\0"))
+    return b"".join((b"SEND\n", lines.encode("utf-8", "replace"), b"\n", body, b"\0"))
 
 
-def _destination(address: str, *, artemis: bool) -> dict[str, str]:
+def _destination(address: str, traits: StompTraits) -> dict[str, str]:
     kind, name = kind_and_name(address)
-    if artemis:
-        return {"destination": name, "destination-type": ROUTING[kind]}
-    return {"destination": f"/{kind}/{name}"}
+    headers = {"destination": traits.spelled(kind, name)}
+    return headers | {"destination-type": traits.kinds[kind]} if traits.kinds else headers
 
 
-def _fields(fields: Mapping[str, str], *, artemis: bool) -> dict[str, str]:
+def _fields(message: Message, traits: StompTraits) -> dict[str, str]:
     """Returns frame headers for the JMS fields that a sender may set.
 
     Fields whose value is not a valid number are omitted, since Artemis would refuse the frame.
     """
+    fields, now = message.headers, time.time() * 1000
     headers = {_TEXTS[name]: text for name, text in fields.items() if name in _TEXTS}
     headers["persistent"] = "false" if fields.get("JMSDeliveryMode") == "NON_PERSISTENT" else "true"
     if (priority := _number(fields, "JMSPriority", _MOST_PRIORITY)) is not None:
         headers["priority"] = str(priority)
     if expiration := _number(fields, "JMSExpiration", _MOST_LONG):
-        headers["expires"] = str(expiration)
+        if traits.is_expires_absolute:
+            headers["expires"] = str(expiration)
+        if traits.lifetime:
+            # A message that has expired by now has one millisecond left, so that the broker treats it as expired.
+            headers[traits.lifetime] = str(max(int(expiration - now), 1))
     if (sequence := _number(fields, "JMSXGroupSeq", _MOST_INT)) is not None:
-        headers["_AMQ_GROUP_SEQUENCE" if artemis else "JMSXGroupSeq"] = str(sequence)
-    if artemis and (delivery := _number(fields, "JMSDeliveryTime", _MOST_LONG)) and delivery > time.time() * 1000:
-        headers["AMQ_SCHEDULED_TIME"] = str(delivery)
+        headers[traits.group_sequence] = str(sequence)
+    if traits.scheduled and (delivery := _number(fields, "JMSDeliveryTime", _MOST_LONG)) and delivery > now:
+        headers[traits.scheduled] = str(delivery)
     return headers
 
 
@@ -249,9 +262,10 @@ def _number(fields: Mapping[str, str], name: str, most: int) -> int | None:
     return number if number is not None and number <= most else None
 
 
-def _goes_as_text(message: Message) -> bool:
-    body = message.body
-    return message.body_type is BodyType.TEXT and 0 not in body and BodyType.of(body) is BodyType.TEXT
+def _goes_as_text(message: Message, traits: StompTraits) -> bool:
+    if message.body_type is not BodyType.TEXT or BodyType.of(message.body) is not BodyType.TEXT:
+        return False
+    return traits.takes_modified_utf8 or 0 not in message.body
 
 
 def _unfit(headers: Mapping[str, str]) -> str:

@@ -6,9 +6,9 @@ and acknowledging are in `source` and `sink`.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -20,25 +20,24 @@ from stomp.transport import BaseTransport
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.numbers import whole
-from engine.connectors.products import ARTEMIS, IGNORES_SELECTOR, NOT_KNOWN, RABBITMQ, Feature, Product, product_of
+from engine.connectors.products import product_of
 from engine.connectors.stomp.frames import StompFrameError, StompFrameParser
+from engine.connectors.stomp.traits import SPECIFICATION, traits_of
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Wire, greeting, one_line
 from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from engine.connectors.features import Feature
     from engine.connectors.jms import JmsConfig
     from engine.connectors.stomp.frames import StompFrame
 
-__all__ = ["ROUTING", "StompSession", "said"]
+__all__ = ["StompSession", "said"]
 
 _PORTS = {"stomp": 61613, "stomp+ssl": 61612}
-ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
-"""Kind of destination to Artemis's name of its routing type."""
-
 _CONNECT_SECONDS = 10.0
 _ANSWER_SECONDS = 30.0
 _GOOD_BYE_SECONDS = 5.0
@@ -48,13 +47,8 @@ _SILENT_BEATS = 3.0
 _LONGEST_BEAT = 3_600_000
 """Longest interval between heart-beats, in milliseconds; timers do not take any number that a broker may send."""
 _SAID_BYTES = 4096
-_LACKS: Mapping[Product, Mapping[Feature, str]] = {
-    RABBITMQ: {
-        Feature.SUBSCRIPTION: "it drops what is sent while the bridge is not connected",
-        Feature.SELECTOR: IGNORES_SELECTOR,
-    }
-}
-"""Features that known products do not honour over STOMP, each with what the product does instead."""
+_JAVA_CLASS = re.compile(r"^[\w.$]+(?:Exception|Error): ", re.ASCII)
+"""Class of an exception in front of its text, as in the first line of a stack trace."""
 _log = structlog.get_logger(__name__)
 
 
@@ -175,6 +169,8 @@ class StompSession:
         self.endpoint = _endpoint(url)
         self.product = product_of("")
         """Broker product, as recognised at the last connection."""
+        self.traits = SPECIFICATION
+        """Traits of that product."""
         self.server = ""
         """Name and version of the broker from its CONNECTED frame."""
         self._broker = broker
@@ -223,7 +219,7 @@ class StompSession:
             headers={"client-id": self._client_id},
         )
         with greeting(self.endpoint, "stomp+ssl"):
-            connected = self.expect("CONNECTED", seconds=_CONNECT_SECONDS, back_off_seconds=_REFUSED_SECONDS)
+            connected = self._connected()
         beats = _heart_beats(connected)
         if beats is None:
             text = connected.headers["heart-beat"]
@@ -233,7 +229,8 @@ class StompSession:
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
-        self.product = product_of(self.server)
+        self.product = self._broker.broker or product_of(self.server)
+        self.traits = traits_of(self.product, self.server)
         self._silence = max(beats[0] / 1000, self._broker.heartbeat_seconds) * _SILENT_BEATS if beats[0] else 0.0
 
     def send(self, frames: bytes) -> None:
@@ -290,15 +287,8 @@ class StompSession:
 
     @property
     def lacks(self) -> Mapping[Feature, str]:
-        """See `ProductSession`. Of an unknown product only what STOMP specifies is assumed."""
-        if self.product.mark:
-            return _LACKS.get(self.product, {})
-        return {Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN}
-
-    @property
-    def artemis(self) -> bool:
-        """True if the broker is ActiveMQ Artemis."""
-        return self.product is ARTEMIS
+        """See `ProductSession`."""
+        return self.traits.lacks
 
     @property
     def unnoticed_seconds(self) -> float:
@@ -338,6 +328,16 @@ class StompSession:
         if self._connection:
             self._connection.wire.disconnect_socket()
 
+    def _connected(self) -> StompFrame:
+        """Waits for CONNECTED; adds the remedy if the broker has no virtual host with the name of the URL's host."""
+        try:
+            return self.expect("CONNECTED", seconds=_CONNECT_SECONDS, back_off_seconds=_REFUSED_SECONDS)
+        except NotConnectedError as error:
+            if self._broker.virtual_host is not None or "virtual host" not in str(error).lower():
+                raise
+            why = f"{error}; the key virtual-host names another one, as virtual-host=/"
+            raise NotConnectedError(why, error.back_off_seconds) from error
+
     def _leave(self, connection: _StompConnection, subscriptions: Iterable[str]) -> None:
         self._frames.clear()
         for number in subscriptions:
@@ -362,12 +362,12 @@ class StompSession:
 def said(frame: StompFrame) -> str:
     """Returns the text of an ERROR frame in one line: header `message`, and the body's first line if it says more.
 
-    The dump of the message that Artemis may append (`CoreMessage[…`) is removed.
+    The dump of the message that Artemis may append (`CoreMessage[…`) is removed, and the class of a Java exception.
     """
     text = frame.body[:_SAID_BYTES].decode("utf-8", "replace").strip()
     message, body = (
         one_line(each.partition(" CoreMessage[")[0])
-        for each in (frame.headers.get("message", ""), next(iter(text.splitlines()), ""))
+        for each in (frame.headers.get("message", ""), _JAVA_CLASS.sub("", next(iter(text.splitlines()), "")))
     )
     # Brokers repeat the header in the body, or the body in the header.
     return message if body in message else body if message in body else one_line(f"{message}: {body}")

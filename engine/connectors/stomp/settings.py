@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from engine.connectors.jms import JmsConfig, JmsSourceConfig
 from routes.keys.table import key
-from routes.keys.values import choice
+from routes.keys.values import FLAG, choice
 from routes.systems import SinkConfig
 
-__all__ = ["Acknowledge", "StompSinkConfig", "StompSourceConfig"]
+__all__ = ["Acknowledge", "EmptyBody", "StompSinkConfig", "StompSourceConfig"]
 
 
 class Acknowledge(StrEnum):
@@ -18,6 +18,13 @@ class Acknowledge(StrEnum):
 
     INDIVIDUAL = "individual"
     CUMULATIVE = "cumulative"
+
+
+class EmptyBody(StrEnum):
+    """Treatment of a message without a body from a broker that may have left the body out."""
+
+    REJECT = "reject"
+    ACCEPT = "accept"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +35,24 @@ class StompSourceConfig(JmsSourceConfig):
         "acknowledge",
         choice(Acknowledge),
         "`individual` acknowledges each message; `cumulative` all up to one, which is faster, but loses messages "
-        "that Artemis cannot put into a STOMP frame (stream messages).",
+        "that Artemis cannot put into a STOMP frame (stream messages). OpenMQ takes cumulative ones only, and gets "
+        "these.",
         default="individual",
+    )
+    convert_bodies: bool = key(
+        "convert-bodies",
+        FLAG,
+        "Asks ActiveMQ Classic to convert the bodies of map messages, and of objects that are single values; without "
+        "it, they come without a body. Needs XStream in the broker's class path, where the broker's distribution has "
+        "it: else the broker closes the connection, as it does at an object of a class that it does not trust.",
+        default="false",
+    )
+    empty_body: EmptyBody = key(
+        "empty-body",
+        choice(EmptyBody),
+        "What becomes of a message without a body from ActiveMQ Classic, which sends map, stream and object messages "
+        "like empty texts: `reject` handles it by `routing.on-soft-failure`, `accept` takes it as an empty text.",
+        default="reject",
     )
 
 

@@ -8,18 +8,20 @@ ten seconds to put messages that they have read from a cut connection into their
 it waits for a lock that is held until a time-out. Meanwhile they confirm repetitions of these messages and accept later
 messages, which would then precede the earlier ones in the queue.
 
-An ERROR frame ends the connection. The frame tells only in part whether the message is at fault: `_Judge` decides.
+An ERROR frame ends the connection. The frame tells only in part whether the message is at fault: `_Judge` decides. Some
+brokers do not even tell which message it is about: after such an ERROR, the messages in doubt are sent one by one.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
+from engine.connectors.features import require
 from engine.connectors.numbers import whole
-from engine.connectors.products import require
 from engine.connectors.stomp.message import to_frame
 from engine.connectors.stomp.session import StompSession, said
 
@@ -74,7 +76,11 @@ class StompSink:
         self._sink = sink
         client_id = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
         self._session = StompSession(sink, f"sink '{sink.name}'", config.url(sink), client_id, _ANSWER_BYTES)
+        self._frames: deque[tuple[int, bytes, _Sent]] = deque()
+        """Frames not written yet; more than none only while messages are sent one by one."""
         self._open: dict[int, _Sent] = {}
+        self._singly = 0
+        """Number of messages to send one by one, each after the outcome of the one before."""
         self._known: list[Outcome] = []
         self._failure: NotConnectedError | None = None
         self._judge = _Judge()
@@ -91,6 +97,7 @@ class StompSink:
             NotConnectedError: connecting or the login failed; after a refused login with a back-off.
             HardFailureError: a route sends to a topic, and the broker would put the messages into a queue.
         """
+        self._frames.clear()
         self._open.clear()
         self._known.clear()
         self._failure = None
@@ -98,18 +105,16 @@ class StompSink:
         require(self._config, self._sink, self._session)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """Sends all messages in one write."""
-        frames = []
+        """Sends all messages in one write; the first of them only, after an ERROR about an unknown one."""
         for each in messages:
             try:
-                frame = to_frame(each, self._session.product)
+                frame = to_frame(each, self._session.traits)
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:
-                frames.append(frame)
-                self._open[each.number] = _Sent(each.address, len(frame) - len(each.message.body))
+                self._frames.append((each.number, frame, _Sent(each.address, len(frame) - len(each.message.body))))
         try:
-            self._session.send(b"".join(frames))
+            self._write()
         except NotConnectedError as error:
             # The broker may have sent an ERROR before, or receipts; outcomes are returned before the error is raised.
             self._listen(0)
@@ -129,6 +134,16 @@ class StompSink:
     def close(self) -> None:
         """Disconnects in order."""
         self._session.close()
+
+    def _write(self) -> None:
+        """Writes the frames that may be sent by now."""
+        if self._singly and self._open:
+            return
+        count = 1 if self._singly else len(self._frames)
+        frames = [self._frames.popleft() for _ in range(min(count, len(self._frames)))]
+        self._open |= {number: sent for number, _, sent in frames}
+        if frames:
+            self._session.send(b"".join([frame for _, frame, _ in frames]))
 
     def _listen(self, timeout_seconds: float) -> None:
         """Handles the frames received, and waits up to `timeout_seconds` for the first one.
@@ -164,10 +179,22 @@ class StompSink:
         if sent is not None:
             self._judge.accepted(number, sent)
             self._known.append(Outcome(number))
+            self._settled()
+
+    def _settled(self) -> None:
+        """Goes on with the next frame after the outcome of a message that was sent by itself."""
+        if self._singly:
+            self._singly -= 1
+            self._write()
 
     def _judged(self, frame: StompFrame) -> bool:
         """Returns True if the message to which an ERROR refers is refused for good; then records its outcome."""
         number = _number(frame)
+        if number not in self._open and not self._session.traits.errors_name_messages:
+            if len(self._open) != 1:
+                self._singly = len(self._open)
+                return False
+            (number,) = self._open
         sent = self._open.get(number)
         if sent is None:
             return False
@@ -175,6 +202,7 @@ class StompSink:
         if refusal is None:
             return False
         del self._open[number]
+        self._singly = max(self._singly - 1, 0)
         self._known.append(Outcome(number, refusal))
         return True
 

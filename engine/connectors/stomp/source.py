@@ -5,30 +5,42 @@ This module subscribes, receives and acknowledges. `session` holds the connectio
 
 Each message is acknowledged individually (`client-individual`), unless `acknowledge=cumulative` is set. Cumulative
 acknowledgement is cheaper, above all for Artemis, but it includes messages that the broker failed to put into a frame,
-such as stream messages on Artemis: these are lost without having been delivered.
+such as stream messages on Artemis: these are lost without having been delivered. A broker that refuses individual
+acknowledgements closes the connection at a message that it cannot put into a frame.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from engine.connectors.base import Delivery, Redelivery
-from engine.connectors.products import require
+import structlog
+
+from engine.connectors.base import Delivery, NotConnectedError, Redelivery
+from engine.connectors.content_id import content_id
+from engine.connectors.features import require
+from engine.connectors.jms import Identity
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
-from engine.connectors.stomp.session import ROUTING, StompSession
-from engine.connectors.stomp.settings import Acknowledge
+from engine.connectors.stomp.session import StompSession
+from engine.connectors.stomp.settings import Acknowledge, EmptyBody
+from engine.connectors.stomp.structured_bodies import MAP, OBJECT, structured
+from engine.jms_values import StructureError
+from engine.message import BodyType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.settings import StompSourceConfig
+    from engine.message import Message
     from routes.model import Config
 
 __all__ = ["StompSource"]
 
 _RETURNS_SECONDS = 60.0
 """Time after which Artemis drops the connection of a client whose machine has vanished."""
+_log = structlog.get_logger(__name__)
 
 
 class StompSource:
@@ -42,17 +54,14 @@ class StompSource:
         """
         self._config = config
         self._source = source
+        self._client_id = source.client_id or f"{config.bridge_id}.{source.name}"
         self._session = StompSession(
-            source,
-            f"source '{source.name}'",
-            config.url(source),
-            source.client_id or f"{config.bridge_id}.{source.name}",
-            config.journal.max_message_bytes,
+            source, f"source '{source.name}'", config.url(source), self._client_id, config.journal.max_message_bytes
         )
         # A topic delivers every message to each subscriber, so only one worker subscribes to it.
         self._destinations = [name for name in source.destinations if worker == 1 or name.startswith("queue:")]
         self._kinds: dict[str, str] = {}
-        self._cumulative = source.acknowledge is Acknowledge.CUMULATIVE
+        self._cumulative = False
 
     @property
     def address(self) -> str:
@@ -75,12 +84,16 @@ class StompSource:
         self.close()
         self._session.open()
         require(self._config, self._source, self._session)
+        traits = self._session.traits
+        self._cumulative = self._source.acknowledge is Acknowledge.CUMULATIVE or not traits.acknowledges_one
+        if traits.omits:
+            _log.warning("the broker's frames lack fields", broker=self._session.server, fields=", ".join(traits.omits))
         for number, destination in enumerate(self._destinations, 1):
             self._subscribe(str(number), destination)
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """Returns the next message, None if none came in time; of a body too large to keep only the beginning."""
-        frame = self._session.next(timeout_seconds)
+        frame = self._next(timeout_seconds)
         if frame is None or frame.command == "RECEIPT":
             return None
         if frame.command != "MESSAGE":
@@ -89,8 +102,17 @@ class StompSource:
         if ack is None:
             raise self._session.lost("the broker sent a message without an ack header, which cannot be acknowledged")
         kind = self._kinds.get(subscription, "queue")
-        message = to_message(frame, kind, self._source.name, artemis=self._session.artemis)
-        return Delivery(message, (subscription, ack), frame.size if frame.size > len(frame.body) else None)
+        message = to_message(frame, kind, self._source.name, self._session.traits)
+        size = frame.size if frame.size > len(frame.body) else None
+        fault = None
+        if self._session.traits.hides_bodies and size is None:
+            message, fault = self._examined(message, frame)
+        elif (foreign := self._session.traits.foreign_type) and frame.headers.get("type") == foreign:
+            fault = f"the body is in the encoding of {foreign}, as its sender sent it; read the queue with type=amqp"
+            message = replace(message, body_type=BodyType.BYTES)
+        if self._source.identity is Identity.CONTENT and "JMSMessageID" not in message.headers:
+            message = replace(message, headers={"JMSMessageID": content_id(message), **message.headers})
+        return Delivery(message, (subscription, ack), size, fault)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """Sends an ACK frame for each delivery, or for the last of each subscription if cumulative, in one write."""
@@ -108,22 +130,52 @@ class StompSource:
         kinds, self._kinds = self._kinds, {}
         self._session.close(kinds)
 
+    def _next(self, timeout_seconds: float) -> StompFrame | None:
+        try:
+            return self._session.next(timeout_seconds)
+        except NotConnectedError as error:
+            if not (self._source.convert_bodies and self._session.traits.transformation):
+                raise
+            why = (
+                f"{error}; if it does so again and again, see its log: it may lack XStream, or distrust the class of "
+                f"an object message; source.{self._source.name}.convert-bodies=false ends that"
+            )
+            raise NotConnectedError(why, error.back_off_seconds) from error
+
+    def _examined(self, message: Message, frame: StompFrame) -> tuple[Message, str | None]:
+        """Returns a message with its converted body, and the reason why it cannot be taken, None if it can."""
+        transformation = frame.headers.get("transformation", "") if self._source.convert_bodies else ""
+        if transformation in (MAP, OBJECT):
+            try:
+                return structured(message, transformation), None
+            except StructureError as error:
+                return replace(message, body_type=BodyType.BYTES), f"the broker sent {error}"
+        if message.body or message.body_type is BodyType.BYTES or self._source.empty_body is EmptyBody.ACCEPT:
+            return message, None
+        key = f"source.{self._source.name}"
+        others = "a stream message" if self._source.convert_bodies else "a map, stream or object message"
+        for_maps = "" if self._source.convert_bodies else f"{key}.convert-bodies=true for map messages, "
+        fault = (
+            f"the frame has no body: it may be an empty text, or {others}, which {self._session.server} sends in the "
+            f"same way; set {for_maps}{key}.empty-body=accept if all are empty texts, or use type=jms"
+        )
+        return message, fault
+
     def _subscribe(self, number: str, destination: str) -> None:
         kind, _, name = destination.partition(":")
-        headers = {
-            "receipt": f"subscribed-{number}",
-            # Artemis: the routing type, and no limit to unacknowledged messages on their way; TCP limits these.
-            "subscription-type": ROUTING[kind],
-            "consumer-window-size": "-1",
-        }
+        traits = self._session.traits
+        headers = {"receipt": f"subscribed-{number}", **traits.subscribe}
+        if traits.kinds:
+            headers["subscription-type"] = traits.kinds[kind]
+        if self._source.convert_bodies and traits.transformation:
+            headers["transformation"] = traits.transformation
         if self._source.selector:
             headers["selector"] = self._source.selector
         if self._source.subscription and kind == "topic":
-            # A durable name belongs to one topic. The first header is for Artemis, the second for ActiveMQ Classic.
-            durable = f"{self._source.subscription}.{name}"
-            headers |= {"durable-subscription-name": durable, "activemq.subscriptionName": durable}
+            # A durable name belongs to one topic.
+            names = {"client_id": self._client_id, "subscription": self._source.subscription, "topic": name}
+            headers |= {header: text.format_map(names) for header, text in traits.durable.items()}
         self._kinds[number] = kind
-        target = name if self._session.artemis else f"/{kind}/{name}"
         ack = "client" if self._cumulative else "client-individual"
-        self._session.connection.subscribe(target, number, ack=ack, headers=headers)
+        self._session.connection.subscribe(traits.spelled(kind, name), number, ack=ack, headers=headers)
         self._session.expect("RECEIPT", headers["receipt"])

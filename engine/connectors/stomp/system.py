@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SYSTEM", "StompConnector"]
 
+_ANSWER_BYTES = 64 * 1024
+"""Largest answer of a broker that is read whole, such as the body of an ERROR."""
+
 
 class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]):
     """STOMP."""
@@ -30,14 +33,15 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
 
     def check_connection(self, config: Config, broker: JmsConfig, client_id: str) -> str:
         """See `Connector`."""
-        from engine.connectors.products import require
+        from engine.connectors.features import require
         from engine.connectors.stomp.session import StompSession
 
-        session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, 0)
+        session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, _ANSWER_BYTES)
         try:
             session.open()
             require(config, broker, session)
-            return f"{session.endpoint} takes the login"
+            lacking = f"; its frames have no {', '.join(session.traits.omits)}" if session.traits.omits else ""
+            return f"{session.endpoint} takes the login{lacking}"
         finally:
             session.close()
 

@@ -19,7 +19,7 @@ __all__ = ["SeenMessages", "digest"]
 _MOST = 100_000
 _DIGEST_BYTES = 16
 _TIMESTAMP = "jms.JMSTimestamp"
-_OF_THE_DELIVERY = {"jms.JMSRedelivered", "jms.JMSXDeliveryCount", "jms.JMSExpiration"}
+_OF_THE_DELIVERY = {"jms.JMSRedelivered", "jms.JMSXDeliveryCount", "jms.JMSExpiration", "jms.JMS_AMQP_FirstAcquirer"}
 """Headers that may differ between two deliveries of a message; an expiration differs where it is computed from a time
 to live."""
 _VARYING = frozenset({*_OF_THE_DELIVERY, SIZE, TRACEPARENT, TRACESTATE})

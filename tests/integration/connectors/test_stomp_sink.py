@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.products import ARTEMIS
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.settings import StompSinkConfig
 from engine.connectors.stomp.sink import StompSink
 from engine.connectors.stomp.system import SYSTEM
+from engine.connectors.stomp.traits import traits_of
 from engine.embedded import free_ports
 from engine.message import BodyType, Message
 from routes.properties import Property
@@ -238,7 +240,7 @@ def test_a_jms_application_that_waits_at_a_temporary_queue_gets_its_reply(
     jms.request(queue, "question")
     with stomp.peer() as peer:
         peer.subscribe(queue, "auto")
-        request = to_message(peer.expect("MESSAGE"), "queue", "s", artemis=True)
+        request = to_message(peer.expect("MESSAGE"), "queue", "s", traits_of(ARTEMIS))
 
     sink.send([outgoing(1, request.headers["JMSReplyTo"], b"answer")])
 

@@ -88,6 +88,10 @@ def faults(*lines: str) -> list[str]:
             "8:17",
             "a listener has no reply-to",
         ),
+        ((*PLANT.splitlines(), "source.p.broker=openqm"), "8:17", "rabbitmq, broker-j, openmq or jms-bridge (did you"),
+        ((*PLANT.splitlines(), "source.p.broker=classic"), "8:17", "(did you mean activemq-classic?)"),
+        (("source.s.broker=ibm",), "6:17", "(remove the line for another broker)"),
+        ((*LISTENER, "source.p.broker=openmq"), "9:17", "a listener has no broker: it is no client of a broker"),
         (("source.p.type=ampq",), "6:15", "'ampq' is no known type (did you mean amqp?)"),
     ],
 )

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Properties, Sections, encode_sections
+from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE, Properties, Sections, decode, encode_sections
 from engine.connectors.amqp.codec.values import AmqpMap, Byte, Char, Int, Short, Symbol
+from engine.connectors.amqp.traits import TRAITS
 from engine.connectors.amqp.transformer_settings import TransformerSettings
-from engine.connectors.amqp.transformers import inbound
+from engine.connectors.amqp.transformers import inbound, outbound
+from engine.connectors.products import ARTEMIS, CLASSIC, RABBITMQ, Product
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 
@@ -102,3 +104,55 @@ def test_a_reply_goes_to_a_queue_unless_it_is_said() -> None:
     annotations = AmqpMap([(Symbol("x-opt-jms-reply-to"), Byte(1))])
     message = read(Sections(message_annotations=annotations, properties=given_reply))
     assert message.headers["JMSReplyTo"] == "topic:back"
+
+
+@pytest.mark.parametrize(
+    ("body", "content", "content_type", "expected"),
+    [
+        (VALUE, "text", None, (b"text", BodyType.TEXT)),
+        (DATA, b"\x01", None, (b"\x01", BodyType.BYTES)),
+        (VALUE, AmqpMap([("i", Int(5))]), None, (b'{"i":5}', BodyType.MAP)),
+        (VALUE, [Int(6)], None, (b"[6]", BodyType.STREAM)),
+        (DATA, b"\xac\xed\x00\x05p", "application/x-java-serialized-object", (b"\xac\xed\x00\x05p", BodyType.OBJECT)),
+        (None, None, None, (b"", BodyType.BYTES)),
+    ],
+)
+def test_an_openwire_clients_message_at_classic_is_one_of_a_jms_client(
+    body: int, content: Any, content_type: str | None, expected: tuple[bytes, BodyType]
+) -> None:
+    # As ActiveMQ Classic 5.18.3 writes it: no message type, but always the kind of the destination.
+    properties = Properties(
+        message_id="ID:vm-1:1:1:1:1",
+        to="queue://orders",
+        subject="ty",
+        reply_to="topic://replies",
+        content_type=content_type,
+    )
+    annotations = AmqpMap([(Symbol("x-opt-jms-reply-to"), Byte(1)), (Symbol("x-opt-jms-dest"), Byte(0))])
+    sections = Sections(message_annotations=annotations, properties=properties, body=body, content=content)
+    encoded = encode_sections(sections)
+    message = inbound(TransformerSettings(), TRAITS[CLASSIC]).to_message(encoded, 0, ORDERS, "plant")
+    assert (message.body, message.body_type) == expected
+    assert message.headers["JMSType"] == "ty"
+    assert message.headers["JMSReplyTo"] == "topic:replies"
+    assert message.headers["JMSDestination"] == ORDERS
+    assert message.headers["JMSDeliveryMode"] == "NON_PERSISTENT"
+    assert "JMSType" not in inbound(TransformerSettings()).to_message(encoded, 0, ORDERS, "plant").headers
+
+
+def test_rabbitmqs_own_spelling_of_a_destination_tells_its_kind() -> None:
+    found = Properties(to="/topic/prices", reply_to="/queue/replies")
+    encoded = encode_sections(Sections(properties=found, body=DATA, content=b""))
+    message = inbound(TransformerSettings(), TRAITS[RABBITMQ]).to_message(encoded, 0, ORDERS, "plant")
+    assert (message.headers["JMSDestination"], message.headers["JMSReplyTo"]) == ("topic:prices", "queue:replies")
+
+
+@pytest.mark.parametrize(
+    ("product", "reply_to"), [(ARTEMIS, "replies"), (CLASSIC, "topic://replies"), (RABBITMQ, "/topic/replies")]
+)
+def test_a_reply_address_has_the_brokers_own_spelling(product: Product, reply_to: str) -> None:
+    message = Message(b"", headers={"JMSReplyTo": "topic:replies"})
+    encoded, _ = outbound(TransformerSettings(), TRAITS[product]).encoded(message, "queue/a", None)
+    properties = decode(encoded).properties
+    assert properties is not None
+    assert properties.reply_to == reply_to

@@ -278,5 +278,5 @@ def test_what_goes_wrong_later_is_told_as_well(broker: Callable[[Script], AmqpSe
 def test_the_broker_says_what_it_takes(broker: Callable[[Script], AmqpSession]) -> None:
     connected = broker(LOGIN + OPEN + BEGIN)
     connected.open()
-    assert (connected.max_frame_bytes, connected.remote_window, connected.artemis) == (65536, 100, False)
+    assert (connected.max_frame_bytes, connected.remote_window, connected.product.key) == (65536, 100, "")
     connected.close()

@@ -1,6 +1,7 @@
 """What real brokers said on connecting, and what becomes of a source or sink: it goes on, or is refused with a reason.
 
-The frames are those of ActiveMQ Artemis 2.40.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and Qpid Broker-J 9.2.1.
+The frames are those of ActiveMQ Artemis 2.40.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8, Qpid Broker-J 9.2.1 and
+OpenMQ 6.5.0.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.encoding import encode
+from engine.connectors.amqp.codec.sections import DATA, Header, Sections, encode_sections
 from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
-from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, frame
-from engine.connectors.amqp.performatives import Code
+from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
+from engine.connectors.amqp.performatives import Code, Terminus
 from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.features import Feature
 from engine.connectors.jms import JmsConfig
-from engine.connectors.products import Feature, product_of
+from engine.connectors.products import product_of
 from engine.connectors.stomp.session import StompSession
 from engine.connectors.system import connector
 from engine.errors import HardFailureError
@@ -30,12 +34,14 @@ if TYPE_CHECKING:
     from engine.connectors.base import Sink, Source
     from routes.model import Config
 
-ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OTHER = "Artemis", "Classic", "RabbitMQ", "Broker-J", "other"
+ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OPENMQ = "Artemis", "Classic", "RabbitMQ", "Broker-J", "OpenMQ"
+OTHER = "other"
 
 CONNECTED = {
     ARTEMIS: "server:ActiveMQ-Artemis/2.40.0 ActiveMQ Artemis Messaging Engine",
     CLASSIC: "server:ActiveMQ/5.18.3",
     RABBITMQ: "server:RabbitMQ/3.10.8",
+    OPENMQ: "server:Eclipse OpenMQ(tm)",
     OTHER: "server:Coil/1.0",
 }
 BAD_CONNECT = (
@@ -101,6 +107,23 @@ def attached(name: str, kinds: Sequence[str], durable: int = 0, selector: str | 
 
 
 ATTACH, CLOSE, DISCONNECT = b"\0\x53\x12", b"\0\x53\x18", b"DISCONNECT"
+
+
+def attach_of(heard: bytes) -> list[Any]:
+    """The fields of the first attach in what the bridge has sent."""
+    parser = AmqpFrameParser()
+    _, _, frames = heard.partition(PROTOCOL_HEADER)
+    for _, _, body in parser.feed(frames):
+        code, fields = performatives.read(body)
+        if code == Code.ATTACH:
+            return fields
+    raise AssertionError("no attach")
+
+
+def source_of(heard: bytes) -> list[Any]:
+    """The fields of the source in the first attach."""
+    fields: list[Any] = attach_of(heard)[5].value
+    return fields
 
 
 class Broker:
@@ -179,11 +202,8 @@ def sink(system: str, port: int, target: str) -> Sink:
         (ARTEMIS, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
         (CLASSIC, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
         (RABBITMQ, ("destinations=topic:a, queue:a",), None),
-        (
-            RABBITMQ,
-            ("destinations=topic:a", "subscription=x"),
-            "a durable subscription (x), which RabbitMQ/3.10.8 does not",
-        ),
+        (RABBITMQ, ("destinations=topic:a", "subscription=x"), None),
+        (OPENMQ, ("destinations=topic:a", "subscription=x", "selector=b='c'"), None),
         (
             RABBITMQ,
             ("destinations=queue:a", "selector=b='c'"),
@@ -206,6 +226,18 @@ def test_over_stomp_the_server_header_tells_what_is_honoured(
         assert refusal in str(raised.value)
         assert str(raised.value).startswith("source.s asks for ")
         assert "Remove source.s." in str(raised.value)
+    own.close()
+
+
+@pytest.mark.parametrize(
+    ("system", "script"), [("stomp", stomp(OTHER)), ("amqp", amqp(OTHER)), ("amqp", amqp(ARTEMIS))]
+)
+def test_the_key_broker_overrides_what_the_broker_says_of_itself(
+    broker: MakeBroker, system: str, script: bytes
+) -> None:
+    own = source(system, broker(script).port, "broker=rabbitmq", "destinations=queue:a", "selector=b='c'")
+    with pytest.raises(HardFailureError, match="it sends every message, also those that the selector leaves out"):
+        own.connect()
     own.close()
 
 
@@ -233,13 +265,7 @@ SELECTOR = "b='c'"
     [
         (ARTEMIS, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
         (CLASSIC, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
-        # It echoes what it was asked for, and reads a queue.
-        (
-            CLASSIC,
-            ("topic:a", "", ""),
-            attached("topic:a#1", ["topic"]),
-            "which ActiveMQ 5.18.3 does not honour over AMQP",
-        ),
+        (CLASSIC, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
         (CLASSIC, ("topic:topic://a", "", "x"), attached("x.topic://a", ["topic"], 2), None),
         (RABBITMQ, ("queue:a", "", ""), attached("queue:a#1", ["queue"]), None),
         # It echoes the filter, and sends everything.
@@ -249,9 +275,17 @@ SELECTOR = "b='c'"
             attached("queue:a#1", ["queue"], 0, SELECTOR),
             "which RabbitMQ 3.10.8 does",
         ),
-        (RABBITMQ, ("topic:a", "", ""), attached("topic:a#1", ["topic"]), "it reads a queue of that name"),
+        # Its queue for a topic outlives the connection, and the next connection gets another one.
+        (
+            RABBITMQ,
+            ("topic:a", "", ""),
+            attached("topic:a#1", ["topic"]),
+            "leaves a queue behind that fills without end",
+        ),
+        (RABBITMQ, ("topic:a", "", "x"), attached("x.a", ["topic"], 2), "asks for messages of a topic (topic:a)"),
         (BROKER_J, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
         (BROKER_J, ("topic:t/a", "", ""), attached("topic:t/a#1", ["topic"]), None),
+        (BROKER_J, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
         (BROKER_J, ("topic:a", "", ""), attached("topic:a#1", ["queue"]), "its attach does not call it a topic"),
         (BROKER_J, ("topic:a", "", "x"), attached("x.a", ["topic"], 0), "the source is not durable"),
         (OTHER, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
@@ -280,14 +314,14 @@ def test_over_amqp_open_and_attach_tell_what_is_honoured(
         ("stomp", stomp(CLASSIC), None),
         ("stomp", stomp(RABBITMQ), None),
         ("amqp", amqp(ARTEMIS), None),
+        ("amqp", amqp(CLASSIC), None),
+        ("amqp", amqp(RABBITMQ), None),
+        ("amqp", amqp(BROKER_J), None),
         (
             "amqp",
-            amqp(CLASSIC),
-            "topic/a of route 'a'), which ActiveMQ 5.18.3 does not honour over AMQP: it puts them into",
+            amqp(OTHER),
+            "topic/a of route 'a'), which Other 1 does not honour over AMQP: the bridge does not know",
         ),
-        ("amqp", amqp(RABBITMQ), "which RabbitMQ 3.10.8 does not honour over AMQP"),
-        ("amqp", amqp(BROKER_J), "which Apache Qpid Broker-J Core 9.2.1 does not honour over AMQP"),
-        ("amqp", amqp(OTHER), "the bridge does not know this broker"),
     ],
 )
 def test_a_sink_to_a_topic_is_refused_where_it_would_land_in_a_queue(
@@ -304,15 +338,69 @@ def test_a_sink_to_a_topic_is_refused_where_it_would_land_in_a_queue(
 
 
 def test_a_topic_that_a_template_makes_is_refused_for_its_message(broker: MakeBroker) -> None:
-    own = sink("amqp", broker(amqp(CLASSIC)).port, "${msg.header.to}")
+    own = sink("amqp", broker(amqp(OTHER)).port, "${msg.header.to}")
     own.connect()
     own.send([Outgoing(1, Message(b"x"), "topic/a", "1")])
     (outcome,) = own.outcomes(0)
-    assert (
-        outcome.refusal
-        == "ActiveMQ 5.18.3 does not honour messages to a topic over AMQP: it puts them into a queue of that name"
+    assert outcome.refusal == (
+        "Other 1 does not honour messages to a topic over AMQP: the bridge does not know this broker, and nothing in "
+        "its answer tells"
     )
     own.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "destination", "sent"),
+    [
+        (ARTEMIS, "queue:a", "a"),
+        (ARTEMIS, "topic:a", "a"),
+        (CLASSIC, "queue:a", "queue://a"),
+        (CLASSIC, "topic:a", "topic://a"),
+        (CLASSIC, "topic:topic://a", "topic://a"),
+        (RABBITMQ, "queue:a", "a"),
+        (RABBITMQ, "queue:/amq/queue/a", "/amq/queue/a"),
+        (BROKER_J, "topic:own/a", "own/a"),
+        (BROKER_J, "topic:a", "amq.topic/a"),
+        (BROKER_J, "queue:a", "a"),
+    ],
+)
+def test_a_source_spells_an_address_as_the_broker_does(
+    broker: MakeBroker, name: str, destination: str, sent: str
+) -> None:
+    other = broker(amqp(name), attached(f"{destination}#1", [destination.partition(":")[0]]))
+    own = source("amqp", other.port, f"destinations={destination}")
+    own.connect()
+    own.close()
+    assert source_of(other.heard)[0] == sent
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "sent"),
+    [
+        (ARTEMIS, "topic/a", "a"),
+        (CLASSIC, "queue/a", "queue://a"),
+        (CLASSIC, "topic/a", "topic://a"),
+        (RABBITMQ, "queue/a", "a"),
+        (RABBITMQ, "topic/a", "/topic/a"),
+        (BROKER_J, "topic/a", "amq.topic/a"),
+    ],
+)
+def test_a_sink_spells_an_address_as_the_broker_does(broker: MakeBroker, name: str, address: str, sent: str) -> None:
+    other = broker(amqp(name))
+    own = sink("amqp", other.port, address)
+    own.connect()
+    own.send([Outgoing(1, Message(b"x"), address, "1")])
+    own.close()
+    kind = address.partition("/")[0]
+    assert Terminus(sent, kind, is_declared=name == RABBITMQ and kind == "queue").target() == attach_of(other.heard)[6]
+
+
+def test_a_queue_at_rabbitmq_is_declared_durable(broker: MakeBroker) -> None:
+    other = broker(amqp(RABBITMQ), attached("queue:a#1", ["queue"]))
+    own = source("amqp", other.port, "destinations=queue:a")
+    own.connect()
+    own.close()
+    assert source_of(other.heard)[1] == 2
 
 
 def test_doctor_is_told_too(broker: MakeBroker) -> None:
@@ -321,12 +409,95 @@ def test_doctor_is_told_too(broker: MakeBroker) -> None:
         connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
 
 
+def test_doctor_reminds_of_the_transformer_of_a_sinks_broker(broker: MakeBroker) -> None:
+    other = broker(amqp(CLASSIC))
+    settings = ("sink.o.type=amqp", f"sink.o.url=amqp://127.0.0.1:{other.port}", "routes.a.out.topic=o:queue/a")
+    config = configured("amqp", 1, *settings)
+    found = connector(config.sinks[0].type).check_connection(config, config.sinks[0], "me")
+    assert found == (
+        f"amqp://127.0.0.1:{other.port} takes the login; its OpenWire clients get encoded AMQP messages unless its "
+        "connector has transport.transformer=jms"
+    )
+
+
+def offering(*mechanisms: str) -> bytes:
+    """A broker that offers these mechanisms and says no more."""
+    return SASL_HEADER + frame(0, encode(Described(ULong(Code.SASL_MECHANISMS), [symbols(*mechanisms)])), SASL)
+
+
+@pytest.mark.parametrize(
+    ("offered", "login", "why"),
+    [
+        (
+            ("GSSAPI", "ANONYMOUS"),
+            ("username=u", "password=p"),
+            "the broker offers GSSAPI, ANONYMOUS; the bridge logs in by SCRAM-SHA-512, SCRAM-SHA-256, SCRAM-SHA-1, "
+            "PLAIN, CRAM-MD5, so allow one of these at the broker",
+        ),
+        (
+            ("CRAM-MD5", "SCRAM-SHA-1", "SCRAM-SHA-256"),
+            (),
+            "the broker offers no login without a user name, only CRAM-MD5, SCRAM-SHA-1, SCRAM-SHA-256; set username "
+            "and password",
+        ),
+    ],
+)
+def test_a_login_that_the_broker_does_not_offer_says_what_to_do(
+    broker: MakeBroker, offered: Sequence[str], login: Sequence[str], why: str
+) -> None:
+    own = source("amqp", broker(offering(*offered)).port, *login)
+    with pytest.raises(NotConnectedError) as raised:
+        own.connect()
+    assert (str(raised.value), raised.value.back_off_seconds) == (why, 30)
+    own.close()
+
+
+def test_a_broker_that_takes_a_login_by_scram_without_a_proof_is_not_believed(broker: MakeBroker) -> None:
+    welcome = frame(0, encode(Described(ULong(Code.SASL_OUTCOME), [UByte(0)])), SASL)
+    own = source("amqp", broker(offering("SCRAM-SHA-256") + welcome).port, "username=u", "password=p")
+    with pytest.raises(
+        NotConnectedError, match="the broker has not proved by SCRAM-SHA-256 that it knows the password"
+    ):
+        own.connect()
+    own.close()
+
+
 def test_the_first_line_of_an_errors_body_is_shown(broker: MakeBroker) -> None:
     own = source("stomp", broker(BAD_CONNECT).port)
     with pytest.raises(NotConnectedError) as raised:
         own.connect()
-    assert str(raised.value) == "the broker says: Bad CONNECT: Virtual host '127.0.0.1' access denied"
+    assert str(raised.value) == (
+        "the broker says: Bad CONNECT: Virtual host '127.0.0.1' access denied; "
+        "the key virtual-host names another one, as virtual-host=/"
+    )
     own.close()
+
+
+def test_the_class_of_an_exception_is_not_shown(broker: MakeBroker) -> None:
+    said = (
+        b"ERROR\nmessage:CONNECT\\c [C4060]\\c Login failed\\c  user=guest\ncontent-length:103\n\n"
+        b"com.sun.messaging.jms.JMSSecurityException: [C4060]: Login failed:  user=guest\n\tat com.sun.messaging.jmq\0"
+    )
+    own = source("stomp", broker(said.replace(b"103", str(len(said.split(b"\n\n")[1]) - 1).encode())).port)
+    with pytest.raises(NotConnectedError, match=r"^the broker says: CONNECT: \[C4060\]: Login failed: user=guest$"):
+        own.connect()
+    own.close()
+
+
+def test_doctor_is_told_the_first_line_of_an_errors_body(broker: MakeBroker) -> None:
+    config = configured("stomp", broker(BAD_CONNECT).port)
+    with pytest.raises(NotConnectedError, match="access denied; the key virtual-host names another one"):
+        connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
+
+
+@pytest.mark.parametrize(
+    ("server", "lacking"), [(CLASSIC, "; its frames have no JMSXGroupID, JMSXGroupSeq"), (RABBITMQ, "")]
+)
+def test_doctor_says_which_fields_a_brokers_frames_lack(broker: MakeBroker, server: str, lacking: str) -> None:
+    other = broker(stomp(server))
+    config = configured("stomp", other.port)
+    found = connector(config.sources[0].type).check_connection(config, config.sources[0], "me")
+    assert found == f"stomp://127.0.0.1:{other.port} takes the login{lacking}"
 
 
 @pytest.mark.parametrize(("settings", "host"), [((), "127.0.0.1"), (("virtual-host=/",), "/")])
@@ -368,3 +539,24 @@ def test_of_an_unknown_broker_over_stomp_only_what_stomp_has_is_taken_for_grante
     session.product = product_of(name)
     assert session.product.title == (name or "a broker that does not say its name")
     assert list(session.lacks) == [Feature.SUBSCRIPTION, Feature.SELECTOR]
+
+
+def transferred(number: int, *, first: bool) -> bytes:
+    """A message without an id, as RabbitMQ delivers it first and again."""
+    header = Header(durable=True, first_acquirer=first)
+    encoded = encode_sections(Sections(header=header, body=DATA, content=b"same"))
+    return frame(0, performatives.transfer(0, number, b"t%d" % number, 0, more=False) + encoded)
+
+
+@pytest.mark.parametrize(("settings", "equal"), [((), False), (("identity=content",), True)])
+def test_a_message_without_an_id_may_be_recognised_by_its_content(
+    broker: MakeBroker, settings: Sequence[str], equal: bool
+) -> None:
+    attach = attached("queue:a#1", ["queue"]) + transferred(0, first=True) + transferred(1, first=False)
+    own = source("amqp", broker(amqp(RABBITMQ), attach).port, "destinations=queue:a", *settings)
+    own.connect()
+    found = [delivery for _ in range(2) if (delivery := own.receive(5)) is not None]
+    own.close()
+    assert len({each.message.headers["JMSMessageID"] for each in found}) == (1 if equal else 2)
+    assert [each.has_own_id for each in found] == [equal, equal]
+    assert [each.message.headers["JMSRedelivered"] for each in found] == ["false", "true"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from engine.connectors.products import ARTEMIS
 from engine.connectors.stomp.frames import StompFrame
 from engine.connectors.stomp.message import to_message
+from engine.connectors.stomp.traits import SPECIFICATION, TRAITS, StompTraits, traits_of
 from engine.message import BodyType, Message
 from routes.targets import REPLY_SINK, REPLY_TO
 
@@ -33,8 +35,10 @@ JMS_TEXT = {
 }
 
 
-def made(headers: dict[str, str], body: bytes = b"hello", kind: str = "queue", *, artemis: bool = True) -> Message:
-    return to_message(StompFrame("MESSAGE", headers, body, len(body)), kind, "s", artemis=artemis)
+def made(
+    headers: dict[str, str], body: bytes = b"hello", kind: str = "queue", traits: StompTraits = TRAITS[ARTEMIS]
+) -> Message:
+    return to_message(StompFrame("MESSAGE", headers, body, len(body)), kind, "s", traits)
 
 
 def texts(message: Message) -> dict[str, str]:
@@ -178,17 +182,17 @@ NO_LENGTH = {name: value for name, value in JMS_TEXT.items() if name != "content
 def test_the_body_type_is_told_as_far_as_the_frame_tells_it(
     headers: dict[str, str], body: bytes, artemis: bool, expected: BodyType
 ) -> None:
-    assert made(headers, body, artemis=artemis).body_type is expected
+    assert made(headers, body, traits=traits_of(ARTEMIS) if artemis else SPECIFICATION).body_type is expected
 
 
 def test_a_text_that_was_cut_within_a_character_is_still_text() -> None:
     frame = StompFrame("MESSAGE", JMS_TEXT, "é".encode()[:1], 2_000_000)
 
-    assert to_message(frame, "queue", "s", artemis=True).body_type is BodyType.TEXT
+    assert to_message(frame, "queue", "s", traits_of(ARTEMIS)).body_type is BodyType.TEXT
 
 
 def test_a_frame_without_any_header_still_makes_a_message() -> None:
     message = made({})
 
-    assert dict(message.headers) == {"JMSMessageID": "ID:", "JMSDestination": "queue:"}
+    assert dict(message.headers) == {"JMSDestination": "queue:"}
     assert message.to_record().value == b"hello"

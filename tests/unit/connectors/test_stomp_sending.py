@@ -13,6 +13,7 @@ from engine.connectors.base import Outgoing, RefusedError
 from engine.connectors.products import ARTEMIS, product_of
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 from engine.connectors.stomp.message import to_frame, to_message
+from engine.connectors.stomp.traits import SPECIFICATION, traits_of
 from engine.message import BodyType, Message
 from routes.properties import Property
 
@@ -38,7 +39,7 @@ def sent(
     """The frame, read back by the parser of the source, which takes no SEND."""
     values = {name: Property(text) for name, text in (properties or {}).items()}
     message = Message(body, body_type, headers or {}, values, origins=origins)
-    data = to_frame(Outgoing(7, message, address, "the-id", reply_to), ARTEMIS if artemis else OTHER)
+    data = to_frame(Outgoing(7, message, address, "the-id", reply_to), traits_of(ARTEMIS if artemis else OTHER))
     assert data.startswith(b"SEND\n")
     (frame,) = StompFrameParser(1 << 20, 1 << 20).feed(b"MESSAGE" + data.removeprefix(b"SEND"))
     return frame
@@ -137,7 +138,7 @@ def test_a_property_cannot_take_the_place_of_a_header_or_pass_for_the_bridges_ow
 
 def test_all_bridges_that_a_message_came_through_are_known_on_the_other_side() -> None:
     frame = sent(origins=("a", "b"))
-    assert to_message(frame, "queue", "s", artemis=True).origins == ("a", "b")
+    assert to_message(frame, "queue", "s", traits_of(ARTEMIS)).origins == ("a", "b")
 
 
 def test_text_has_no_length_so_that_it_stays_text() -> None:
@@ -204,8 +205,8 @@ def test_properties_that_tell_artemis_or_classic_what_to_do_are_left_out(name: s
 def test_properties_that_tell_another_broker_what_to_do_are_left_out_there(server: str, name: str) -> None:
     message = Message(b"", properties={name: Property("1")})
     line = f"{name}:1\n".encode()
-    assert line not in to_frame(Outgoing(7, message, "queue/a", "id"), product_of(server))
-    assert line in to_frame(Outgoing(7, message, "queue/a", "id"), ARTEMIS)
+    assert line not in to_frame(Outgoing(7, message, "queue/a", "id"), traits_of(product_of(server)))
+    assert line in to_frame(Outgoing(7, message, "queue/a", "id"), traits_of(ARTEMIS))
 
 
 @given(
@@ -223,7 +224,7 @@ def test_any_message_is_one_frame_with_its_headers_and_its_body(
     assert frame.body == body
     assert frame.headers["receipt"] == "7"
     assert frame.headers["destination"] == ("orders" if artemis else "/queue/orders")
-    back = to_message(frame, "queue", "s", artemis=artemis)
+    back = to_message(frame, "queue", "s", traits_of(ARTEMIS) if artemis else SPECIFICATION)
     assert {name: back.headers.get(name) for name in fields} == fields
     for name, value in back.properties.items():
         assert properties[name] == value.text

@@ -77,3 +77,42 @@ def test_nothing_is_taken_behind_a_message_that_stays_with_the_broker(tmp_path: 
         flow.step()
     flow.settle()
     assert source.acknowledged == [1]
+
+
+class Journal(Full):
+    """A journal with room for everything."""
+
+    def append(self, message: Message, done: Callable[[Exception | None], None]) -> bool:
+        self._open.append(done)
+        return True
+
+
+class NothingKnown:
+    """A deduplicator that has seen nothing."""
+
+    def suspects(self, message: Message) -> bool:
+        return False
+
+    def tend(self, received: int, acknowledged: int) -> None: ...
+
+
+@pytest.mark.parametrize(("deduplicator", "counted"), [(NothingKnown(), 2), (None, 0)])
+def test_messages_without_an_id_are_counted_where_they_may_be_delivered_again(
+    tmp_path: Path, deduplicator: NothingKnown | None, counted: int
+) -> None:
+    file = tmp_path / "b.properties"
+    file.write_text(CONFIGURATION)
+    registry, source = CollectorRegistry(), Three()
+    source._deliveries[1] = Delivery(Message(b"2", headers={"JMSMessageID": "ID:2"}), 2)
+    source._deliveries[0] = Delivery(Message(b"3", headers={"JMSMessageID": "ID:made-up"}), 3, has_own_id=False)
+    flow = IngressPipeline(
+        configuration.load(file),
+        source,
+        Journal(),  # type: ignore[arg-type]
+        deduplicator,  # type: ignore[arg-type]
+        SourceMetrics(registry, "s", "source:s"),
+    )
+    flow.step()
+    flow.settle()
+    assert source.acknowledged == [1, 2, 3]
+    assert registry.get_sample_value("jmsbridge_source_unidentified_messages_total", {"source": "s"}) == counted

@@ -17,6 +17,7 @@ from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_loop import SinkLoop
 from engine.delivery.source_loop import SourceLoop, SourceWorker
+from engine.errors import HardFailureError
 from engine.kafka.journal import JournalError
 from engine.kafka.retry import StoppedError
 from engine.telemetry.meters import SinkMetrics, SourceMetrics
@@ -70,6 +71,18 @@ class Redelivering(Unreachable):
 
     def connect(self) -> None:
         pass
+
+
+class RefusingLater(Unreachable):
+    """A source whose broker is away at first and then does not honour what is asked of it."""
+
+    def __init__(self, *before: Exception | None) -> None:
+        self._before = list(before)
+
+    def connect(self) -> None:
+        if self._before and (error := self._before.pop(0)) is not None:
+            raise error
+        raise HardFailureError("source.jms asks for a selector (a = 1), which Coil does not honour over STOMP: …")
 
 
 class UnreachableSink:
@@ -133,6 +146,32 @@ def test_a_source_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.
     assert registry.get_sample_value("jmsbridge_connection_up", {"component": "source:jms"}) == 0
 
 
+def test_a_refusal_that_comes_later_than_at_the_first_attempt_stops_only_its_own_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stop, said = Event(), Said()
+    hours = Hours(stop)
+    monkeypatch.setattr(source_loop, "BackOff", lambda: hours)
+    metrics = SourceMetrics(CollectorRegistry(), "jms", "source:jms")
+    source = RefusingLater(NotConnectedError("Connection refused"))
+
+    SourceLoop(CONFIG, SourceWorker("jms", 1, 1), source, metrics, said).run(stop)
+
+    refusal = f"{source.address}: source.jms asks for a selector (a = 1), which Coil does not honour over STOMP: …"
+    assert said.states == [
+        (State.DEGRADED, f"{source.address}: Connection refused"),
+        *[(State.DEGRADED, refusal)] * 9,
+    ]
+    assert min(hours.waits[1:]) >= 30
+
+
+def test_a_refusal_at_the_first_attempt_ends_the_source() -> None:
+    metrics = SourceMetrics(CollectorRegistry(), "jms", "source:jms")
+    loop = SourceLoop(CONFIG, SourceWorker("jms", 1, 1), RefusingLater(), metrics, Said())
+    with pytest.raises(HardFailureError, match="asks for a selector"):
+        loop.run(Event())
+
+
 def test_a_source_is_not_ready_before_it_has_looked_for_repeated_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     stop, said = Event(), Said()
 
@@ -165,6 +204,31 @@ def test_a_sink_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.Mo
     assert said.states[-1] == (State.DEGRADED, "stomp://127.0.0.1:1: the broker says: access refused")
     assert min(hours.waits) >= 30, "a refused login is not asked for at once"
     assert registry.get_sample_value("jmsbridge_connection_up", {"component": "sink:out"}) == 0
+
+
+def test_a_refusal_that_comes_later_than_at_the_first_attempt_stops_only_its_own_sink(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stop, said, registry = Event(), Said(), CollectorRegistry()
+    hours = Hours(stop)
+    monkeypatch.setattr(sink_loop, "BackOff", lambda: hours)
+    monkeypatch.setattr(SinkLetters, "open", lambda _: None)
+    own, voice = CONFIG.sinks[0], PartStates(said).voice()
+    metrics = SinkMetrics(registry, "out", "sink:out")
+    requests = Requests(CONFIG, own, 1, metrics)
+    listener = ReplyReceiver(CONFIG, own, requests, registry, PartStates(said).voice())
+    errors = [NotConnectedError("Connection refused"), *[HardFailureError("sink.out asks for messages to a topic")] * 9]
+    sink = UnreachableSink()
+
+    def connect() -> None:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(sink, "connect", connect)
+    SinkLoop(CONFIG, own, sink, requests, metrics, voice).run(stop, listener)
+
+    assert said.states[-1] == (State.DEGRADED, "stomp://127.0.0.1:1: sink.out asks for messages to a topic")
+    assert min(hours.waits[1:]) >= 30
+    assert not errors
 
 
 def test_a_sink_that_waits_for_kafka_names_kafka(monkeypatch: pytest.MonkeyPatch) -> None:

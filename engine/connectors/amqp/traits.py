@@ -1,0 +1,107 @@
+"""Table of what JMS brokers do differently over AMQP 1.0.
+
+Observed on ActiveMQ Artemis 2.44, ActiveMQ Classic 5.18 and 6.1, RabbitMQ 3.10 and Qpid Broker-J 9.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from engine.connectors.amqp.annotations import DESTINATION, MESSAGE_TYPE, PREFIXES
+from engine.connectors.amqp.rabbitmq_messages import unpacked
+from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
+from engine.connectors.products import ARTEMIS, BROKER_J, CLASSIC, RABBITMQ, Product
+from routes.immutable import immutable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from engine.connectors.amqp.codec.sections import Sections
+    from engine.connectors.amqp.codec.values import Symbol
+
+__all__ = ["SPECIFIED", "TRAITS", "AmqpTraits", "traits_of"]
+
+_SHARED = "SHARED-SUBS"
+"""Capability of brokers that implement the JMS mapping, and so know topics (AMQP JMS mapping, section 5.1)."""
+
+_WITH_SCHEME = re.compile("|".join(PREFIXES))
+
+
+@immutable
+class AmqpTraits:
+    """Differences of a broker over AMQP 1.0; the defaults are what AMQP and its JMS mapping specify."""
+
+    lacks: Mapping[Feature, str] = field(default_factory=dict)
+    """Features that the broker does not honour, each with what it does instead."""
+    shares_subscriptions: bool = False
+    """True if several connections of a client may share a durable subscription."""
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    """Prefix of addresses by kind of destination, `queue` or `topic`; none: the kind is told by capabilities alone."""
+    kinds: Mapping[str, str] = field(default_factory=lambda: PREFIXES)
+    """Kinds of destinations by the prefix that an address in a message has, and that is no part of the name."""
+    spelt: re.Pattern[str] = _WITH_SCHEME
+    """Beginning of names that are already an address in the broker's own spelling."""
+    declares_queues: bool = False
+    """True if the broker declares the queue of each link that is attached: as durable if the terminus says so. Else it
+    refuses the link where a durable queue exists, and loses a new queue with its messages when it restarts."""
+    jms_marks: frozenset[Symbol] = frozenset((MESSAGE_TYPE,))
+    """Message annotations of which any marks a message as one of a JMS client."""
+    unpacked: Callable[[Sections], Sections] | None = None
+    """Function that finds a message of the broker's own JMS client in the body of another; None: there are none."""
+    marks_redelivery: bool = False
+    """True if the broker says by first-acquirer, in place of the delivery count, that a message comes again."""
+    drops_duplicates: bool = False
+    """True if the broker drops a message that comes again with the same `_AMQ_DUPL_ID`."""
+    final_errors: tuple[str, ...] = ()
+    """First words of errors that no other try can change, although their condition does not say so."""
+    raw_for_others: bool = False
+    """True if the broker's clients of another protocol may get the encoded AMQP message as a bytes message."""
+
+    def spelling(self, kind: str, name: str) -> str:
+        """Returns the address of a queue or topic; a name that is already in the broker's spelling stays as it is."""
+        return name if self.spelt.match(name) else self.prefixes.get(kind, "") + name
+
+
+SPECIFIED = AmqpTraits()
+"""Traits of a broker that does what AMQP and its JMS mapping specify."""
+TRAITS: Mapping[Product, AmqpTraits] = {
+    ARTEMIS: AmqpTraits(
+        drops_duplicates=True,
+        # Artemis reports as internal: no permission to create the address or queue, no queue name.
+        final_errors=("AMQ229032", "AMQ229216"),
+    ),
+    CLASSIC: AmqpTraits(
+        # Without the prefix, every address is a queue, and its attach still says what it was asked for.
+        prefixes={"queue": "queue://", "topic": "topic://"},
+        # Its OpenWire clients' messages have no message type, but always the kind of their destination.
+        jms_marks=frozenset((MESSAGE_TYPE, DESTINATION)),
+        raw_for_others=True,
+    ),
+    RABBITMQ: AmqpTraits(
+        lacks={
+            Feature.READ_TOPIC: "each connection leaves a queue behind that fills without end",
+            Feature.SUBSCRIPTION: "it drops what is sent while the bridge is not connected",
+            Feature.SELECTOR: IGNORES_SELECTOR,
+        },
+        prefixes={"topic": "/topic/"},
+        kinds={**PREFIXES, "/queue/": "queue", "/amq/queue/": "queue", "/topic/": "topic"},
+        spelt=re.compile("/"),
+        declares_queues=True,
+        unpacked=unpacked,
+        marks_redelivery=True,
+    ),
+    # EXCHANGE/KEY; without an exchange, an address is that of a queue.
+    BROKER_J: AmqpTraits(prefixes={"topic": "amq.topic/"}, spelt=re.compile(".*/")),
+}
+"""Traits of known products."""
+
+
+def traits_of(product: Product, capabilities: Collection[str]) -> AmqpTraits:
+    """Returns the traits of a broker with these capabilities; of an unknown one, its capabilities tell of topics."""
+    found = TRAITS.get(product, SPECIFIED)
+    if not product.key and _SHARED not in capabilities:
+        found = replace(found, lacks={Feature.READ_TOPIC: NOT_KNOWN, Feature.WRITE_TOPIC: NOT_KNOWN})
+    return replace(found, shares_subscriptions=_SHARED in capabilities)

@@ -1,0 +1,220 @@
+"""Traits of JMS brokers over STOMP: everything that a broker does in its own way, in one table.
+
+STOMP leaves destinations, durable subscriptions, expiry and the kinds of messages to the broker. Each trait was
+observed on ActiveMQ Artemis 2.40 and 2.56, ActiveMQ Classic 5.18.3 and 6.1.7, RabbitMQ 3.10.8 and OpenMQ 6.5.0, and
+`docs/connectors/stomp.md` describes them for users. Sessions, sources, sinks and the conversion of messages ask the
+traits and never the product.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from enum import Enum, auto
+from types import MappingProxyType
+from urllib.parse import quote
+
+from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
+from engine.connectors.products import ARTEMIS, CLASSIC, OPENMQ, RABBITMQ, Product
+from engine.message import ORIGIN
+from routes.immutable import immutable
+
+__all__ = ["ORIGINS", "SPECIFICATION", "TRAITS", "PlainBody", "StompTraits", "traits_of"]
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_NO_LACKS: Mapping[Feature, str] = MappingProxyType({})
+_DURABLE = MappingProxyType({"durable-subscription-name": "{subscription}.{topic}"})
+_ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
+"""Kind of destination to Artemis's name of its routing type."""
+_PLAIN_ORIGIN = "JMS_JmsBridge_Origin"
+ORIGINS = (ORIGIN, _PLAIN_ORIGIN)
+"""Headers that may hold the bridges which a message has passed."""
+_JAVA_NAME = re.compile(
+    r"(?!(?:NULL|TRUE|FALSE|NOT|AND|OR|BETWEEN|LIKE|IN|IS|ESCAPE)$)[^\W\d][\w$]*|\$[\w$]*", re.IGNORECASE
+)
+"""Names that JMS allows for properties: identifiers of Java, without the words of selectors (JMS 3.1, 3.8.1.1)."""
+
+
+class PlainBody(Enum):
+    """Sign by which a broker's frames tell a text message from a bytes message."""
+
+    LENGTH = auto()
+    """Only bytes messages have a content-length, as in the examples of the specification."""
+    LENGTH_FIRST = auto()
+    """All have one; that of bytes messages stands before the message-id."""
+    CONTENT = auto()
+    """None: all have one, and the content decides, unless the sender gave a content-type."""
+
+
+def _path(kind: str, name: str) -> str:
+    return f"/{kind}/{name}"
+
+
+def _bare(_kind: str, name: str) -> str:
+    return name
+
+
+def _url(kind: str, name: str) -> str:
+    return f"{kind}://{name}"
+
+
+def _classic_path(kind: str, name: str) -> str:
+    # ActiveMQ Classic begins the names of all temporary destinations, and of no others, with the id of a connection.
+    return f"/remote-temp-{kind}/{name}" if name.startswith("ID:") else f"/{kind}/{name}"
+
+
+def _rabbit_path(kind: str, name: str) -> str:
+    return f"/{kind}/{quote(name, safe=_UNQUOTED)}"
+
+
+_UNQUOTED = "".join(char for char in map(chr, range(33, 127)) if char not in "/%")
+
+
+@immutable
+class StompTraits:
+    """Behaviour of a broker over STOMP; the default of each trait is the specification, or else the usual way."""
+
+    lacks: Mapping[Feature, str] = field(default_factory=lambda: _NO_LACKS)
+    """Features that the broker does not honour, each with what it does instead."""
+
+    spelled: Callable[[str, str], str] = _path
+    """Makes the header `destination` of kind (`queue` or `topic`) and name."""
+    spelled_reply: Callable[[str, str], str] = _path
+    """Makes the header `reply-to` of kind and name."""
+    is_quoted: bool = False
+    """The broker quotes names in the headers `destination` and `reply-to` as URLs do (`%2F`)."""
+    kinds: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    """Words for the kinds, which headers of SUBSCRIBE (`subscription-type`) and SEND (`destination-type`) hold."""
+
+    subscribe: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    """Further headers of each SUBSCRIBE."""
+    durable: Mapping[str, str] = field(default_factory=lambda: _DURABLE)
+    """Headers of the SUBSCRIBE of a durable subscription: `{client_id}`, `{subscription}`, `{topic}` are filled in."""
+    acknowledges_one: bool = True
+    """The broker takes `client-individual`; else the source acknowledges cumulatively."""
+    transformation: str = ""
+    """Value of the header `transformation` of SUBSCRIBE which makes it convert map messages; empty: it cannot."""
+
+    is_message_id: bool = True
+    """`message-id` identifies the message; else it only identifies the delivery, and is no JMSMessageID."""
+    native_id: str = ""
+    """Header with the id that the sender gave the message; precedes `message-id`."""
+    absent_delivery_mode: str = ""
+    """JMSDeliveryMode of a frame without the header `persistent`; empty: it is not known."""
+    plain_body: PlainBody = PlainBody.LENGTH
+    """Sign of a bytes message."""
+    sends_modified_utf8: bool = False
+    """Its texts may have NUL and the characters beyond U+FFFF in Java's modified UTF-8."""
+    takes_modified_utf8: bool = False
+    """It passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
+    hides_bodies: bool = False
+    """Map, stream and object messages come without a body and without a sign of their kind."""
+    foreign_type: str = ""
+    """Value of the header `type` of messages whose bodies have the encoding of another protocol; empty: there are
+    none."""
+    omits: tuple[str, ...] = ()
+    """JMS fields that its frames never have, though its messages may."""
+
+    sent_id: str = ""
+    """Header of SEND for the id of a message, which stays the same when it is sent again; empty: none."""
+    scheduled: str = ""
+    """Header of SEND for a JMSDeliveryTime in the future; empty: none."""
+    group_sequence: str = "JMSXGroupSeq"
+    """Header of SEND for JMSXGroupSeq."""
+    lifetime: str = ""
+    """Header of SEND for the milliseconds that a message has left until JMSExpiration; empty: none."""
+    is_expires_absolute: bool = True
+    """`expires` of SEND is a time; else the header has another meaning, and is `lifetime` or left out."""
+    marks_bytes: bool = False
+    """A bytes message needs a content-type to be told from text."""
+    errors_name_messages: bool = True
+    """An ERROR about a message has its receipt-id."""
+    origin: str = ORIGIN
+    """Header of SEND for the bridges that a message has passed."""
+    names: re.Pattern[str] | None = None
+    """Names of properties that the broker takes; None: all."""
+    commands: re.Pattern[str] | None = None
+    """Properties by which a sender would tell the broker how to treat a message or a queue; they are not sent."""
+
+
+SPECIFICATION = StompTraits(lacks={Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN})
+"""Traits of a broker that the bridge does not know: only what STOMP specifies is assumed."""
+
+TRAITS: Mapping[Product, StompTraits] = {
+    ARTEMIS: StompTraits(
+        spelled=_bare,
+        # From a bare name, JMS clients of Artemis would make a destination that is neither queue nor topic.
+        spelled_reply=_url,
+        kinds=_ROUTING,
+        # No limit to unacknowledged messages on their way; TCP limits these.
+        subscribe={"consumer-window-size": "-1"},
+        # From messages that arrived by AMQP.
+        native_id="NATIVE_MESSAGE_ID",
+        plain_body=PlainBody.LENGTH_FIRST,
+        sent_id="_AMQ_DUPL_ID",
+        scheduled="AMQ_SCHEDULED_TIME",
+        group_sequence="_AMQ_GROUP_SEQUENCE",
+    ),
+    CLASSIC: StompTraits(
+        spelled=_classic_path,
+        spelled_reply=_classic_path,
+        durable={"activemq.subscriptionName": "{subscription}.{topic}"},
+        transformation="jms-xml",
+        absent_delivery_mode="NON_PERSISTENT",
+        sends_modified_utf8=True,
+        hides_bodies=True,
+        omits=("JMSXGroupID", "JMSXGroupSeq"),
+        commands=re.compile("(?:transformation|transformation-error|amq-msg-type)$"),
+    ),
+    RABBITMQ: StompTraits(
+        lacks={Feature.SELECTOR: IGNORES_SELECTOR},
+        spelled=_rabbit_path,
+        spelled_reply=_rabbit_path,
+        is_quoted=True,
+        durable={
+            "durable": "true",
+            "auto-delete": "false",
+            "x-queue-name": "{client_id}.{subscription}.{topic}",
+        },
+        is_message_id=False,
+        native_id="amqp-message-id",
+        absent_delivery_mode="NON_PERSISTENT",
+        plain_body=PlainBody.CONTENT,
+        foreign_type="amqp-1.0",
+        sent_id="amqp-message-id",
+        lifetime="expiration",
+        marks_bytes=True,
+        errors_name_messages=False,
+        # Properties that say how to make the queue, who else gets the message, and what to compare with the login.
+        commands=re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
+    ),
+    OPENMQ: StompTraits(
+        durable={"durable-subscriber-name": "{subscription}.{topic}"},
+        acknowledges_one=False,
+        plain_body=PlainBody.CONTENT,
+        omits=("JMSDeliveryMode",),
+        lifetime="expires",
+        is_expires_absolute=False,
+        errors_name_messages=False,
+        # Its properties are those of JMS, whose names have no dots.
+        origin=_PLAIN_ORIGIN,
+        names=_JAVA_NAME,
+        commands=re.compile("content-type$"),
+    ),
+}
+"""Traits by product; a product that is not here has those of the specification."""
+
+
+_OLD_CLASSIC = replace(TRAITS[CLASSIC], takes_modified_utf8=True)
+"""Traits of ActiveMQ Classic before AMQ-8398, in 5.18.6 and 6.1.4."""
+_VERSION = re.compile(r"/([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?")
+
+
+def traits_of(product: Product, server: str = "") -> StompTraits:
+    """Returns the traits of a broker; `server` is what it says of itself, with its version."""
+    if product is CLASSIC and (found := _VERSION.search(server)) is not None:
+        version = tuple(int(number or 0) for number in found.groups())
+        if version < (5, 18, 6) or (6, 0, 0) <= version < (6, 1, 4):
+            return _OLD_CLASSIC
+    return TRAITS.get(product, SPECIFICATION)

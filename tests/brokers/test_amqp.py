@@ -1,0 +1,169 @@
+"""Sources and sinks of AMQP 1.0 at real brokers, beside their own JMS clients: what each does in its own way."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.system import connector
+from engine.errors import HardFailureError
+from engine.message import BodyType, Message
+from routes.config import loads
+from routes.properties import JmsType, Property
+from tests.brokers.broker import PASSWORD, Protocol
+from tests.brokers.registry import BROKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.connectors.base import Delivery, Sink, Source
+    from tests.brokers.broker import Broker
+
+pytestmark = pytest.mark.brokers
+
+NAMES = ("classic5", "classic6", "rabbitmq", "broker-j")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with BROKERS[request.param](tmp_path_factory.mktemp("b")) as started:
+        yield started
+
+
+@pytest.fixture
+def name() -> str:
+    return f"q{uuid.uuid4().hex[:8]}"
+
+
+class Connections:
+    """Sources and sinks of one broker, which are closed at the end of the test."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._open: list[Source | Sink] = []
+
+    def source(self, destinations: str, protocol: Protocol = Protocol.AMQP, **more: str) -> Source:
+        keys = {**self.broker.settings(protocol), ".destinations": destinations}
+        keys |= {f".{key.replace('_', '-')}": value for key, value in more.items()}
+        lines = [f"source.s{key}={value}" for key, value in keys.items()]
+        config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *lines)))
+        made = connector(config.sources[0].type).make_source(config, config.sources[0], 1)
+        self._open.append(made)
+        made.connect()
+        return made
+
+    def send(self, address: str, *messages: Message, protocol: Protocol = Protocol.AMQP) -> None:
+        """Sends by a sink, and waits until the broker has all."""
+        lines = [f"sink.o{key}={value}" for key, value in self.broker.settings(protocol).items()]
+        own = ("bridge.id=b", "source.s.type=stomp", "source.s.destinations=queue:a")
+        config = loads("\n".join((*own, "routes.a.in.include=TRUE", f"routes.a.out.topic=o:{address}", *lines)))
+        sink = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)
+        self._open.append(sink)
+        sink.connect()
+        sink.send([Outgoing(number, each, address, uuid.uuid4().hex) for number, each in enumerate(messages, 1)])
+        left, until = len(messages), time.monotonic() + 30
+        while left and time.monotonic() < until:
+            for outcome in sink.outcomes(1):
+                assert outcome.refusal is None
+                left -= 1
+        assert not left
+
+    def close(self) -> None:
+        for each in self._open:
+            each.close()
+
+
+@pytest.fixture
+def connections(broker: Broker) -> Iterator[Connections]:
+    made = Connections(broker)
+    yield made
+    made.close()
+
+
+def received(source: Source, count: int, seconds: float = 20, *, acknowledge: bool = True) -> list[Delivery]:
+    found: list[Delivery] = []
+    until = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < until:
+        if (delivery := source.receive(0.5)) is not None:
+            found.append(delivery)
+    assert source.receive(0.5) is None
+    if acknowledge:
+        source.acknowledge([each.token for each in found])
+    assert len(found) == count
+    return found
+
+
+def bodies(found: list[Delivery]) -> list[bytes]:
+    return [each.message.body for each in found]
+
+
+def typed(jms_type: str, body: bytes) -> Message:
+    return Message(body, BodyType.TEXT, {"JMSType": jms_type})
+
+
+def needs_topics(broker: Broker) -> None:
+    if broker.title == "RabbitMQ":
+        pytest.skip("a source of a topic is refused there")
+
+
+def test_a_topic_is_a_topic(connections: Connections, name: str) -> None:
+    needs_topics(connections.broker)
+    first, second = (
+        connections.source(f"topic:{name}", client_id="1"),
+        connections.source(f"topic:{name}", client_id="2"),
+    )
+    connections.send(f"topic/{name}", Message(b"1"))
+    (delivery,) = received(first, 1)
+    assert bodies(received(second, 1)) == [b"1"]
+    assert delivery.message.headers["JMSDestination"] == f"topic:{name}"
+
+
+def test_a_durable_subscription_with_a_selector_keeps_what_comes_while_the_source_is_away(
+    connections: Connections, name: str
+) -> None:
+    needs_topics(connections.broker)
+    keys = {"subscription": "to-kafka", "client_id": f"c-{name}", "selector": "JMSType = 'wanted'"}
+    connections.source(f"topic:{name}", **keys).close()
+    connections.send(f"topic/{name}", typed("wanted", b"1"), typed("other", b"2"), typed("wanted", b"3"))
+    assert bodies(received(connections.source(f"topic:{name}", **keys), 2)) == [b"1", b"3"]
+
+
+@pytest.mark.parametrize("keys", [{}, {"subscription": "x"}, {"selector": "a = 1"}])
+def test_what_rabbitmq_does_not_honour_is_refused(connections: Connections, name: str, keys: dict[str, str]) -> None:
+    if connections.broker.title != "RabbitMQ":
+        pytest.skip("the others honour it")
+    with pytest.raises(HardFailureError, match="does not honour over AMQP"):
+        connections.source(f"queue:{name}" if "selector" in keys else f"topic:{name}", **keys)
+
+
+def test_a_wrong_password_is_a_refused_login(connections: Connections, name: str) -> None:
+    with pytest.raises(NotConnectedError, match="the broker refuses the login of user"):
+        connections.source(f"queue:{name}", password=f"not-{PASSWORD}")
+
+
+def test_a_message_that_a_jms_client_sends_keeps_its_type_and_properties(connections: Connections, name: str) -> None:
+    connections.broker.create(name)
+    properties = {"n": Property("3", JmsType.INT), "d": Property("1.5", JmsType.DOUBLE)}
+    headers = {"JMSType": "ty", "JMSCorrelationID": "k", "JMSPriority": "7"}
+    sent = Message(b"text", BodyType.TEXT, headers, properties)
+    connections.send(f"queue/{name}", sent, protocol=Protocol.JMS)
+    (delivery,) = received(connections.source(f"queue:{name}"), 1)
+    came = delivery.message
+    assert (came.body, came.body_type) == (b"text", BodyType.TEXT)
+    assert {key: came.headers.get(key) for key in headers} == headers
+    assert {key: came.properties.get(key) for key in properties} == properties
+    assert delivery.has_own_id
+
+
+def test_a_message_that_comes_again_has_the_same_id(connections: Connections, name: str) -> None:
+    connections.broker.create(name)
+    connections.send(f"queue/{name}", Message(b"1", BodyType.TEXT), protocol=Protocol.JMS)
+    first = connections.source(f"queue:{name}")
+    (once,) = received(first, 1, acknowledge=False)
+    first.close()
+    (again,) = received(connections.source(f"queue:{name}"), 1)
+    assert again.message.headers["JMSMessageID"] == once.message.headers["JMSMessageID"]

@@ -1,0 +1,544 @@
+"""What brokers do in their own way over STOMP, by frames that they sent.
+
+The frames are those of ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and OpenMQ 6.5.0.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.connectors.base import NotConnectedError, Outgoing, RefusedError
+from engine.connectors.content_id import content_id
+from engine.connectors.products import ARTEMIS, CLASSIC, OPENMQ, RABBITMQ, Product
+from engine.connectors.stomp.frames import StompFrame, StompFrameParser
+from engine.connectors.stomp.message import to_frame, to_message
+from engine.connectors.stomp.source import StompSource
+from engine.connectors.stomp.traits import traits_of
+from engine.connectors.system import connector
+from engine.message import BodyType, Message
+from routes.config import loads
+from routes.properties import Property
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+CLASSIC_TEXT = {
+    "expires": "0",
+    "kind": "text",
+    "destination": "/queue/t",
+    "ack": "ID:vm-33805-1795439815244-4:2",
+    "subscription": "1",
+    "priority": "4",
+    "message-id": "ID:vm-32881-1795440127717-1:1:1:1:2",
+    "persistent": "true",
+    "timestamp": "1795440128344",
+}
+RABBITMQ_TEXT = {
+    "subscription": "1",
+    "destination": "/topic/prices",
+    "message-id": "T_1@@session-tq-c5B5mrXy-uQLw-eMvHw@@1",
+    "redelivered": "true",
+    "ack": "T_1@@session-tq-c5B5mrXy-uQLw-eMvHw@@1",
+    "JMSXGroupID": "g",
+    "receipt": "q",
+    "reply-to": "/reply-queue/amq.gen-mVzWTVp7udmhpsccKlfQhA",
+    "persistent": "true",
+    "content-length": "3",
+}
+OPENMQ_TEXT = {
+    "subscription": "1",
+    "destination": "/queue/a",
+    "message-id": "ID:65-127.0.0.1(e9:b2:3d:e8:81:12)-34044-1795440048260",
+    "ack": "1ID:65-127.0.0.1(e9:b2:3d:e8:81:12)-34044-1795440048260",
+    "expires": "1795440108334",
+    "redelivered": "false",
+    "priority": "7",
+    "timestamp": "1795440048260",
+    "JMSXDeliveryCount": "1",
+    "content-length": "7",
+}
+
+
+def received(product: Product, headers: Mapping[str, str], body: bytes = b"abc", kind: str = "queue") -> Message:
+    return to_message(StompFrame("MESSAGE", headers, body, len(body)), kind, "s", traits_of(product))
+
+
+def sent(
+    product: Product, message: Message, address: str = "queue/a", reply_to: str | None = None, server: str = ""
+) -> StompFrame:
+    data = to_frame(Outgoing(7, message, address, "the-id", reply_to), traits_of(product, server))
+    (frame,) = StompFrameParser(1 << 20, 1 << 20).feed(b"MESSAGE" + data.removeprefix(b"SEND"))
+    return frame
+
+
+# Identity
+
+
+def test_at_rabbitmq_the_id_of_a_delivery_is_no_message_id() -> None:
+    assert "JMSMessageID" not in received(RABBITMQ, RABBITMQ_TEXT).headers
+
+
+def test_at_rabbitmq_an_id_that_the_sender_gave_is_the_message_id_and_no_property() -> None:
+    message = received(RABBITMQ, RABBITMQ_TEXT | {"amqp-message-id": "my"})
+
+    assert message.headers["JMSMessageID"] == "ID:my"
+    assert not message.properties
+
+
+def test_messages_for_rabbitmq_have_an_id_that_stays_when_they_are_sent_again() -> None:
+    assert sent(RABBITMQ, Message(b"x")).headers["amqp-message-id"] == "the-id"
+
+
+def test_an_id_made_of_the_content_stays_when_the_message_is_delivered_again() -> None:
+    again = RABBITMQ_TEXT | {"message-id": "T_1@@session-other@@9", "ack": "T_1@@session-other@@9"}
+    first, second = received(RABBITMQ, RABBITMQ_TEXT | {"redelivered": "false"}), received(RABBITMQ, again)
+
+    assert content_id(first) == content_id(second)
+    assert content_id(first).startswith("ID:content-")
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"), [({}, b"abd"), ({"x": ""}, b"abc"), ({"JMSXGroupID": "h"}, b"abc"), ({"type": "t"}, b"abc")]
+)
+def test_messages_that_differ_in_body_field_or_property_have_other_ids(headers: dict[str, str], body: bytes) -> None:
+    assert content_id(received(RABBITMQ, RABBITMQ_TEXT | headers, body)) != content_id(
+        received(RABBITMQ, RABBITMQ_TEXT)
+    )
+
+
+def test_the_reply_queue_of_a_stomp_client_of_rabbitmq_has_its_name() -> None:
+    reply_to = received(RABBITMQ, RABBITMQ_TEXT).headers["JMSReplyTo"]
+
+    assert reply_to == "queue:amq.gen-mVzWTVp7udmhpsccKlfQhA"
+
+
+# Fields
+
+
+@pytest.mark.parametrize(
+    ("product", "headers", "expected"),
+    [
+        (CLASSIC, CLASSIC_TEXT, "NON_PERSISTENT"),
+        (RABBITMQ, RABBITMQ_TEXT, "NON_PERSISTENT"),
+        (OPENMQ, OPENMQ_TEXT, None),
+        (ARTEMIS, {}, None),
+    ],
+)
+def test_a_frame_that_does_not_call_its_message_persistent_says_what_the_broker_means_by_that(
+    product: Product, headers: Mapping[str, str], expected: str | None
+) -> None:
+    without = {name: value for name, value in headers.items() if name != "persistent"}
+
+    assert received(product, without).headers.get("JMSDeliveryMode") == expected
+
+
+@pytest.mark.parametrize(
+    ("product", "name", "spelled"),
+    [
+        (RABBITMQ, "a/b%ü c:d", "/queue/a%2Fb%25%C3%BC%20c:d"),
+        (CLASSIC, "a/b", "/queue/a/b"),
+        (CLASSIC, "ID:vm-1-2:1:1", "/remote-temp-queue/ID:vm-1-2:1:1"),
+        (OPENMQ, "a.b", "/queue/a.b"),
+    ],
+)
+def test_a_name_is_spelled_as_the_broker_reads_it_and_read_as_it_is_spelled(
+    product: Product, name: str, spelled: str
+) -> None:
+    frame = sent(product, Message(b"x"), f"queue/{name}", f"queue/{name}")
+
+    assert frame.headers["destination"] == frame.headers["reply-to"] == spelled
+    back = received(product, frame.headers).headers
+    assert back["JMSReplyTo"] == back["JMSDestination"] == f"queue:{name}"
+
+
+def test_at_openmq_expires_is_the_time_that_is_left() -> None:
+    later = int(time.time() * 1000) + 60_000
+
+    left = int(sent(OPENMQ, Message(b"x", headers={"JMSExpiration": str(later)})).headers["expires"])
+
+    assert 50_000 < left <= 60_000
+
+
+def test_at_openmq_a_message_that_has_expired_on_the_way_expires_there() -> None:
+    assert sent(OPENMQ, Message(b"x", headers={"JMSExpiration": "1000"})).headers["expires"] == "1"
+
+
+def test_at_rabbitmq_the_time_that_is_left_has_a_header_of_its_own() -> None:
+    later = str(int(time.time() * 1000) + 60_000)
+
+    headers = sent(RABBITMQ, Message(b"x", headers={"JMSExpiration": later})).headers
+
+    assert headers["expires"] == later
+    assert 50_000 < int(headers["expiration"]) <= 60_000
+
+
+def test_at_openmq_the_origin_has_a_name_that_jms_allows_and_is_known_on_the_way_back() -> None:
+    frame = sent(OPENMQ, Message(b"x", origins=("a", "b")))
+
+    assert frame.headers["JMS_JmsBridge_Origin"] == "a,b"
+    back = received(OPENMQ, frame.headers)
+    assert back.origins == ("a", "b")
+    assert not back.properties
+
+
+@pytest.mark.parametrize("name", ["a-b", "a.b", "1a", "null", "And", "a b", ""])
+def test_openmq_gets_no_property_that_it_would_refuse_with_the_connection(name: str) -> None:
+    message = Message(b"x", properties={name: Property("1")})
+
+    with pytest.raises(RefusedError, match="has a name that JMS, and so this broker, does not allow"):
+        sent(OPENMQ, message)
+    assert sent(RABBITMQ, message).headers[name] == "1"
+
+
+@pytest.mark.parametrize("name", ["a", "_a", "$1", "ä", "JMSXUserIDs", "nulls", "region_2"])
+def test_openmq_gets_every_other_property(name: str) -> None:
+    assert sent(OPENMQ, Message(b"x", properties={name: Property("1")})).headers[name] == "1"
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("product", [RABBITMQ, OPENMQ])
+@pytest.mark.parametrize(
+    ("headers", "body", "expected"),
+    [
+        ({}, b"abc", BodyType.TEXT),
+        ({}, b"\xff", BodyType.BYTES),
+        ({"content-type": "application/octet-stream"}, b"abc", BodyType.BYTES),
+        ({"content-type": "text/plain"}, b"abc", BodyType.TEXT),
+        ({"content-type": "application/json"}, b"{}", BodyType.TEXT),
+    ],
+)
+def test_where_each_frame_has_a_length_the_content_tells_text_from_bytes(
+    product: Product, headers: dict[str, str], body: bytes, expected: BodyType
+) -> None:
+    assert received(product, OPENMQ_TEXT | headers, body).body_type is expected
+
+
+def test_bytes_for_rabbitmq_are_bytes_on_the_way_back() -> None:
+    frame = sent(RABBITMQ, Message(b"abc", BodyType.BYTES))
+
+    assert received(RABBITMQ, frame.headers).body_type is BodyType.BYTES
+    assert sent(RABBITMQ, Message(b"a", BodyType.BYTES, properties={"content-type": Property("a/b")})).headers[
+        "content-type"
+    ] == ("a/b")
+
+
+def test_emoji_of_classic_are_text() -> None:
+    message = received(CLASSIC, CLASSIC_TEXT, b"e\xed\xa0\xbd\xed\xb8\x80\xc3\xa9\xc0\x80")
+
+    assert (message.body.decode(), message.body_type) == ("e😀é\0", BodyType.TEXT)
+
+
+def test_bytes_of_classic_that_look_like_its_texts_stay_bytes() -> None:
+    message = received(CLASSIC, CLASSIC_TEXT | {"content-length": "6"}, b"\xed\xa0\xbd\xed\xb8\x80")
+
+    assert (message.body, message.body_type) == (b"\xed\xa0\xbd\xed\xb8\x80", BodyType.BYTES)
+
+
+@pytest.mark.parametrize("version", ["5.16.0", "5.18.3", "5.18.5", "6.0.1", "6.1.3"])
+def test_texts_for_an_old_classic_are_in_the_spelling_of_its_clients(version: str) -> None:
+    frame = sent(CLASSIC, Message("e😀é\0".encode()), server=f"ActiveMQ/{version}")
+
+    assert frame.body == b"e\xed\xa0\xbd\xed\xb8\x80\xc3\xa9\xc0\x80"
+    assert "content-length" not in frame.headers
+
+
+@pytest.mark.parametrize(
+    "server", ["ActiveMQ/5.18.6", "ActiveMQ/5.19.0", "ActiveMQ/6.1.4", "ActiveMQ/6.2", "ActiveMQ", ""]
+)
+def test_texts_for_another_classic_are_in_utf8(server: str) -> None:
+    frame = sent(CLASSIC, Message("e😀é\0".encode()), server=server)
+
+    assert frame.body == "e😀é\0".encode()
+    assert frame.headers["content-length"] == "8"
+
+
+# Sources
+
+
+class Broker:
+    """Answers CONNECT, then each SUBSCRIBE with its receipt and with the frames given."""
+
+    def __init__(self, server: str, frames: Sequence[bytes] = ()) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._server, self._frames = server, frames
+        self.heard = b""
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            connection.sendall(f"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:{self._server}\n\n\0".encode())
+            subscribed = False
+            while data := connection.recv(65536):
+                self.heard += data
+                if not subscribed and b"SUBSCRIBE" in self.heard:
+                    subscribed = True
+                    connection.sendall(b"RECEIPT\nreceipt-id:subscribed-1\n\n\0" + b"".join(self._frames))
+                if b"DISCONNECT" in self.heard:
+                    connection.sendall(b"RECEIPT\nreceipt-id:bye\n\n\0")
+                    return
+
+    def subscription(self) -> dict[str, str]:
+        """Headers of the SUBSCRIBE."""
+        text = self.heard.partition(b"SUBSCRIBE\n")[2].partition(b"\n\n")[0].decode()
+        return dict(line.replace("\\c", ":").split(":", 1) for line in text.splitlines())
+
+    def close(self) -> None:
+        self._listener.close()
+        self._thread.join(10)
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., tuple[StompSource, Broker]]]:
+    made: list[tuple[StompSource, Broker]] = []
+
+    def make(server: str, *settings: str, frames: Sequence[bytes] = ()) -> tuple[StompSource, Broker]:
+        broker = Broker(server, frames)
+        lines = [f"source.s.{each}" for each in (f"url=stomp://127.0.0.1:{broker.port}", "type=stomp", *settings)]
+        if not any("destinations" in each for each in settings):
+            lines.append("source.s.destinations=queue:a")
+        config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *lines)))
+        source = connector(config.sources[0].type).make_source(config, config.sources[0], 1)
+        assert isinstance(source, StompSource)
+        made.append((source, broker))
+        source.connect()
+        return made[-1]
+
+    yield make
+    for source, broker in made:
+        source.close()
+        broker.close()
+
+
+def frame(headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    lines = "".join(f"{name}:{value.replace(':', chr(92) + 'c')}\n" for name, value in headers.items())
+    return f"MESSAGE\n{lines}\n".encode() + body + b"\0"
+
+
+CLASSIC_SAYS, RABBITMQ_SAYS, OPENMQ_SAYS = "ActiveMQ/5.18.3", "RabbitMQ/3.10.8", "Eclipse OpenMQ(tm)"
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        (
+            RABBITMQ_SAYS,
+            {
+                "destination": "/topic/prices",
+                "durable": "true",
+                "auto-delete": "false",
+                "x-queue-name": "b.s.to-kafka.prices",
+            },
+        ),
+        (CLASSIC_SAYS, {"destination": "/topic/prices", "activemq.subscriptionName": "to-kafka.prices"}),
+        (OPENMQ_SAYS, {"destination": "/topic/prices", "durable-subscriber-name": "to-kafka.prices"}),
+        (
+            "ActiveMQ-Artemis/2.40.0 ActiveMQ Artemis Messaging Engine",
+            {
+                "destination": "prices",
+                "subscription-type": "MULTICAST",
+                "consumer-window-size": "-1",
+                "durable-subscription-name": "to-kafka.prices",
+            },
+        ),
+    ],
+)
+def test_a_durable_subscription_is_asked_for_in_the_brokers_words(
+    opened: Callable[..., tuple[StompSource, Broker]], server: str, expected: dict[str, str]
+) -> None:
+    _, broker = opened(server, "destinations=topic:prices", "subscription=to-kafka")
+
+    found = broker.subscription()
+
+    fixed = {"id": "1", "ack": "client" if server == OPENMQ_SAYS else "client-individual", "receipt": "subscribed-1"}
+    assert found == expected | fixed
+
+
+def test_openmq_gets_cumulative_acknowledgements(opened: Callable[..., tuple[StompSource, Broker]]) -> None:
+    acks = [OPENMQ_TEXT | {"ack": f"1ID{number}"} for number in (1, 2)]
+    source, broker = opened(OPENMQ_SAYS, frames=[frame(each, b"seven 7") for each in acks])
+
+    deliveries = [source.receive(5), source.receive(5)]
+    source.acknowledge([each.token for each in deliveries if each])
+    source.close()
+
+    assert b"ACK\nid:1ID2\n" in broker.heard
+    assert b"ACK\nid:1ID1\n" not in broker.heard
+
+
+def test_a_message_of_classic_without_a_body_is_not_taken_as_an_empty_text(
+    opened: Callable[..., tuple[StompSource, Broker]],
+) -> None:
+    source, broker = opened(CLASSIC_SAYS, frames=[frame(CLASSIC_TEXT), frame(CLASSIC_TEXT, b"x")])
+
+    empty, other = source.receive(5), source.receive(5)
+
+    assert empty is not None
+    assert other is not None
+    assert empty.fault == (
+        "the frame has no body: it may be an empty text, or a map, stream or object message, which ActiveMQ/5.18.3 "
+        "sends in the same way; set source.s.convert-bodies=true for map messages, source.s.empty-body=accept if all "
+        "are empty texts, or use type=jms"
+    )
+    assert other.fault is None
+    assert "transformation" not in broker.subscription()
+
+
+@pytest.mark.parametrize(
+    ("server", "settings", "headers"),
+    [
+        (CLASSIC_SAYS, ("empty-body=accept",), CLASSIC_TEXT),
+        (CLASSIC_SAYS, (), CLASSIC_TEXT | {"content-length": "0"}),
+        (RABBITMQ_SAYS, (), CLASSIC_TEXT),
+    ],
+)
+def test_an_empty_message_is_taken_where_it_can_be_nothing_else_or_the_key_says_so(
+    opened: Callable[..., tuple[StompSource, Broker]], server: str, settings: Sequence[str], headers: dict[str, str]
+) -> None:
+    source, _ = opened(server, *settings, frames=[frame(headers)])
+
+    delivery = source.receive(5)
+
+    assert delivery is not None
+    assert delivery.fault is None
+    assert delivery.message.body == b""
+
+
+def test_maps_of_classic_arrive_as_maps_on_request(opened: Callable[..., tuple[StompSource, Broker]]) -> None:
+    frames = [
+        frame(CLASSIC_TEXT | {"transformation": "jms-map-xml"}, b"<map/>"),
+        frame(CLASSIC_TEXT | {"transformation": "jms-xml"}, b"text"),
+        frame(CLASSIC_TEXT | {"transformation": "jms-map-xml"}, b"<map><entry/></map>"),
+        frame(CLASSIC_TEXT | {"transformation": "jms-xml"}),
+    ]
+    source, broker = opened(CLASSIC_SAYS, "convert-bodies=true", frames=frames)
+
+    found = [source.receive(5) for _ in frames]
+
+    assert broker.subscription()["transformation"] == "jms-xml"
+    assert [each.message.body_type for each in found if each] == ["map", "text", "bytes", "text"]
+    assert [each.fault and each.fault[:33] for each in found if each] == [
+        None,
+        None,
+        "the broker sent a map message wit",
+        "the frame has no body: it may be ",
+    ]
+    assert all("transformation" not in each.message.properties for each in found if each)
+
+
+def test_a_message_that_came_to_rabbitmq_by_amqp_1_is_not_taken_as_it_is(
+    opened: Callable[..., tuple[StompSource, Broker]],
+) -> None:
+    headers = RABBITMQ_TEXT | {"type": "amqp-1.0", "content-length": "9"}
+    source, _ = opened(RABBITMQ_SAYS, frames=[frame(headers, b"\0Sw\xa1\4text")])
+
+    delivery = source.receive(5)
+
+    assert delivery is not None
+    assert (
+        delivery.fault
+        == "the body is in the encoding of amqp-1.0, as its sender sent it; read the queue with type=amqp"
+    )
+
+
+def test_another_broker_is_not_asked_to_convert(opened: Callable[..., tuple[StompSource, Broker]]) -> None:
+    _, broker = opened(RABBITMQ_SAYS, "convert-bodies=true")
+
+    assert "transformation" not in broker.subscription()
+
+
+@pytest.mark.parametrize(("settings", "prefix"), [((), None), (("identity=content",), "ID:content-")])
+def test_a_message_without_an_id_gets_one_by_its_content_only_on_request(
+    opened: Callable[..., tuple[StompSource, Broker]], settings: Sequence[str], prefix: str | None
+) -> None:
+    source, _ = opened(RABBITMQ_SAYS, *settings, frames=[frame(RABBITMQ_TEXT, b"abc")])
+
+    delivery = source.receive(5)
+
+    assert delivery is not None
+    found = delivery.message.headers.get("JMSMessageID")
+    assert found is None if prefix is None else (found is not None and found.startswith(prefix))
+
+
+# Sinks
+
+
+class Taker:
+    """Accepts connections one after the other; answers each SEND with its receipt, but a body `bad` with an ERROR."""
+
+    def __init__(self, server: str, *, names_messages: bool) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._server, self._names = server, names_messages
+        self.accepted: list[bytes] = []
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                self._answer(connection)
+
+    def _answer(self, connection: socket.socket) -> None:
+        connection.sendall(f"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:{self._server}\n\n\0".encode())
+        rest = b""
+        while data := connection.recv(65536):
+            *frames, rest = (rest + data).split(b"\0")
+            for each in frames:
+                head, _, body = each.partition(b"\n\n")
+                receipt = next((line[8:].decode() for line in head.splitlines() if line.startswith(b"receipt:")), "")
+                if body == b"bad":
+                    named = f"receipt-id:{receipt}\n" if self._names else ""
+                    connection.sendall(f"ERROR\nmessage:not this one\n{named}\n\0".encode())
+                    return
+                if b"SEND" in head:
+                    self.accepted.append(body)
+                connection.sendall(f"RECEIPT\nreceipt-id:{receipt}\n\n\0".encode())
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(10)
+
+
+@pytest.mark.parametrize(("server", "names"), [(RABBITMQ_SAYS, False), (OPENMQ_SAYS, False), (CLASSIC_SAYS, True)])
+def test_a_message_that_the_broker_refuses_does_not_hold_up_the_others(server: str, names: bool) -> None:
+    taker = Taker(server, names_messages=names)
+    lines = (f"sink.o.url=stomp://127.0.0.1:{taker.port}", "sink.o.type=stomp", "source.s.type=stomp")
+    kept = ("source.s.destinations=queue:a", "bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o:queue/a")
+    config = loads("\n".join((*lines, *kept)))
+    sink = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)
+    bodies = [b"1", b"2", b"bad", b"4", b"5"]
+    left = {number: Outgoing(number, Message(body), "queue/a", str(number)) for number, body in enumerate(bodies, 1)}
+    refused = {}
+    for _ in range(6):
+        sink.connect()
+        try:
+            sink.send(list(left.values()))
+            while left:
+                for outcome in sink.outcomes(0.2):
+                    del left[outcome.number]
+                    if outcome.refusal:
+                        refused[outcome.number] = outcome.refusal
+        except NotConnectedError:
+            continue
+        break
+    sink.close()
+    taker.close()
+
+    assert refused == {3: "the broker says: not this one"}
+    assert set(taker.accepted) == {b"1", b"2", b"4", b"5"}
+    assert not left
