@@ -42,6 +42,10 @@ class BrokerJ(Broker):
     client_port: ClassVar[Protocol] = Protocol.AMQP
     others: ClassVar[Sequence[str]] = ("management",)
 
+    def destination(self, protocol: Protocol, name: str, kind: str = "queue") -> str:
+        """The exchange `amq.topic` has every topic."""
+        return f"topic:amq.topic/{name}" if kind == "topic" else super().destination(protocol, name, kind)
+
     def create(self, queue: str) -> None:
         call(self.ports["management"], f"/api/latest/queue/{_HOST}/{_HOST}/{queue}", "PUT", {"durable": True})
 

@@ -93,6 +93,8 @@ class RabbitMq(Broker):
         return {
             ".packages": "com.rabbitmq.jms:rabbitmq-jms:3.4.0",
             ".connection-factory": "com.rabbitmq.jms.admin.RMQConnectionFactory",
+            # Its messages carry their destinations as serialised objects.
+            ".deserialized-classes": "com.rabbitmq.jms.admin.RMQDestination;java.lang.*;java.util.*;!*",
             ".connection-factory.host": LOOPBACK,
             ".connection-factory.port": str(port),
         }
