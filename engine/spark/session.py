@@ -90,8 +90,10 @@ _DEFAULTS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Each consumer that Spark keeps may hold a fetch of several MiB; recovery reads every partition of every output.
     "spark.kafka.consumer.cache.capacity": "16",
-    # Both settings shorten the pause between two intervals of real-time mode. They suit a checkpoint on a local disk.
+    # These settings shorten the pause between two intervals of real-time mode. They suit a checkpoint on a local disk.
     "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+    # Without a process for the permissions of each file.
+    "spark.hadoop.fs.file.impl": "jmsbridge.LocalFiles",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 

@@ -50,10 +50,11 @@ public final class Client implements Link {
   public void open() throws Exception {
     String user = settings.get("username");
     connection = user == null ? factory.createConnection() : factory.createConnection(user, settings.get("password"));
-    connection.setExceptionListener(this::failed);
+    // Before anything else is done with the connection (Jakarta Messaging 3.1, 6.1.2): OpenMQ and RabbitMQ insist on it.
     if (settings.get("client-id") != null) {
       connection.setClientID(settings.get("client-id"));
     }
+    connection.setExceptionListener(this::failed);
     switch (settings.get("role")) {
       case "source" -> receive();
       case "sink" -> sender = new Sender(this, transacted(), session(Session.AUTO_ACKNOWLEDGE), pipe);
