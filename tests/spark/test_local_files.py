@@ -18,7 +18,7 @@ def test_a_file_gets_its_permissions_from_the_bridges_own_class(spark: SparkSess
     path = files.Path(f"file://{tmp_path}/commit")
     system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
-    files.FileSystem.create(system, path, files.permission.FsPermission(mode)).close()
+    system.create(path).close()
     system.setPermission(path, files.permission.FsPermission(mode))
 
     assert system.getClass().getName() == "jmsbridge.LocalFiles"
