@@ -2,8 +2,8 @@
 
 `chosen` picks one that the broker offers; the frames around the exchange are in `session`.
 
-An own implementation: of the libraries on PyPI, `scramp` accepts any number of iterations from the server, with which a
-server can occupy its client for hours, and brings two more packages for channel binding, which AMQP clients do not use.
+SCRAM is written out here: `scramp` on PyPI has it too, with two more packages for channel binding, which AMQP clients
+do not use, and has no CRAM-MD5.
 """
 
 from __future__ import annotations
