@@ -144,10 +144,8 @@ class Scram(SaslMechanism):
 
     def accepted(self, data: bytes) -> None:
         """See `SaslMechanism`."""
-        if data and not self._is_proved:
-            self._check(data)
         if not self._is_proved:
-            raise SaslError(f"has not proved by {self.name} that it knows the password; is it another server?")
+            self._check(data)
 
     def _proof(self, challenge: bytes) -> bytes:
         text = challenge.decode("ascii", "replace")
@@ -171,9 +169,9 @@ class Scram(SaslMechanism):
         return f"{bare},p={base64.b64encode(proof).decode()}".encode()
 
     def _check(self, data: bytes) -> None:
-        """Checks the broker's signature; SaslError if it is not that of the password."""
-        assert self._signature is not None
-        if not hmac.compare_digest(data.partition(b",")[0], b"v=" + base64.b64encode(self._signature)):
+        """Checks the broker's signature; SaslError if it is not that of the password, or comes before a challenge."""
+        expected = None if self._signature is None else b"v=" + base64.b64encode(self._signature)
+        if expected is None or not hmac.compare_digest(data.partition(b",")[0], expected):
             raise SaslError(f"has not proved by {self.name} that it knows the password; is it another server?")
         self._is_proved = True
 
