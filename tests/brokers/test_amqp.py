@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.system import connector
+from engine.connectors.base import NotConnectedError
 from engine.errors import HardFailureError
 from engine.message import BodyType, Message
-from routes.config import loads
 from routes.properties import JmsType, Property
 from tests.brokers.broker import PASSWORD, Protocol
+from tests.brokers.connections import Connections
+from tests.brokers.connections import received as received_at_least
 from tests.brokers.registry import BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.connectors.base import Delivery, Sink, Source
+    from engine.connectors.base import Delivery
     from tests.brokers.broker import Broker
 
 pytestmark = pytest.mark.brokers
@@ -39,62 +39,14 @@ def name() -> str:
     return f"q{uuid.uuid4().hex[:8]}"
 
 
-class Connections:
-    """Sources and sinks of one broker, which are closed at the end of the test."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._open: list[Source | Sink] = []
-
-    def source(self, destinations: str, protocol: Protocol = Protocol.AMQP, **more: str) -> Source:
-        keys = {**self.broker.settings(protocol), ".destinations": destinations}
-        keys |= {f".{key.replace('_', '-')}": value for key, value in more.items()}
-        lines = [f"source.s{key}={value}" for key, value in keys.items()]
-        config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *lines)))
-        made = connector(config.sources[0].type).make_source(config, config.sources[0], 1)
-        self._open.append(made)
-        made.connect()
-        return made
-
-    def send(self, address: str, *messages: Message, protocol: Protocol = Protocol.AMQP) -> None:
-        """Sends by a sink, and waits until the broker has all."""
-        lines = [f"sink.o{key}={value}" for key, value in self.broker.settings(protocol).items()]
-        own = ("bridge.id=b", "source.s.type=stomp", "source.s.destinations=queue:a")
-        config = loads("\n".join((*own, "routes.a.in.include=TRUE", f"routes.a.out.topic=o:{address}", *lines)))
-        sink = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)
-        self._open.append(sink)
-        sink.connect()
-        sink.send([Outgoing(number, each, address, uuid.uuid4().hex) for number, each in enumerate(messages, 1)])
-        left, until = len(messages), time.monotonic() + 30
-        while left and time.monotonic() < until:
-            for outcome in sink.outcomes(1):
-                assert outcome.refusal is None
-                left -= 1
-        assert not left
-
-    def close(self) -> None:
-        for each in self._open:
-            each.close()
-
-
 @pytest.fixture
 def connections(broker: Broker) -> Iterator[Connections]:
-    made = Connections(broker)
+    made = Connections(broker, Protocol.AMQP)
     yield made
     made.close()
 
 
-def received(source: Source, count: int, seconds: float = 20, *, acknowledge: bool = True) -> list[Delivery]:
-    found: list[Delivery] = []
-    until = time.monotonic() + seconds
-    while len(found) < count and time.monotonic() < until:
-        if (delivery := source.receive(0.5)) is not None:
-            found.append(delivery)
-    assert source.receive(0.5) is None
-    if acknowledge:
-        source.acknowledge([each.token for each in found])
-    assert len(found) == count
-    return found
+received = partial(received_at_least, alone=True)
 
 
 def bodies(found: list[Delivery]) -> list[bytes]:
