@@ -61,8 +61,8 @@ class Contestant(ABC):
 class Peer(Contestant):
     """Routing by a Kafka Streams program (`peer/…/Peer.java`), at least once."""
 
-    _HEAP: ClassVar[str] = "-Xmx2g"
-    """Heap of the peer, as large as that of the router's JVM."""
+    _OPTIONS: ClassVar[tuple[str, ...]] = ("-Xmx2g", "-XX:+UseParallelGC")
+    """Heap and garbage collector of the peer: those of the router's JVM."""
 
     def __init__(self, linger_ms: int, threads: int = 2) -> None:
         self.name = "kafka streams"
@@ -73,7 +73,7 @@ class Peer(Contestant):
         """See `Contestant`."""
         return programs.command(
             "Peer",
-            self._HEAP,
+            *self._OPTIONS,
             bootstrap=place.bootstrap,
             application=f"bench-{place.run}",
             journal=place.journal,
