@@ -172,7 +172,8 @@ def _fetch_jars(fingerprint: str) -> None:
     shutil.rmtree(former, ignore_errors=True)
     quiet = ["--batch-mode", "-Dstyle.color=never"]
     # A jar that its repository's checksum does not fit, or that has none, is not taken; Maven would only warn.
-    command: list[str | Path] = ["mvn", *quiet, "--strict-checksums", f"-Djars={fresh}", "package"]
+    folders = [f"-Djars={fresh}", f"-Dpyspark.jars={_pyspark_jars()}"]
+    command: list[str | Path] = ["mvn", *quiet, "--strict-checksums", *folders, "package"]
     Step("JVM jars", LOG, maven_reader(), maven_cause).run(command, ROOT)
     if wrong := differences(fresh):
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -184,6 +185,11 @@ def _fetch_jars(fingerprint: str) -> None:
         JARS.rename(former)
     fresh.rename(JARS)
     shutil.rmtree(former, ignore_errors=True)
+
+
+def _pyspark_jars() -> Path:
+    """Folder of the jars inside the installed pyspark package, which the project's own classes are compiled against."""
+    return next((VENV / "lib").glob("python3.*/site-packages/pyspark/jars"))
 
 
 def _try_class_data() -> None:

@@ -158,9 +158,9 @@ def test_pip_is_followed_package_by_package_and_megabyte_by_megabyte() -> None:
     assert [read(line) for line in PIP_OUTPUT] == [
         "1 of 28, anyio==4.16.0",
         None,
-        "2 of 28, pyspark==4.2.0",
+        "2 of 28, pyspark==4.3.0",
         None,
-        "2 of 28, pyspark==4.2.0: 225 of 450 MB",
+        "2 of 28, pyspark==4.3.0: 225 of 450 MB",
         "building pyspark",
         "installing",
     ]
@@ -169,8 +169,8 @@ def test_pip_is_followed_package_by_package_and_megabyte_by_megabyte() -> None:
 PIP_OUTPUT = [
     "Collecting anyio==4.16.0 (from -r requirements.txt (line 19))",
     "  Downloading anyio-4.16.0-py3-none-any.whl (134 kB)",
-    "Collecting pyspark==4.2.0 (from -r requirements.txt (line 260))",
-    "  Downloading pyspark-4.2.0.tar.gz (450.1 MB)",
+    "Collecting pyspark==4.3.0 (from -r requirements.txt (line 260))",
+    "  Downloading pyspark-4.3.0.tar.gz (450.1 MB)",
     "Progress 225000000 of 450100000",
     "  Building wheel for pyspark (pyproject.toml): started",
     "Installing collected packages: anyio, pyspark",
