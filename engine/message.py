@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from engine.record import Record
+from engine.record import ORIGIN, POSITION, Record
 from routes.immutable import immutable
 from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
 
@@ -34,10 +34,6 @@ __all__ = [
     "Record",
 ]
 
-ORIGIN = "jmsbridge.origin"
-"""`bridge.id` of a bridge that routed the message; one header for each bridge that the message passed through."""
-POSITION = "jmsbridge.position"
-"""Header of published records: `topic:partition:offset` of the journal record that the record was made from."""
 SOURCE = "jmsbridge.source"
 """Name of the source that took the message in."""
 BODY = "jmsbridge.body"

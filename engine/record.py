@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from routes.immutable import immutable
 
-__all__ = ["Record"]
+__all__ = ["ORIGIN", "POSITION", "Record"]
+
+ORIGIN = "jmsbridge.origin"
+"""Header of published records: `bridge.id` of a bridge that routed the message; one header for each bridge that the
+message passed through."""
+POSITION = "jmsbridge.position"
+"""Header of published records: `topic:partition:offset` of the record that it was made from."""
 
 
 @immutable

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from engine.errors import SoftFailureError
 from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
-from engine.router.headers import appended, header, position
+from engine.router.headers import header, position
 from engine.router.language import declared_type, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.streams.row import Row
@@ -221,18 +221,18 @@ def dead_letter(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...
     limit = settings.letter_limit
     more = error_headers(row, settings, made, now)
     if limit is None or limit >= settings.max_message_bytes + FRAMING_BYTES:
-        return row.replace(key=row.source_key, headers=F.concat(appended(row.headers, row, settings.bridge_id), more))
+        return row.replace(key=row.source_key, trail=more)
     # `_measured` costs time for every record: it needs a function that Spark generates no code for.
     size = _measured(row) if limit < LARGE_BYTES + FRAMING_BYTES else _declared_size(row)
     too_large = F.coalesce(size + FRAMING_BYTES > limit, F.lit(False))
     kept = min(KEPT_BYTES, limit // 4)
     headers = F.when(too_large & (size - F.octet_length(row.value) > limit // 2), F.lit(None)).otherwise(row.headers)
-    whole = F.concat(appended(headers, row, settings.bridge_id), more)
     cut = F.array(header("jmsbridge.truncated", size.cast("string")))
     return row.replace(
         key=row.source_key,
         value=F.when(too_large, F.substring(row.value, 1, kept)).otherwise(row.value),
-        headers=F.when(too_large, F.concat(whole, cut)).otherwise(whole),
+        headers=headers,
+        trail=F.when(too_large, F.concat(more, cut)).otherwise(more),
     )
 
 

@@ -1,6 +1,6 @@
 """Headers of routed records and of dead letters, as Columns over the headers of the journal record.
 
-The journal's headers already have the shape in which they are published, so style `text` only appends headers; the
+The journal's headers already have the shape in which they are published, so style `text` leaves them as they are; the
 styles `typed` and `short` rewrite every `jms.` header, which costs several times as much.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.message import ORIGIN, POSITION, TYPES
+from engine.message import TYPES
 from engine.router.language import JMS_PREFIX
 from engine.streams.row import Row
 from routes.model import HeaderStyle
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, encode_type_name
 
-__all__ = ["appended", "header", "position", "styled"]
+__all__ = ["header", "position", "styled"]
 
 
 def header(name: str | Column, value: Column) -> Column:
@@ -28,13 +28,6 @@ def header(name: str | Column, value: Column) -> Column:
 def position(row: Row) -> Column:
     """Position of the record as it was read: `topic:partition:offset`."""
     return F.concat_ws(":", row.topic, row.partition.cast("string"), row.offset.cast("string"))
-
-
-def appended(headers: Column, row: Row, bridge_id: str) -> Column:
-    """The headers, followed by this bridge's id as origin and by the record's position."""
-    none = F.array().cast("array<struct<key:string,value:binary>>")
-    own = F.array(header(ORIGIN, F.lit(bridge_id)), header(POSITION, position(row)))
-    return F.concat(F.coalesce(headers, none), own)
 
 
 def styled(headers: Column, style: HeaderStyle) -> Column:

@@ -22,7 +22,7 @@ from engine.router.failures import (
     dead_letter,
     stop_message,
 )
-from engine.router.headers import appended, header, styled
+from engine.router.headers import header, styled
 from engine.router.language import MessageCondition, RoutingLanguage, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.streams.dsl import Stream, Topology, TopologyBuilder
@@ -58,7 +58,7 @@ def topology(config: Config, limits: Mapping[str, int] | None = None, now: Colum
 
 def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column | None) -> Topology:
     """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
-    builder = TopologyBuilder()
+    builder = TopologyBuilder(origin=config.bridge_id)
     journal = builder.stream(config.journal.topic, name="journal")
     split = _guarded(journal, config, now).split(ROUTES)
     for route in config.routes:
@@ -74,7 +74,7 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
             return dead_letter(row, settings, made, _milliseconds(now))
 
         merged = dead[0] if len(dead) == 1 else dead[0].merge(*dead[1:], name="dead")
-        merged.map(change, name="dead-letter-headers").to(config.letter_topic, name=DEAD_LETTERS)
+        merged.map(change, name="dead-letter-headers", apart=True).to(config.letter_topic, name=DEAD_LETTERS)
     return builder.build()
 
 
@@ -115,7 +115,7 @@ def _published(wanted: Sequence[Stream], settings: RouteSettings, made: Sequence
     for check in made:
         split.branch(check.fails, name=check.reason)
     *failed, passed = split.default_branch("passed")
-    published = passed.map(lambda row: row.replace(headers=_headers(row, settings)), name="headers")
+    published = passed.map(lambda row: _with_headers(row, settings), name="headers")
     published.to(settings.topics, name=PUBLISHED)
     return failed
 
@@ -124,20 +124,19 @@ def _key(row: Row, name: str) -> Column:
     return row.source_key.cast("string") if name == JOURNAL_KEY else field_text(row.header_view, name)
 
 
-def _headers(row: Row, settings: RouteSettings) -> Column:
-    """Headers of a published record: the journal's in the configured style, then this bridge's own.
+def _with_headers(row: Row, settings: RouteSettings) -> Row:
+    """The row with the journal's headers in the configured style.
 
     Records for sinks keep the journal's style and also carry destination and route.
     """
     style = styled(row.headers, settings.header_style)
     if not settings.sinks.values:
-        return appended(style, row, settings.bridge_id)
+        return row.replace(headers=style)
     given = settings.sinks(row).isNotNull()
-    more = F.array(header(DESTINATION, settings.address(row)), header(ROUTE, settings.names(row)))
     if style is not row.headers:
         style = F.when(given, row.headers).otherwise(style)
-    own = appended(style, row, settings.bridge_id)
-    return F.when(given, F.concat(own, more)).otherwise(own)
+    more = F.array(header(DESTINATION, settings.address(row)), header(ROUTE, settings.names(row)))
+    return row.replace(headers=style, trail=F.when(given, more))
 
 
 def _after_policy(failed: Sequence[Stream], settings: RouteSettings, made: tuple[FailureCheck, ...]) -> list[Stream]:

@@ -38,7 +38,8 @@ class Routed:
     frame: DataFrame
     """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route`
     (index into the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`,
-    `failed_message` (JMSMessageID of a message that failed softly)."""
+    `failed_message` (JMSMessageID of a message that failed softly); and `kept`, `new_value`, `new_headers` and `trail`,
+    which tell what is published as it was read (`engine.streams.compile.Compiled`)."""
     outcomes: tuple[RoutingOutcome, ...]
 
 
@@ -73,6 +74,10 @@ def route(
         "value",
         "headers",
         "topic",
+        "kept",
+        "new_value",
+        "new_headers",
+        "trail",
         _outcome(compiled, outcomes).alias("outcome"),
         F.when(wanted < len(config.routes), wanted).alias("route"),
         F.col("source_partition").alias("journal_partition"),

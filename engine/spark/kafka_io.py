@@ -6,24 +6,30 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+
 from engine.kafka.settings import spark_options
+from engine.router.language import JMS_PREFIX
 from engine.spark.row_counters import INTERCEPTOR
 from routes.model import RouterMode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from engine.kafka.offsets import Offsets, Topics
+    from engine.router import Routed
     from routes.model import Config
 
 __all__ = ["KafkaIO", "delivery_timeout_ms"]
 
 _SOURCE = "jmsbridge.kafka.RecordSource"
 """Spark's Kafka source with a faster reader, in `jvm/spark`."""
+_SINK = "jmsbridge.kafka.RecordSink"
+"""Sink that publishes the records which a query has read, and counts its rows, in `jvm/spark`."""
 _INTERCEPTORS = "kafka.interceptor.classes"
 
 _CONSUMER = {
@@ -77,13 +83,33 @@ class KafkaIO:
         source = self._source(committed=committed)
         return self.spark.read.format(_SOURCE).options(**source, **options).load()
 
-    def write(self, frame: DataFrame) -> None:
-        """Publishes a frame with the columns key, value, headers and topic; returns when Kafka has all records."""
-        frame.write.format("kafka").options(**self._sink()).save()
+    def write(self, routed: Routed, topics: Collection[str]) -> None:
+        """Counts the rows of a batch and publishes those with one of the topics; returns when Kafka has all records."""
+        rows = routed.frame.select(
+            F.when(F.col("topic").isin(*topics), F.col("topic")),
+            "key",
+            F.lit(0),
+            "value",
+            "headers",
+            F.lit(None).cast("array<struct<key: string, value: binary>>"),
+            *_counted(),
+            "failed_message",
+        )
+        self._jvm.RecordSink.write(rows._jdf, self._sink())
 
-    def start(self, frame: DataFrame, checkpoint: Path) -> StreamingQuery:
-        """Starts a query that publishes a stream, in the configured mode."""
-        writer: Any = frame.writeStream.format("kafka").options(**self._sink()).queryName("jms-bridge")
+    def published(self, routed: Routed) -> DataFrame:
+        """The rows of a stream for the sink, which takes what they keep from the records as they are read."""
+        return routed.frame.select("topic", "key", "kept", "new_value", "new_headers", "trail", *_counted())
+
+    def start(self, routed: Routed, checkpoint: Path) -> StreamingQuery:
+        """Starts a query that counts the rows of a stream and publishes those with a topic, in the configured mode.
+
+        Raises:
+            py4j.protocol.Py4JJavaError: the plan does more than to map, filter and copy rows one by one.
+        """
+        rows, jvm = self.published(routed), self._jvm
+        jvm.OneStage.check(rows._jdf)
+        writer: Any = rows.writeStream.format(_SINK).options(**self._sink()).queryName("jms-bridge")
         writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
         milliseconds = f"{round(self.config.router.interval_seconds * 1000)} milliseconds"
         if self.config.router.mode is RouterMode.REALTIME:
@@ -92,6 +118,16 @@ class KafkaIO:
             writer = writer.trigger(processingTime=milliseconds)
         query: StreamingQuery = writer.start()
         return query
+
+    def close(self) -> None:
+        """Closes the sink's producers, in the background; to be called when no query runs."""
+        self._jvm.Producers.close()
+
+    @property
+    def _jvm(self) -> Any:
+        """The Java package `jmsbridge.kafka`."""
+        jvm: Any = self.spark._jvm
+        return jvm.jmsbridge.kafka
 
     def _source(self, *, committed: bool) -> Mapping[str, str]:
         level = "read_committed" if committed else "read_uncommitted"
@@ -103,8 +139,15 @@ class KafkaIO:
         # longer than `router.outage-timeout`, after which the process ends in good order.
         options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
         options.setdefault("kafka.delivery.timeout.ms", str(delivery_timeout_ms(self.config, options)))
+        options |= {"origin": self.config.bridge_id, "message": f"{JMS_PREFIX}JMSMessageID"}
         theirs = options.get(_INTERCEPTORS)
         return {**options, _INTERCEPTORS: f"{theirs},{INTERCEPTOR}" if theirs else INTERCEPTOR}
+
+
+def _counted() -> tuple[Column | str, ...]:
+    """The columns of a routed row that the sink counts."""
+    time = F.unix_micros("journal_timestamp")
+    return "outcome", "route", "journal_partition", "journal_offset", time
 
 
 def delivery_timeout_ms(config: Config, options: Mapping[str, str]) -> int:

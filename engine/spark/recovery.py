@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
-from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
@@ -207,8 +206,7 @@ class Recovery:
         routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.counters.now())
         self.counters.begin(routed.outcomes, len(routes.routes))
         self.meter.begin(routes, routed.outcomes)
-        rows = self.counters.counted(routed)
-        self.kafka_io.write(rows.where(F.col("topic").isin(sorted(topics))))
+        self.kafka_io.write(routed, sorted(topics))
         reading = self.counters.read()
         self.meter.update(reading)
         self.metrics.published(reading.acknowledged)

@@ -1,8 +1,8 @@
 """Counts of routed rows, which the router's JVM makes row by row, as Python values.
 
 Spark reports its progress once per interval, which in real-time mode is far too late for a metric. Therefore the class
-`jmsbridge.RowCounters` counts inside the JVM (`jvm/spark`); `counted` puts it behind the routing, `read` fetches its
-figures in one call. Its state is static in the JVM of a local session: one for each process.
+`jmsbridge.RowCounters` counts inside the JVM (`jvm/spark`): the sink calls it for each row, `read` fetches the figures
+in one call. Its state is static in the JVM of a local session: one for each process.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from routes.model import Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
-    from engine.router import Routed, RoutingOutcome
+    from engine.router import RoutingOutcome
 
 __all__ = ["BUCKETS", "INTERCEPTOR", "Example", "Note", "RowCounters", "RowCounts", "SendFailure"]
 
@@ -32,8 +32,7 @@ BUCKETS = 17
 """Number of latency buckets in a reading: those of `engine.telemetry.metrics.LATENCY_BUCKETS_SECONDS`, and one for
 longer times."""
 
-_COUNT, _CLOCK = "jmsbridge_count", "jmsbridge_now"
-_SINK_COLUMNS = ("key", "value", "headers", "topic")
+_CLOCK = "jmsbridge_now"
 _EMITS, _TIMED, _NOTED = 1, 2, 4
 _KINDS = {"routed": _EMITS | _TIMED, Policy.SKIP.value: _NOTED, Policy.DEAD_LETTER.value: _EMITS | _NOTED}
 
@@ -122,7 +121,6 @@ class RowCounters:
         self._java = jvm.jmsbridge.RowCounters
         self._sends = jvm.jmsbridge.Sends
         types = jvm.org.apache.spark.sql.types.DataTypes
-        _register(spark, _COUNT, jvm.jmsbridge.RowCounters(), "UDF6", types.BooleanType)
         _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
 
     def now(self) -> Column:
@@ -135,14 +133,6 @@ class RowCounters:
         To be called while no query runs and no record is under way.
         """
         self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), routes)
-
-    def counted(self, routed: Routed) -> DataFrame:
-        """The rows to publish, with the columns of Spark's Kafka sink; the query counts every row of `routed`."""
-        columns = "outcome", "route", "journal_partition", "journal_offset"
-        row = F.call_function(_COUNT, *columns, F.unix_micros("journal_timestamp"), "failed_message")
-        # A column, and a filter on the column: Spark would move a filter on the call itself below the projections, and
-        # compute the outcome a second time for it.
-        return routed.frame.withColumn("counted", row).where("counted AND topic IS NOT NULL").select(*_SINK_COLUMNS)
 
     def read(self) -> RowCounts:
         """Reads the present figures; takes about a millisecond."""
@@ -159,7 +149,7 @@ class RowCounters:
 
 
 def _register(spark: SparkSession, name: str, function: Any, interface: str, result: Any) -> None:
-    # By reflection, since py4j would choose between `udf(UDF6, DataType)` and `udf(Object, DataType)` at random.
+    # By reflection, since py4j would choose between `udf(UDF0, DataType)` and `udf(Object, DataType)` at random.
     jvm: Any = spark._jvm
     methods = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethods()
     wanted = f"functions.udf(org.apache.spark.sql.api.java.{interface},"

@@ -202,9 +202,9 @@ class _Router:
         self._counters.begin(routed.outcomes, len(config.routes))
         self._meter.begin(config, routed.outcomes)
         if config.router.mode is RouterMode.BATCH:
-            compile_routing(self._kafka_io, self._counters, routed_by, start.positions)
+            compile_routing(self._kafka_io, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
-        query = self._kafka_io.start(self._counters.counted(routed), generation.checkpoint)
+        query = self._kafka_io.start(routed, generation.checkpoint)
         sampler = LagSampler(self._kafka, config, outputs(config), start.positions)
         run = Run(self._kafka_io.spark, generation, query, sampler, self._counters, self._meter, self._store)
         vitals = Vitals(self._kafka_io.spark, query, self._spark_metrics)
@@ -230,6 +230,7 @@ class _Router:
         finally:
             sampler.close()
             query.stop()
+            self._kafka_io.close()
             run.measure()
 
     def _check(self, sampler: LagSampler) -> None:

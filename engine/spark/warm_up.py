@@ -32,14 +32,12 @@ if TYPE_CHECKING:
 
     from engine.kafka.offsets import Offsets, Topics
     from engine.router import Routed
-    from engine.spark.row_counters import RowCounters
     from routes.model import Config
 
 __all__ = ["compile_routing", "warming"]
 
 _RECORDS = 10
 """Number of records that the warm-up reads from each partition."""
-_NO_HEADERS = "CAST(NULL AS array<struct<key: string, value: binary>>)"
 _log = structlog.get_logger(__name__)
 
 
@@ -66,16 +64,11 @@ def warming(spark: SparkSession, config: Config, report: Callable[[str], None]) 
         thread.join()
 
 
-def compile_routing(
-    kafka_io: KafkaIO, counters: RowCounters, routed_by: Callable[[DataFrame], Routed], positions: Offsets
-) -> None:
+def compile_routing(kafka_io: KafkaIO, routed_by: Callable[[DataFrame], Routed], positions: Offsets) -> None:
     """Compiles the code of a query that begins at `positions` of the journal, by running it on no records."""
     journal = {kafka_io.config.journal.topic: positions}
-    published = counters.counted(routed_by(kafka_io.range(journal, journal, committed=True)))
+    published = kafka_io.published(routed_by(kafka_io.range(journal, journal, committed=True)))
     published.write.format("noop").mode("overwrite").save()
-    # Spark compiles the sink's own code when a task writes, here a task without rows.
-    nothing = ("CAST(NULL AS binary) AS key", "CAST(NULL AS binary) AS value", "'' AS topic")
-    kafka_io.write(kafka_io.spark.range(0, 1, 1, 1).where("id < 0").selectExpr(*nothing, f"{_NO_HEADERS} AS headers"))
 
 
 def _warm(spark: SparkSession, config: Config, ended: Event) -> None:

@@ -16,6 +16,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from engine.record import ORIGIN, POSITION
 from engine.streams.dsl import Topology
 from engine.streams.nodes import (
     Branch,
@@ -31,12 +32,14 @@ from engine.streams.nodes import (
     SourceNode,
     Split,
 )
-from engine.streams.row import HeaderView, Row, TakenBranch, header_names
+from engine.streams.row import HeaderView, Row, TakenBranch
 
 __all__ = ["Compiled", "compile_topology"]
 
-_CONTENT = ("key", "value", "headers")
-_TYPES = ("binary", "binary", "array<struct<key: string, value: binary>>")
+_HEADERS = "array<struct<key: string, value: binary>>"
+_CONTENT = {"key": "binary", "value": "binary", "headers": _HEADERS, "trail": _HEADERS}
+_KEEPS_VALUE, _KEEPS_HEADERS, _ADDS_ORIGIN = 1, 2, 4
+"""Parts of the column `kept`, as `jmsbridge.kafka.RecordWriter` reads it."""
 _ORIGIN = ("topic", "partition", "offset", "timestamp")
 
 
@@ -46,7 +49,11 @@ class Compiled:
 
     frame: DataFrame
     """`key`, `value`, `headers`, `topic` (NULL: not published), and `source_topic`, `source_partition`,
-    `source_offset`, `source_timestamp` of the source record; further columns that the methods of this class use."""
+    `source_offset`, `source_timestamp` of the source record; further columns that the methods of this class use.
+
+    For a sink that has the source record itself: `kept`, which parts of it are published (sum of 1, the value; 2, the
+    headers; 4, origin and position added), `new_value` and `new_headers` (NULL if kept), and `trail`, headers to come
+    behind them."""
     _places: dict[str, tuple[int, ...]]
     _dropped: dict[str, int]
     _taken: dict[str, TakenBranch]
@@ -87,10 +94,9 @@ class _Compiler:
         self._dropped: dict[str, int] = {}
         self._taken: dict[str, TakenBranch] = {}
         self._content: dict[str, tuple[str, ...]] = {}
-        """Names of the columns with a stream's key, value and headers, by its name."""
+        """Names of the columns with a stream's key, value, headers and trail (empty: none), by its name."""
         self._frame = frame.select(
-            *(F.col(name).alias(f"source_{name}") for name in (*_CONTENT, *_ORIGIN)),
-            header_names(F.col("headers")).alias("source_names"),
+            *(F.col(name).alias(f"source_{name}") for name in ("key", "value", "headers", *_ORIGIN)),
             F.lit(0).alias("place_0"),
         )
         self._version = 0
@@ -107,7 +113,7 @@ class _Compiler:
                 self._moves.append((self._here(node) & ~wanted, F.lit(dropped)))
                 self._pass(node)
             case Map():
-                row = self._row(node)
+                row = self._apart(node) if node.apart else self._row(node)
                 self._change(node, row, node.change(row))
             case SelectKey():
                 row = self._row(node)
@@ -120,22 +126,20 @@ class _Compiler:
                 message = node.message(self._row(node))
                 self._moves.append((self._here(node), F.raise_error(message).cast("int")))
             case SinkNode():
-                self._pass(node)
+                self._publish(node)
         self._fan_out(node)
 
     def finish(self) -> Compiled:
         self._settle()
-        sinks = [node for node in self._topology.nodes if isinstance(node, SinkNode)]
-        columns = {name: F.lit(None).cast(kind) for name, kind in zip(_CONTENT, _TYPES, strict=True)}
-        columns["topic"] = F.lit(None).cast("string")
-        for sink in sinks:
+        columns = {name: F.lit(None).cast(kind) for name, kind in (*_CONTENT.items(), ("topic", "string"))}
+        columns |= {"kept": F.lit(0), "new_value": columns["value"], "new_headers": columns["headers"]}
+        for sink in (node for node in self._topology.nodes if isinstance(node, SinkNode)):
             here = self._here(sink)
-            for name, column in zip(_CONTENT, self._content[sink.name], strict=True):
-                columns[name] = F.when(here, F.col(column)).otherwise(columns[name])
-            columns["topic"] = F.when(here, self._topic(sink)).otherwise(columns["topic"])
+            for name, column in self._published(sink).items():
+                columns[name] = F.when(here, column).otherwise(columns[name])
         self._frame = self._frame.select(
             *(column.alias(name) for name, column in columns.items()),
-            *(f"source_{name}" for name in (*_ORIGIN, "headers", "names")),
+            *(f"source_{name}" for name in (*_ORIGIN, "headers")),
             *(f"place_{version}" for version in range(self._version + 1)),
             F.col(self._place).alias("place"),
         )
@@ -152,7 +156,7 @@ class _Compiler:
     def _start(self, source: SourceNode) -> None:
         place = self._new_place()
         self._places[source.name] = (place,)
-        self._content[source.name] = tuple(f"source_{name}" for name in _CONTENT)
+        self._content[source.name] = ("source_key", "source_value", "source_headers", "")
         if place:
             self._moves.append((F.col("source_topic") == source.topic, F.lit(place)))
 
@@ -186,13 +190,31 @@ class _Compiler:
 
     def _record(self, node: Node) -> Row:
         """The row before pending moves are settled: for conditions that read no branches."""
-        content = self._content[node.parents[0]]
+        return self._row_of(self._content[node.parents[0]], "source_key", "source_headers")
+
+    def _apart(self, node: Node) -> Row:
+        """The row with copies of its content that other records do not have.
+
+        Spark keeps the copies as columns, since functions use them several times.
+        """
+        self._settle()
+        here, content = self._here(node), self._content[node.parents[0]]
+        copies = {name: f"{name}_apart_{node.name}" for name in {*content, "source_key", "source_headers"} if name}
+        self._frame = self._frame.withColumns({copy: F.when(here, F.col(name)) for name, copy in copies.items()})
+        own = tuple(copies[name] if name else "" for name in content)
+        return self._row_of(own, copies["source_key"], copies["source_headers"])
+
+    def _row_of(self, content: Sequence[str], source_key: str, source_headers: str) -> Row:
+        key, value, headers, trail = content
         return Row(
-            **dict(zip(_CONTENT, map(F.col, content), strict=True)),
-            header_view=_source_header_view() if content[2] == "source_headers" else HeaderView(F.col(content[2])),
+            key=F.col(f"`{key}`"),
+            value=F.col(f"`{value}`"),
+            headers=F.col(f"`{headers}`"),
+            trail=F.col(f"`{trail}`") if trail else None,
+            header_view=HeaderView(F.col(f"`{headers}`")),
             **{name: F.col(f"source_{name}") for name in _ORIGIN},
-            source_key=F.col("source_key"),
-            source_header_view=_source_header_view(),
+            source_key=F.col(f"`{source_key}`"),
+            source_header_view=HeaderView(F.col(f"`{source_headers}`")),
             branches=self._taken,
         )
 
@@ -252,12 +274,36 @@ class _Compiler:
                     (self._places.get(_edge(p, merge), self._places[p]), c[index])
                     for p, c in zip(merge.parents, content, strict=True)
                 ]
-                first, *others = (F.when(_one_of(F.col(self._place), places), F.col(column)) for places, column in ways)
+                # A stream without a trail has no column for it.
+                first, *others = (F.when(_one_of(F.col(self._place), at), F.col(name)) for at, name in ways if name)
                 self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
         self._content[merge.name] = tuple(merged)
 
-    def _topic(self, sink: SinkNode) -> Column:
-        return F.lit(sink.topic) if isinstance(sink.topic, str) else sink.topic(self._row(sink))
+    def _publish(self, sink: SinkNode) -> None:
+        """Gives the records their topic here, where the columns that it is made from are at hand."""
+        topic = F.lit(sink.topic) if isinstance(sink.topic, str) else sink.topic(self._row(sink))
+        self._settle()
+        self._pass(sink)
+        self._frame = self._frame.withColumn(f"topic_{sink.name}", F.when(self._here(sink), topic))
+
+    def _published(self, sink: SinkNode) -> dict[str, Column]:
+        """The columns of the records that a sink publishes."""
+        key, value, headers, trail = self._content[sink.name]
+        nothing = {name: F.lit(None).cast(kind) for name, kind in _CONTENT.items()}
+        origin = self._topology.origin
+        keeps_value, keeps_headers = value == "source_value", headers == "source_headers"
+        return {
+            "key": F.col(key),
+            "value": F.col(value),
+            "headers": _whole(headers, trail, origin),
+            "trail": F.col(trail) if trail else nothing["trail"],
+            "topic": F.col(f"`topic_{sink.name}`"),
+            "kept": F.lit(
+                _KEEPS_VALUE * keeps_value + _KEEPS_HEADERS * keeps_headers + _ADDS_ORIGIN * (origin is not None)
+            ),
+            "new_value": nothing["value"] if keeps_value else F.col(value),
+            "new_headers": nothing["headers"] if keeps_headers else F.col(headers),
+        }
 
     def _fan_out(self, node: Node) -> None:
         """Copies the records of a stream that several nodes consume: one copy for each node."""
@@ -276,7 +322,20 @@ class _Compiler:
 
 
 def _source_header_view() -> HeaderView:
-    return HeaderView(F.col("source_headers"), F.col("source_names"))
+    return HeaderView(F.col("source_headers"))
+
+
+def _whole(headers: str, trail: str, origin: str | None) -> Column:
+    """All headers of a published record, as the sink that has the source record puts them together."""
+    if origin is None and not trail:
+        return F.col(headers)
+    parts = [F.coalesce(F.col(name), F.array().cast(_HEADERS)) for name in (headers, trail) if name]
+    if origin is not None:
+        position = F.concat_ws(":", *(F.col(f"source_{name}").cast("string") for name in _ORIGIN[:3]))
+        texts = {ORIGIN: F.lit(origin), POSITION: position}
+        own = (F.struct(F.lit(k).alias("key"), text.cast("binary").alias("value")) for k, text in texts.items())
+        parts.insert(1, F.array(*own))
+    return F.concat(*parts)
 
 
 def _edge(parent: str, child: Node) -> str:

@@ -64,6 +64,9 @@ class Topology:
     """A checked topology: its nodes in the order of flow, parents before children."""
 
     nodes: tuple[Node, ...]
+    origin: str | None = None
+    """Text of the header `jmsbridge.origin` that published records get, with `jmsbridge.position`, where they were
+    read; None: they get neither."""
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
@@ -97,9 +100,13 @@ class Topology:
 class TopologyBuilder:
     """Builder of a topology: collects nodes, and checks them all in `build`."""
 
-    def __init__(self, language: TextLanguage | None = None) -> None:
-        """Creates a builder without nodes; without a language, conditions and keys are functions, never text."""
+    def __init__(self, language: TextLanguage | None = None, *, origin: str | None = None) -> None:
+        """Creates a builder without nodes; without a language, conditions and keys are functions, never text.
+
+        `origin` is described at `Topology`.
+        """
         self._language = language or _NoLanguage()
+        self._origin = origin
         self._nodes: list[Node] = []
         self._faults: list[str] = []
 
@@ -117,7 +124,7 @@ class TopologyBuilder:
         faults = [*self._faults, *_faults(self._nodes)]
         if faults:
             raise TopologyError(faults)
-        return Topology(tuple(self._nodes))
+        return Topology(tuple(self._nodes), self._origin)
 
     def _add(self, node: Node) -> Stream:
         self._nodes.append(node)
@@ -156,9 +163,12 @@ class Stream:
         condition = self._builder._condition(condition, name)
         return self._builder._add(Filter(name, (self.name,), condition=condition))
 
-    def map(self, change: Callable[[Row], Row], *, name: str) -> Stream:
-        """The records as changed by a function, such as `lambda row: row.replace(value=…)`."""
-        return self._builder._add(Map(name, (self.name,), change=change))
+    def map(self, change: Callable[[Row], Row], *, name: str, apart: bool = False) -> Stream:
+        """The records as changed by a function, such as `lambda row: row.replace(value=…)`.
+
+        `apart` is for a change that is a lot of code and meets few records: the others do not pay for it.
+        """
+        return self._builder._add(Map(name, (self.name,), change=change, apart=apart))
 
     def select_key(self, key: str | RowFunction, *, name: str) -> Stream:
         """The records with another key, as text or binary."""

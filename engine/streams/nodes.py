@@ -112,6 +112,8 @@ class Map(Node):
     """Passes each record as changed by a function."""
 
     change: Callable[[Row], Row] = field(kw_only=True)
+    apart: bool = field(default=False, kw_only=True)
+    """Whether Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,45 +11,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import Column
+from py4j.java_gateway import JavaPackage
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["HeaderView", "Row", "TakenBranch", "header_names"]
+__all__ = ["HeaderView", "Row", "TakenBranch"]
+
+_CATALOG = "jmsbridge"
+_CATALOG_CLASS = "jmsbridge.predicate.Functions"
+"""Spark's catalog of the functions in `jvm/spark`, and the class that has them."""
 
 
 class HeaderView:
     """Columns of single headers of a record.
 
-    A header is found by its position in the array of names; that stays in generated code, where higher-order functions
-    and maps built for each record do not. Each use searches anew: for the few values that are used once.
+    The look-ups are functions of `jvm/spark`. In headers as the journal's reader gives them, a header is found at the
+    place where it was in the record before, without a copy.
     """
 
-    def __init__(self, headers: Column, names: Column | None = None) -> None:
-        """Creates the view of a record's headers.
-
-        Args:
-            headers: array<struct<key: string, value: binary>>, nullable, as Spark's Kafka source gives it.
-            names: the keys alone, if several values are looked up: a column made once by `header_names`.
-        """
+    def __init__(self, headers: Column) -> None:
+        """Creates the view of headers, `array<struct<key: string, value: binary>>`, nullable."""
         self._headers = headers
-        self._names = headers.getField("key") if names is None else names
 
     def has(self, name: str) -> Column:
         """True if there is a header of that name, with a value or without."""
-        return F.coalesce(F.array_contains(self._names, name), F.lit(False))
+        return self._call(f"has-header:{name}")
 
     def text(self, name: str) -> Column:
         """Text of the first header of that name; NULL without one or its value."""
-        # `get` gives NULL for position -1 (no such header) where the bracket operator would fail. The field is taken of
-        # one header, not of all values as an array, which would copy every value for each look-up.
-        index = F.array_position(self._names, name).cast("int") - 1
-        return F.get(self._headers, index).getField("value").cast("string")
+        return self._call(f"header:{name}")
 
-
-def header_names(headers: Column) -> Column:
-    """Names of the headers, as a column that Spark keeps instead of making it again for each look-up."""
-    # Taking a field counts as cheap and is repeated wherever it is used; `coalesce` does not.
-    return F.coalesce(headers.getField("key"), F.array().cast("array<string>"))
+    def _call(self, function: str) -> Column:
+        spark = SparkSession.active()
+        jvm: Any = spark._jvm
+        if isinstance(jvm.jmsbridge.predicate.Functions, JavaPackage):
+            msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
+            raise RuntimeError(msg)
+        spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
+        quoted = function.replace("`", "``")
+        return F.call_function(f"{_CATALOG}.`{quoted}`", self._headers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class TakenBranch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """A record at one node of a topology, as Columns; `replace` gives it another `key`, `value` or `headers`."""
+    """A record at one node of a topology, as Columns; `replace` gives it another key, value, headers or trail."""
 
     key: Column
     """Key of the record: binary, nullable."""
@@ -103,12 +103,17 @@ class Row:
     """View of the headers as they were when the row was made; `replace` does not change it."""
     branches: Mapping[str, TakenBranch]
     """Branch taken at each earlier split, by the split's name."""
+    trail: Column | None = None
+    """Headers that are published behind `headers`, and behind those of the topology's origin; of the same type."""
 
     def replace(self, **changes: Column) -> Row:
-        """A copy of the row with another key, value or headers; TypeError for other names."""
-        unknown = changes.keys() - {"key", "value", "headers"}
+        """A copy of the row with another key, value, headers or trail; TypeError for other names.
+
+        What is not replaced is published from the record as it was read, without a copy.
+        """
+        unknown = changes.keys() - {"key", "value", "headers", "trail"}
         if unknown:
-            raise TypeError(f"a row's key, value and headers can be replaced, not {', '.join(sorted(unknown))}")
+            raise TypeError(f"a row's key, value, headers and trail can be replaced, not {', '.join(sorted(unknown))}")
         fields: dict[str, Any] = dict(changes)
         return replace(self, **fields)
 

@@ -61,8 +61,8 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
     readiness.update(counters.read())
     assert not readiness.ready
     if mode == "batch":
-        compile_routing(kafka_io, counters, routed_by, positions)
-    query = kafka_io.start(counters.counted(routed), tmp_path / "checkpoint")
+        compile_routing(kafka_io, routed_by, positions)
+    query = kafka_io.start(routed, tmp_path / "checkpoint")
     try:
 
         def is_ready() -> bool:
@@ -83,4 +83,5 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
         assert compiled(spark) == before
     finally:
         query.stop()
+        kafka_io.close()
         counters.reset()

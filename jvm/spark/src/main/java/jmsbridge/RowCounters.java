@@ -9,23 +9,21 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import jmsbridge.kafka.Readiness;
-import org.apache.spark.sql.api.java.UDF6;
 
 /**
- * Column function that counts every routed row inside the JVM, so that figures are at most seconds old in both modes.
+ * Counts of routed rows, made inside the JVM, so that figures are at most seconds old in both modes.
  *
- * <p>Spark itself reports progress only once per interval. Spark calls this function for each row after routing, with
- * (outcome, route, journal partition, journal offset, journal time in microseconds, id of a message to be noted); the
- * result is always true.
+ * <p>Spark itself reports progress only once per interval. The sink calls {@link #count} for each row after routing.
  * Python calls {@link #begin}, and {@link #read} about every second. All state is static: it belongs to the one JVM of
  * a local session, and survives the restart of a query in it. Rows of one journal partition come in the order of their
  * offsets and from one thread at a time; therefore a row that is routed again after a failure can be recognised, and is
  * not counted again.
  */
-public final class RowCounters implements UDF6<Integer, Integer, Integer, Long, Long, String, Boolean> {
+public final class RowCounters {
   /** Kind of outcomes that publish a record. */
   public static final int EMITS = 1;
 
@@ -65,9 +63,9 @@ public final class RowCounters implements UDF6<Integer, Integer, Integer, Long, 
       this.cells = adders(kinds.length * width);
     }
 
-    void add(int outcome, Integer route, int partition, long offset, long time, String message) {
+    void add(int outcome, int route, int partition, long offset, long time, Supplier<String> message) {
       int kind = kinds[outcome];
-      cells[outcome * width + (route == null ? 0 : route + 1)].increment();
+      cells[outcome * width + route + 1].increment();
       if ((kind & TIMED) != 0) {
         long now = System.currentTimeMillis();
         long latency = Math.max(0, now - time / 1000);
@@ -83,7 +81,7 @@ public final class RowCounters implements UDF6<Integer, Integer, Integer, Long, 
         }
       }
       if ((kind & NOTED) != 0
-          && !notes.offer(new Note(outcome, route == null ? -1 : route, partition, offset, time / 1000, message))) {
+          && !notes.offer(new Note(outcome, route, partition, offset, time / 1000, message.get()))) {
         unnoted.increment();
       }
     }
@@ -127,9 +125,19 @@ public final class RowCounters implements UDF6<Integer, Integer, Integer, Long, 
     begin(new byte[0], 0);
   }
 
-  @Override
-  public Boolean call(
-      Integer outcome, Integer route, Integer partition, Long offset, Long time, String message) {
+  private RowCounters() {}
+
+  /**
+   * Counts a row that is about to be published, or that is not published.
+   *
+   * @param outcome index of its outcome
+   * @param route index of its route, -1 for none
+   * @param partition journal partition, with the offset its position
+   * @param time journal time in microseconds
+   * @param message gives the id of the message, which may be null; asked for notes only
+   */
+  public static void count(
+      int outcome, int route, int partition, long offset, long time, Supplier<String> message) {
     Counts now = counts;
     if ((now.kinds[outcome] & EMITS) != 0) {
       now.emitted.increment();
@@ -141,7 +149,6 @@ public final class RowCounters implements UDF6<Integer, Integer, Integer, Long, 
     }
     mark.time.setRelease(time / 1000);
     mark.processed.setRelease(offset);
-    return Boolean.TRUE;
   }
 
   /**

@@ -107,7 +107,7 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
 
   @Override
   public InternalRow get() {
-    return row.get();
+    return row;
   }
 
   @Override
@@ -117,6 +117,7 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
 
   @Override
   public void close() {
+    CurrentRecord.set(null);
     if (stream != null && !isRealTime && offset >= until) {
       Readiness.looked();
     }
@@ -131,6 +132,7 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   private long take() {
     ConsumerRecord<ByteBuffer, ByteBuffer> record = polled.next();
     row.set(record);
+    CurrentRecord.set(row);
     // Offsets behind the last record may be invisible: markers of transactions, and records of aborted transactions.
     offset = polled.hasNext() ? record.offset() + 1 : consumer.position(partition);
     return record.offset();

@@ -5,17 +5,28 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeArrayWriter;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
+import org.apache.kafka.common.utils.Utils;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.BinaryView;
+import org.apache.spark.unsafe.types.CalendarInterval;
+import org.apache.spark.unsafe.types.TimestampNanosVal;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.unsafe.types.VariantVal;
 
 /**
- * Row of a record with the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
- * timestampType and, if requested, headers (null for none). Each record is written into the same buffer; only header
- * keys need an object.
+ * Row over the record that a reader has read last, with the columns of Spark's Kafka source: key, value, topic,
+ * partition, offset, timestamp, timestampType and, if requested, headers (null for none).
+ *
+ * <p>A column is made when it is asked for; value and headers that no expression asks for are never copied. The object
+ * serves all records of a reader, so a row is used before the next record is read: {@link #copy} throws, which stops an
+ * operator that would collect rows. Spark's own projections copy the columns that they need.
  */
-final class RecordRow {
+final class RecordRow extends InternalRow {
+  private static final long serialVersionUID = 1L;
   private static final int KEY = 0;
   private static final int VALUE = 1;
   private static final int TOPIC = 2;
@@ -25,71 +36,216 @@ final class RecordRow {
   private static final int TIMESTAMP_TYPE = 6;
   private static final int HEADERS = 7;
 
-  private static final int INITIAL_BYTES = 2048;
-  private static final int REFERENCE_BYTES = 8;
-
-  private final UTF8String topic;
+  private final transient UTF8String topic;
   private final int partition;
-  private final boolean headers;
-  private final UnsafeRowWriter row;
-  private final UnsafeArrayWriter array;
-  private final UnsafeRowWriter header;
+  private final boolean hasHeaders;
+  private final transient HeaderArray headers = new HeaderArray();
+  private transient ConsumerRecord<ByteBuffer, ByteBuffer> record;
+  private transient byte[] value;
 
-  RecordRow(TopicPartition partition, boolean headers) {
+  RecordRow(TopicPartition partition, boolean hasHeaders) {
     topic = UTF8String.fromString(partition.topic());
     this.partition = partition.partition();
-    this.headers = headers;
-    row = new UnsafeRowWriter(headers ? HEADERS + 1 : HEADERS, INITIAL_BYTES);
-    array = new UnsafeArrayWriter(row, REFERENCE_BYTES);
-    header = new UnsafeRowWriter(array, 2);
-  }
-
-  UnsafeRow get() {
-    return row.getRow();
+    this.hasHeaders = hasHeaders;
   }
 
   void set(ConsumerRecord<ByteBuffer, ByteBuffer> record) {
-    row.reset();
-    row.zeroOutNullBytes();
-    write(KEY, record.key());
-    write(VALUE, record.value());
-    row.write(TOPIC, topic);
-    row.write(PARTITION, partition);
-    row.write(OFFSET, record.offset());
-    row.write(TIMESTAMP, TimeUnit.MILLISECONDS.toMicros(record.timestamp()));
-    row.write(TIMESTAMP_TYPE, record.timestampType().id);
-    if (headers) {
-      write(record.headers().toArray());
+    this.record = record;
+    value = null;
+    if (hasHeaders) {
+      headers.set(record.headers().toArray());
     }
   }
 
-  private void write(int field, ByteBuffer bytes) {
-    if (bytes == null) {
-      row.setNullAt(field);
-    } else {
-      row.write(field, bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
-    }
+  /** The record itself. */
+  ConsumerRecord<ByteBuffer, ByteBuffer> record() {
+    return record;
   }
 
-  private void write(Header[] all) {
-    if (all.length == 0) {
-      row.setNullAt(HEADERS);
-      return;
+  /** The record's headers, under names that need no decoding. */
+  Header[] headers() {
+    return headers.named();
+  }
+
+  /** Text of the record's first header of that name; null without one or its value. */
+  String header(UTF8String name) {
+    UTF8String text = headers.text(headers.find(name).at());
+    return text == null ? null : text.toString();
+  }
+
+  /** The record's value; the same array at each call. */
+  byte[] value() {
+    if (value == null && record.value() != null) {
+      value = Utils.toArray(record.value());
     }
-    int start = row.cursor();
-    array.initialize(all.length);
-    for (int index = 0; index < all.length; index++) {
-      int from = array.cursor();
-      header.resetRowWriter();
-      header.write(0, UTF8String.fromString(all[index].key()));
-      byte[] value = all[index].value();
-      if (value == null) {
-        header.setNullAt(1);
-      } else {
-        header.write(1, value);
-      }
-      array.setOffsetAndSizeFromPreviousCursor(index, from);
+    return value;
+  }
+
+  static RuntimeException kept() {
+    return new UnsupportedOperationException(
+        "a journal record cannot be kept: the plan collects rows, but each has to be written before the next is read");
+  }
+
+  static RuntimeException changed() {
+    return new UnsupportedOperationException("a journal record cannot be changed");
+  }
+
+  static RuntimeException mistyped(int field) {
+    return new UnsupportedOperationException("field " + field + " of a journal record has another type");
+  }
+
+  @Override
+  public int numFields() {
+    return hasHeaders ? HEADERS + 1 : HEADERS;
+  }
+
+  @Override
+  public boolean isNullAt(int field) {
+    return switch (field) {
+      case KEY -> record.key() == null;
+      case VALUE -> record.value() == null;
+      case HEADERS -> headers.numElements() == 0;
+      default -> false;
+    };
+  }
+
+  @Override
+  public byte[] getBinary(int field) {
+    return switch (field) {
+      case KEY -> record.key() == null ? null : Utils.toArray(record.key());
+      case VALUE -> value();
+      default -> throw mistyped(field);
+    };
+  }
+
+  @Override
+  public BinaryView getBinaryView(int field) {
+    byte[] bytes = getBinary(field);
+    return bytes == null ? null : BinaryView.fromBytes(bytes);
+  }
+
+  @Override
+  public UTF8String getUTF8String(int field) {
+    if (field != TOPIC) {
+      throw mistyped(field);
     }
-    row.setOffsetAndSizeFromPreviousCursor(HEADERS, start);
+    return topic;
+  }
+
+  @Override
+  public int getInt(int field) {
+    return switch (field) {
+      case PARTITION -> partition;
+      case TIMESTAMP_TYPE -> record.timestampType().id;
+      default -> throw mistyped(field);
+    };
+  }
+
+  @Override
+  public long getLong(int field) {
+    return switch (field) {
+      case OFFSET -> record.offset();
+      case TIMESTAMP -> TimeUnit.MILLISECONDS.toMicros(record.timestamp());
+      default -> throw mistyped(field);
+    };
+  }
+
+  @Override
+  public ArrayData getArray(int field) {
+    if (field != HEADERS) {
+      throw mistyped(field);
+    }
+    return headers;
+  }
+
+  @Override
+  public Object get(int field, DataType type) {
+    if (isNullAt(field)) {
+      return null;
+    }
+    return switch (field) {
+      case KEY, VALUE -> getBinary(field);
+      case TOPIC -> topic;
+      case PARTITION, TIMESTAMP_TYPE -> getInt(field);
+      case OFFSET, TIMESTAMP -> getLong(field);
+      case HEADERS -> headers;
+      default -> throw mistyped(field);
+    };
+  }
+
+  /** Throws: only the record that was read last is there. */
+  @Override
+  public InternalRow copy() {
+    throw kept();
+  }
+
+  @Override
+  public void setNullAt(int field) {
+    throw changed();
+  }
+
+  @Override
+  public void update(int field, Object value) {
+    throw changed();
+  }
+
+  @Override
+  public boolean getBoolean(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public byte getByte(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public short getShort(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public float getFloat(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public double getDouble(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public Decimal getDecimal(int field, int precision, int scale) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public CalendarInterval getInterval(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public TimestampNanosVal getTimestampNTZNanos(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public TimestampNanosVal getTimestampLTZNanos(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public VariantVal getVariant(int field) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public InternalRow getStruct(int field, int fields) {
+    throw mistyped(field);
+  }
+
+  @Override
+  public MapData getMap(int field) {
+    throw mistyped(field);
   }
 }

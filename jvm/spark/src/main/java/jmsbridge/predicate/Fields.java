@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import jmsbridge.kafka.HeaderArray;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -21,6 +22,8 @@ final class Fields {
     private final Map<UTF8String, Integer> headers = new HashMap<>(Map.of(TYPES, 0));
     private final List<Field> fields = new ArrayList<>();
     private volatile Types last = new Types(null, new Declared[0]);
+    /** Places of the headers, by index, in the record before. */
+    private volatile HeaderArray.Place[] places = {};
 
     /** Field: index of its header; its type if that is fixed, otherwise its name in the header of types. */
     private record Field(int header, Declared type, String name, boolean isAddress) {}
@@ -35,6 +38,17 @@ final class Fields {
         Declared type = each.hasNonNull("type") ? Declared.BY_NAME.get(each.get("type").asText()) : null;
         fields.add(new Field(index, type, each.get("name").asText(), each.get("address").booleanValue()));
       }
+    }
+
+    private HeaderArray.Place[] places(HeaderArray record) {
+      HeaderArray.Place[] known = places;
+      if (known.length == 0 || !known[0].isOf(record)) {
+        HeaderArray.Place[] found = new HeaderArray.Place[headers.size()];
+        headers.forEach((name, index) -> found[index] = record.find(name));
+        known = found;
+        places = found;
+      }
+      return known;
     }
 
     private Declared[] types(UTF8String text) {
@@ -61,6 +75,9 @@ final class Fields {
   }
 
   private final Names names;
+  /** The record whose headers are looked up at `places`; null if the texts of all were found before. */
+  private final HeaderArray record;
+  private final HeaderArray.Place[] places;
   private final UTF8String[] texts;
   private final Value[] values;
   private final boolean[] isRead;
@@ -69,9 +86,20 @@ final class Fields {
   /** Searches the headers, which may be null; of several headers with one name the first counts. */
   Fields(Names names, ArrayData headers) {
     this.names = names;
-    texts = new UTF8String[names.headers.size()];
+    texts = headers instanceof HeaderArray ? null : new UTF8String[names.headers.size()];
     values = new Value[names.fields.size()];
     isRead = new boolean[values.length];
+    if (headers instanceof HeaderArray record) {
+      this.record = record;
+      places = names.places(record);
+    } else {
+      record = null;
+      places = null;
+      search(headers);
+    }
+  }
+
+  private void search(ArrayData headers) {
     boolean[] found = new boolean[texts.length];
     for (int at = 0; headers != null && at < headers.numElements(); at++) {
       InternalRow header = headers.getStruct(at, 2);
@@ -94,16 +122,20 @@ final class Fields {
 
   private Value read(int index) {
     Names.Field field = names.fields.get(index);
-    UTF8String text = texts[field.header];
+    UTF8String text = text(field.header);
     if (text == null) {
       return null;
     }
     if (types == null) {
-      types = names.types(texts[0]);
+      types = names.types(text(0));
     }
     // Invalid UTF-8 is replaced as in Python.
     UTF8String valid = text.isValid() ? text : text.makeValid();
     return Value.read(field.isAddress ? address(valid) : valid, types[index]);
+  }
+
+  private UTF8String text(int header) {
+    return record == null ? texts[header] : record.text(places[header].at());
   }
 
   private static UTF8String text(InternalRow header) {

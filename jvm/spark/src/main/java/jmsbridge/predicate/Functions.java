@@ -1,5 +1,6 @@
 package jmsbridge.predicate;
 
+import jmsbridge.kafka.HeaderFunction;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
@@ -7,8 +8,14 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Catalog of route tables as Spark functions; Spark calls functions of a catalog with its own rows, unconverted. */
+/**
+ * Catalog of Spark functions over the headers of a record: route tables by their names, and {@code header:NAME}, the
+ * text of a header, and {@code has-header:NAME}. Spark calls functions of a catalog with its own rows, unconverted.
+ */
 public final class Functions implements FunctionCatalog {
+  private static final String HEADER = "header:";
+  private static final String HAS_HEADER = "has-header:";
+
   private String name;
 
   @Override
@@ -28,16 +35,13 @@ public final class Functions implements FunctionCatalog {
 
   @Override
   public UnboundFunction loadFunction(Identifier function) {
-    RouteTable table = RouteTable.get(function.name());
-    if (table == null) {
-      throw new IllegalArgumentException("no route table " + function.name());
-    }
+    BoundFunction found = find(function.name());
     return new UnboundFunction() {
       private static final long serialVersionUID = 1L;
 
       @Override
       public BoundFunction bind(StructType arguments) {
-        return table;
+        return found;
       }
 
       @Override
@@ -50,5 +54,19 @@ public final class Functions implements FunctionCatalog {
         return function.name();
       }
     };
+  }
+
+  private static BoundFunction find(String name) {
+    if (name.startsWith(HEADER)) {
+      return new HeaderFunction.Text(name.substring(HEADER.length()));
+    }
+    if (name.startsWith(HAS_HEADER)) {
+      return new HeaderFunction.Has(name.substring(HAS_HEADER.length()));
+    }
+    RouteTable table = RouteTable.get(name);
+    if (table == null) {
+      throw new IllegalArgumentException("no route table " + name);
+    }
+    return table;
   }
 }

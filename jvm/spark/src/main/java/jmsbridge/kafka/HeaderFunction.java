@@ -1,0 +1,114 @@
+package jmsbridge.kafka;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Column function that finds the first header of one name among a record's headers. */
+public abstract class HeaderFunction<T> implements ScalarFunction<T> {
+  private static final long serialVersionUID = 1L;
+  private static final DataType HEADERS = DataTypes.createArrayType(DataTypes.createStructType(List.of(
+      DataTypes.createStructField("key", DataTypes.StringType, true),
+      DataTypes.createStructField("value", DataTypes.BinaryType, true))));
+
+  private final String function;
+  private final DataType result;
+  private final byte[] header;
+  private transient UTF8String wanted;
+  /** Place in the record before. */
+  private transient HeaderArray.Place place;
+
+  private HeaderFunction(String function, DataType result, String header) {
+    this.function = function;
+    this.result = result;
+    this.header = UTF8String.fromString(header).getBytes();
+  }
+
+  /** Text of the header; null without one or its value. */
+  public static final class Text extends HeaderFunction<UTF8String> {
+    private static final long serialVersionUID = 1L;
+
+    /** Function that looks for the header of that name. */
+    public Text(String header) {
+      super("header", DataTypes.StringType, header);
+    }
+
+    /** The text, or null; the headers may be null. */
+    public UTF8String invoke(ArrayData headers) {
+      int at = find(headers);
+      if (at < 0) {
+        return null;
+      }
+      if (headers instanceof HeaderArray record) {
+        return record.text(at);
+      }
+      InternalRow found = headers.getStruct(at, 2);
+      return found.isNullAt(1) ? null : UTF8String.fromBytes(found.getBinary(1));
+    }
+  }
+
+  /** Whether there is such a header, with a value or without. */
+  public static final class Has extends HeaderFunction<Boolean> {
+    private static final long serialVersionUID = 1L;
+
+    /** Function that looks for the header of that name. */
+    public Has(String header) {
+      super("has-header", DataTypes.BooleanType, header);
+    }
+
+    /** True if there is one; the headers may be null. */
+    public boolean invoke(ArrayData headers) {
+      return find(headers) >= 0;
+    }
+  }
+
+  /** Place of the header, -1 for none. */
+  final int find(ArrayData headers) {
+    if (wanted == null) {
+      wanted = UTF8String.fromBytes(header);
+    }
+    if (headers instanceof HeaderArray record) {
+      HeaderArray.Place found = place;
+      if (found == null || !found.isOf(record)) {
+        found = record.find(wanted);
+        place = found;
+      }
+      return found.at();
+    }
+    for (int at = 0; headers != null && at < headers.numElements(); at++) {
+      if (wanted.equals(headers.getStruct(at, 2).getUTF8String(0))) {
+        return at;
+      }
+    }
+    return -1;
+  }
+
+  @Override
+  public DataType[] inputTypes() {
+    return new DataType[] {HEADERS};
+  }
+
+  @Override
+  public DataType resultType() {
+    return result;
+  }
+
+  @Override
+  public String name() {
+    return function + ":" + UTF8String.fromBytes(header);
+  }
+
+  @Override
+  public String canonicalName() {
+    return "jmsbridge." + name();
+  }
+
+  @Override
+  public String toString() {
+    return name();
+  }
+}

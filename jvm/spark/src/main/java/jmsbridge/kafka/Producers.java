@@ -1,0 +1,35 @@
+package jmsbridge.kafka;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Producers of this JVM, one for all tasks that write with the same settings, until {@link #close}. */
+public final class Producers {
+  private static final Map<Map<String, String>, KafkaProducer<byte[], byte[]>> OPEN = new HashMap<>();
+
+  private Producers() {}
+
+  static synchronized KafkaProducer<byte[], byte[]> get(Map<String, String> settings) {
+    return OPEN.computeIfAbsent(settings, Producers::create);
+  }
+
+  /**
+   * Closes all producers, in the background, since records may be under way: each producer delivers what it has or gives
+   * it up in its time. To be called when no query runs.
+   */
+  public static synchronized void close() {
+    OPEN.values().forEach(producer -> {
+      Thread thread = new Thread(producer::close, "closing a producer");
+      thread.setDaemon(true);
+      thread.start();
+    });
+    OPEN.clear();
+  }
+
+  private static KafkaProducer<byte[], byte[]> create(Map<String, String> settings) {
+    ByteArraySerializer asTheyAre = new ByteArraySerializer();
+    return new KafkaProducer<>(new HashMap<String, Object>(settings), asTheyAre, asTheyAre);
+  }
+}

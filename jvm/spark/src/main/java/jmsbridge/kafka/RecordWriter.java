@@ -1,0 +1,172 @@
+package jmsbridge.kafka;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import jmsbridge.RowCounters;
+import org.apache.kafka.clients.producer.Callback;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.spark.sql.ForeachWriter;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Writer of one task: counts each row, and publishes those with a topic.
+ *
+ * <p>Columns by position: topic (null: not published), key, kept (int, a sum of {@code KEEPS_*}), value, headers, trail,
+ * outcome, route (may be null), journal partition, offset and time in microseconds; in rows of other records than the
+ * task's own also message (id of a message to be noted, may be null). What a row keeps is taken from the record that the task has just read, uncopied; the columns value and headers
+ * count otherwise. The headers of a published record are: the record's or the column's; if kept, origin and position;
+ * those of the trail.
+ *
+ * <p>A failed send ends the task at its next row or at its end, with Kafka's exception.
+ */
+final class RecordWriter extends ForeachWriter<InternalRow> {
+  private static final long serialVersionUID = 1L;
+
+  private static final int KEEPS_VALUE = 1;
+  private static final int KEEPS_HEADERS = 2;
+  /** The headers of origin and position are to be added. */
+  private static final int KEEPS_ORIGIN = 4;
+
+  private static final int TOPIC = 0;
+  private static final int KEY = 1;
+  private static final int KEPT = 2;
+  private static final int VALUE = 3;
+  private static final int HEADERS = 4;
+  private static final int TRAIL = 5;
+  private static final int OUTCOME = 6;
+  private static final int ROUTE = 7;
+  private static final int PARTITION = 8;
+  private static final int OFFSET = 9;
+  private static final int TIME = 10;
+  private static final int MESSAGE = 11;
+
+  private static final String ORIGIN_HEADER = "jmsbridge.origin";
+  private static final String POSITION_HEADER = "jmsbridge.position";
+
+  private final Map<String, String> settings;
+  private final String origin;
+  /** Name of the header with a message's id; null if rows are of other records than those that the task reads. */
+  private final String messageHeader;
+  private transient UTF8String messageName;
+  private transient Header originHeader;
+  private transient KafkaProducer<byte[], byte[]> producer;
+  private transient AtomicReference<Exception> failure;
+  private transient Callback onEnd;
+  private transient UTF8String topicBytes;
+  private transient String topic;
+
+  RecordWriter(Map<String, String> settings, String origin, String messageHeader) {
+    this.settings = settings;
+    this.origin = origin;
+    this.messageHeader = messageHeader;
+  }
+
+  @Override
+  public boolean open(long partition, long epoch) {
+    messageName = messageHeader == null ? null : UTF8String.fromString(messageHeader);
+    originHeader = origin == null ? null : new RecordHeader(ORIGIN_HEADER, bytes(origin));
+    AtomicReference<Exception> first = new AtomicReference<>();
+    failure = first;
+    onEnd = (metadata, thrown) -> {
+      if (thrown != null) {
+        first.compareAndSet(null, thrown);
+      }
+    };
+    return true;
+  }
+
+  @Override
+  public void process(InternalRow row) {
+    rethrow();
+    int partition = row.getInt(PARTITION);
+    long offset = row.getLong(OFFSET);
+    int route = row.isNullAt(ROUTE) ? -1 : row.getInt(ROUTE);
+    RecordRow read = messageName == null ? null : CurrentRecord.at(partition, offset);
+    RowCounters.count(row.getInt(OUTCOME), route, partition, offset, row.getLong(TIME), () -> message(row, read));
+    if (row.isNullAt(TOPIC)) {
+      return;
+    }
+    int kept = row.getInt(KEPT);
+    byte[] key = row.isNullAt(KEY) ? null : row.getBinary(KEY);
+    byte[] value = (kept & KEEPS_VALUE) != 0 ? read.value() : row.isNullAt(VALUE) ? null : row.getBinary(VALUE);
+    if (producer == null) {
+      producer = Producers.get(settings);
+    }
+    producer.send(new ProducerRecord<>(topic(row), null, null, key, value, headers(row, kept, read)), onEnd);
+  }
+
+  /** Waits until Kafka has all records, unless the task has failed. */
+  @Override
+  public void close(Throwable cause) {
+    if (cause == null && producer != null) {
+      rethrow();
+      producer.flush();
+      rethrow();
+    }
+  }
+
+  private String message(InternalRow row, RecordRow read) {
+    if (read != null) {
+      return read.header(messageName);
+    }
+    return row.isNullAt(MESSAGE) ? null : row.getUTF8String(MESSAGE).toString();
+  }
+
+  private Iterable<Header> headers(InternalRow row, int kept, RecordRow read) {
+    List<Header> headers = new ArrayList<>();
+    if ((kept & KEEPS_HEADERS) != 0) {
+      Collections.addAll(headers, read.headers());
+    } else if (!row.isNullAt(HEADERS)) {
+      add(headers, row.getArray(HEADERS));
+    }
+    if ((kept & KEEPS_ORIGIN) != 0) {
+      headers.add(originHeader);
+      String position = read.record().topic() + ":" + read.record().partition() + ":" + read.record().offset();
+      headers.add(new RecordHeader(POSITION_HEADER, bytes(position)));
+    }
+    if (!row.isNullAt(TRAIL)) {
+      add(headers, row.getArray(TRAIL));
+    }
+    return headers;
+  }
+
+  private static void add(List<Header> headers, ArrayData from) {
+    for (int at = 0; at < from.numElements(); at++) {
+      InternalRow header = from.getStruct(at, 2);
+      headers.add(new RecordHeader(header.getUTF8String(0).toString(), header.isNullAt(1) ? null : header.getBinary(1)));
+    }
+  }
+
+  /** The topic's name; that of the row before is not decoded again. */
+  private String topic(InternalRow row) {
+    UTF8String bytes = row.getUTF8String(TOPIC);
+    if (!bytes.equals(topicBytes)) {
+      topicBytes = bytes.clone();
+      topic = bytes.toString();
+    }
+    return topic;
+  }
+
+  private void rethrow() {
+    Exception thrown = failure.get();
+    if (thrown instanceof RuntimeException known) {
+      throw known;
+    }
+    if (thrown != null) {
+      throw new IllegalStateException(thrown);
+    }
+  }
+
+  private static byte[] bytes(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+}
