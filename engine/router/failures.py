@@ -156,8 +156,7 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
         return found
 
     def fails(row: Row) -> Column:
-        # One expression for type and text keeps the generated code small; the JVM does not compile large methods, see
-        # `error_headers`.
+        # One expression for type and text keeps the generated code small; the JVM does not compile large methods well.
         fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), row.key.cast("string")).rlike(valid), F.lit(False))
         return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
 
@@ -251,10 +250,7 @@ def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, .
         "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
         "__connect.errors.exception.message": _sentence(row, made),
     }
-    pairs = F.array(*(F.struct(F.lit(name).alias("key"), text.alias("value")) for name, text in texts.items()))
-    # Deliberately a higher-order function: Spark generates no code for it, and therefore compiles the publishing step
-    # separately from the routing, in small methods. Both in one method would exceed the size that the JVM compiles.
-    return F.transform(pairs, lambda pair: header(pair.getField("key"), pair.getField("value")))
+    return F.array(*(header(name, text) for name, text in texts.items()))
 
 
 def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:

@@ -32,7 +32,7 @@ from engine.streams.nodes import (
     SourceNode,
     Split,
 )
-from engine.streams.row import HeaderView, Row, TakenBranch
+from engine.streams.row import HeaderView, Row, TakenBranch, interpreted
 
 __all__ = ["Compiled", "compile_topology"]
 
@@ -114,7 +114,7 @@ class _Compiler:
                 self._pass(node)
             case Map():
                 row = self._apart(node) if node.apart else self._row(node)
-                self._change(node, row, node.change(row))
+                self._change(node, row, node.change(row), apart=node.apart)
             case SelectKey():
                 row = self._row(node)
                 self._change(node, row, row.replace(key=node.key(row).cast("binary")))
@@ -222,14 +222,14 @@ class _Compiler:
         row = self._record(node) if isinstance(condition, RecordCondition) else self._row(node)
         return F.coalesce(condition(row), F.lit(False))
 
-    def _change(self, node: Node, before: Row, after: Row) -> None:
+    def _change(self, node: Node, before: Row, after: Row, *, apart: bool = False) -> None:
         self._pass(node)
         here, columns, content = self._here(node), {}, list(self._content[node.name])
         for index, name in enumerate(_CONTENT):
             column = getattr(after, name)
             if column is not getattr(before, name):
                 content[index] = f"{name}_{len(self._content)}"
-                columns[content[index]] = F.when(here, column)
+                columns[content[index]] = F.when(here, interpreted(column) if apart else column)
         self._frame = self._frame.withColumns(columns)
         self._content[node.name] = tuple(content)
 

@@ -15,7 +15,7 @@ from py4j.java_gateway import JavaPackage
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["HeaderView", "Row", "TakenBranch"]
+__all__ = ["HeaderView", "Row", "TakenBranch", "interpreted"]
 
 _CATALOG = "jmsbridge"
 _CATALOG_CLASS = "jmsbridge.predicate.Functions"
@@ -50,6 +50,15 @@ class HeaderView:
         spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
         quoted = function.replace("`", "``")
         return F.call_function(f"{_CATALOG}.`{quoted}`", self._headers)
+
+
+def interpreted(column: Column) -> Column:
+    """The column, computed without generated code; for one whose code would be larger than Java compiles.
+
+    Spark then also compiles what comes before it, in the order of the plan, separately.
+    """
+    # Spark has no generated code for functions over the values of a map, unlike those over arrays.
+    return F.transform_values(F.create_map(F.lit(0), column), lambda _, value: value)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,16 +51,16 @@ final class HeaderLayout {
 
     /** The layout of these headers. */
     HeaderLayout of(Header[] headers) {
+      if (layouts > LAYOUTS) {
+        root = new HeaderLayout(null, null);
+        layouts = 0;
+      }
       HeaderLayout layout = root;
       for (Header header : headers) {
         HeaderLayout next = layout.find(header);
         if (next == null) {
-          if (++layouts > LAYOUTS) {
-            root = new HeaderLayout(null, null);
-            layouts = 0;
-            return of(headers);
-          }
           next = layout.add(header);
+          layouts++;
         }
         layout = next;
       }
