@@ -105,7 +105,7 @@ class KafkaIO:
         """Starts a query that counts the rows of a stream and publishes those with a topic, in the configured mode.
 
         Raises:
-            py4j.protocol.Py4JJavaError: the plan does more than to map, filter and copy rows one by one.
+            pyspark.errors.IllegalArgumentException: the plan does more than to map, filter and copy rows one by one.
         """
         rows, jvm = self.published(routed), self._jvm
         jvm.OneStage.check(rows._jdf)
