@@ -204,7 +204,10 @@ def test_what_is_published_by_reference_equals_what_the_columns_say(
     [
         (lambda frame: frame.repartition(2), "RepartitionByExpression|Repartition"),
         (lambda frame: frame.dropDuplicates(["journal_offset"]), "Deduplicate"),
-        (lambda frame: frame.withColumn("key", F.udf(lambda key: key, "binary")("key")), "a Python function"),
+        (
+            lambda frame: frame.withColumn("key", F.udf(lambda key: key, "binary", useArrow=False)("key")),
+            "a Python function",
+        ),
     ],
 )
 def test_a_plan_that_may_keep_rows_back_is_refused_at_the_start(
