@@ -18,7 +18,7 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.router.headers import appended, header, position
 from engine.router.language import declared_type, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
-from engine.streams.row import Row
+from engine.streams.row import Row, interpreted
 from routes.model import Route
 from routes.properties import NUMBERS, JmsType
 
@@ -251,10 +251,9 @@ def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, .
         "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
         "__connect.errors.exception.message": _sentence(row, made),
     }
-    pairs = F.array(*(F.struct(F.lit(name).alias("key"), text.alias("value")) for name, text in texts.items()))
-    # Deliberately a higher-order function: Spark generates no code for it, and therefore compiles the publishing step
-    # separately from the routing, in small methods. Both in one method would exceed the size that the JVM compiles.
-    return F.transform(pairs, lambda pair: header(pair.getField("key"), pair.getField("value")))
+    # Spark then compiles the publishing step separately from the routing, in small methods. Both in one method would
+    # exceed the size that the JVM compiles.
+    return interpreted(F.array(*(header(name, text) for name, text in texts.items())))
 
 
 def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:

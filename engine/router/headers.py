@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from engine.message import ORIGIN, POSITION, TYPES
 from engine.router.language import JMS_PREFIX
-from engine.streams.row import Row
+from engine.streams.row import Row, interpreted
 from routes.model import HeaderStyle
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, encode_type_name
 
@@ -43,7 +43,7 @@ def styled(headers: Column, style: HeaderStyle) -> Column:
         return F.transform(headers, _short)
     if style is HeaderStyle.TYPED:
         types = _types(headers)
-        return F.transform(headers, lambda item: _typed(item, types))
+        return interpreted(F.transform(headers, lambda item: _typed(item, types)))
     return headers
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-__all__ = ["HeaderView", "Row", "TakenBranch", "header_names"]
+__all__ = ["HeaderView", "Row", "TakenBranch", "header_names", "interpreted"]
 
 
 class HeaderView:
@@ -50,6 +50,15 @@ def header_names(headers: Column) -> Column:
     """Names of the headers, as a column that Spark keeps instead of making it again for each look-up."""
     # Taking a field counts as cheap and is repeated wherever it is used; `coalesce` does not.
     return F.coalesce(headers.getField("key"), F.array().cast("array<string>"))
+
+
+def interpreted(column: Column) -> Column:
+    """The column, computed without generated code; for one whose code would be larger than Java compiles.
+
+    Spark then also compiles what comes before it, in the order of the plan, separately.
+    """
+    # Spark has no generated code for functions over the values of a map, unlike those over arrays.
+    return F.transform_values(F.create_map(F.lit(0), column), lambda _, value: value)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
