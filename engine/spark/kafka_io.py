@@ -87,6 +87,8 @@ class KafkaIO:
         writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
         milliseconds = f"{round(self.config.router.interval_seconds * 1000)} milliseconds"
         if self.config.router.mode is RouterMode.REALTIME:
+            # Recovery relies on commits that are written at the end of each interval, not later by another thread.
+            writer = writer.option("asyncProgressTrackingEnabled", "false")
             writer = writer.outputMode("update").trigger(realTime=milliseconds)
         else:
             writer = writer.trigger(processingTime=milliseconds)
