@@ -57,8 +57,10 @@ _REFUSED = "refused"
 _log = structlog.get_logger(__name__)
 
 
-def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Event) -> None:
+def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Event, *, is_first: bool = True) -> None:
     """Runs worker number `worker` (from 1) of `sink.<name>` until `stop` is set, then ends in good order.
+
+    `is_first` is that of `Connecting`.
 
     Raises:
         BridgeError: the worker cannot go on, and no retry can help; see `engine.errors` for the kinds.
@@ -71,7 +73,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
     listening, sending = voices.voice(), voices.voice()
     with (
         tracing.opened(config, f"sink:{name}") as traces,
-        ReplyReceiver(config, sink, requests, status.registry, listening, traces) as listener,
+        ReplyReceiver(config, sink, requests, status.registry, listening, traces, is_first=is_first) as listener,
     ):
         loop = SinkLoop(
             config,
@@ -81,6 +83,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
             metrics,
             sending,
             None if traces is None else SinkSpans(traces, config, sink),
+            is_first=is_first,
         )
         loop.run(stop, listener)
 
@@ -113,7 +116,10 @@ class SinkLoop:
         metrics: SinkMetrics,
         status: PartState,
         spans: SinkSpans | None = None,
+        *,
+        is_first: bool = True,
     ) -> None:
+        """Creates the loop; `is_first` is that of `Connecting`."""
         self._config = config
         self._own = own
         self._sink = sink
@@ -132,7 +138,7 @@ class SinkLoop:
         """True if messages sent on this connection now belong to another reader."""
         self._settled_at = 0.0
         self._back_off = BackOff()
-        self._connecting = Connecting(sink.connect)
+        self._connecting = Connecting(sink.connect, is_first=is_first)
         self._letters = SinkLetters(config, own, requests.worker)
         self._committed_at = 0.0
         self._figures_at = 0.0
