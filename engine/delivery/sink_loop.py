@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors.base import Holding, NotConnectedError, Outcome, Outgoing
+from engine.connectors.base import Exclusive, Holding, NotConnectedError, Outcome, Outgoing
 from engine.connectors.expiry import has_expired
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff, Connecting
@@ -220,7 +220,9 @@ class SinkLoop:
         self._number += 1
         # The id contains the time, since a journal that was made anew repeats the positions.
         identity = f"{self._config.bridge_id}/{taken.timestamp_ms}/{position}"
-        outgoing = Outgoing(self._number, message, address, identity, reply_to, taken.timestamp_ms)
+        outgoing = Outgoing(
+            self._number, message, address, identity, reply_to, taken.timestamp_ms, taken.partition, taken.offset
+        )
         if self._spans is not None:
             outgoing = self._spans.begin(outgoing, taken.record)
         self._under_way[self._number] = _UnderWay(outgoing, taken)
@@ -328,7 +330,8 @@ class SinkLoop:
         self._letters.forget(partitions)
         self._egress.commit(wait=True)
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
-        if left and self._is_connected:
+        is_held = isinstance(self._sink, Exclusive) and self._sink.holds_partitions
+        if (left or is_held) and self._is_connected:
             # Ends the connection, so that no client still accepts a message that the next reader sends.
             self._sink.close()
             self._is_connected, self._is_rebalanced = False, True
