@@ -35,9 +35,14 @@ public final class Main {
     beat(pipe, link);
     Settings settings = new Settings(first.content());
     refuseOthers(settings.get("deserialized"));
-    run(pipe, settings, link);
-    // A provider may have left threads behind.
-    Runtime.getRuntime().halt(0);
+    try {
+      run(pipe, settings, link);
+    } catch (IOException gone) {
+      System.err.println("the worker has gone");
+    } finally {
+      // A provider may have left threads behind, which would keep the process and its connection.
+      Runtime.getRuntime().halt(0);
+    }
   }
 
   /** Lets this process deserialise the classes of a filter alone (JEP 290), and remembers which class was refused. */
@@ -102,19 +107,22 @@ public final class Main {
 
   /** Shows the worker that this process is alive, as long as no call to the provider takes very long. */
   private static void beat(Pipe pipe, AtomicReference<Link> link) {
+    ProcessHandle worker = ProcessHandle.current().parent().orElse(null);
     daemon(
         "alive",
         () -> {
           try {
-            while (true) {
+            while (worker == null || worker.isAlive()) {
               Thread.sleep(ALIVE_MILLISECONDS);
               if (link.get() == null || !link.get().isStuck()) {
                 pipe.write(Pipe.ALIVE, List.of());
               }
             }
           } catch (InterruptedException | IOException gone) {
-            // The thread that reads the pipe ends everything.
+            // The same as the end of the worker.
           }
+          // The thread that reads the pipe ends everything, unless a call to the provider holds it.
+          haltLater();
         });
   }
 
