@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.base import NotConnectedError
 from engine.connectors.jms_client.class_path import files, resolve
 from engine.connectors.system import connector
 from engine.embedded import free_ports
@@ -310,20 +310,6 @@ def test_the_doctor_connects(artemis: EmbeddedArtemis, ends: Callable[..., Ends]
     away = replace(config.sources[0], properties={"brokerURL": "tcp://127.0.0.1:1"})  # type: ignore[call-arg]
     with pytest.raises(NotConnectedError):
         system.check_connection(config, away, "doctor")
-
-
-def test_a_client_ends_when_its_worker_does_not_read_any_more(
-    keys: Settings, ends: Callable[..., Ends], queue: str
-) -> None:
-    """Threads of a provider, such as those of ActiveMQ Classic, would keep the process, and its messages."""
-    sink = ends(keys).sink
-    sink.connect()
-    process = sink._process._process
-    assert process is not None
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), sink._process._out)
-    sink.send([Outgoing(0, Message(b"x"), f"queue/{queue}", "1")])
-    assert process.wait(60) == 0
 
 
 def test_a_client_that_is_killed_is_a_connection_that_broke(

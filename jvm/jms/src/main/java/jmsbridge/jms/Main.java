@@ -25,6 +25,8 @@ public final class Main {
 
   /** Runs until the worker closes the pipe. */
   public static void main(String[] arguments) throws Exception {
+    // A call to the provider may hang for ever, and then the end of the pipe is not read.
+    ProcessHandle.current().parent().ifPresent(worker -> worker.onExit().thenRun(() -> Runtime.getRuntime().halt(1)));
     OutputStream out = new FileOutputStream(arguments[0]);
     Pipe pipe = new Pipe(System.in, out);
     Pipe.Frame first = pipe.read();
@@ -35,14 +37,15 @@ public final class Main {
     beat(pipe, link);
     Settings settings = new Settings(first.content());
     refuseOthers(settings.get("deserialized"));
+    int status = 0;
     try {
       run(pipe, settings, link);
-    } catch (IOException gone) {
-      System.err.println("the worker has gone");
-    } finally {
-      // A provider may have left threads behind, which would keep the process and its connection.
-      Runtime.getRuntime().halt(0);
+    } catch (Throwable error) {
+      error.printStackTrace();
+      status = 1;
     }
+    // A provider may have left threads behind, which would keep this process alive.
+    Runtime.getRuntime().halt(status);
   }
 
   /** Lets this process deserialise the classes of a filter alone (JEP 290), and remembers which class was refused. */
@@ -107,22 +110,19 @@ public final class Main {
 
   /** Shows the worker that this process is alive, as long as no call to the provider takes very long. */
   private static void beat(Pipe pipe, AtomicReference<Link> link) {
-    ProcessHandle worker = ProcessHandle.current().parent().orElse(null);
     daemon(
         "alive",
         () -> {
           try {
-            while (worker == null || worker.isAlive()) {
+            while (true) {
               Thread.sleep(ALIVE_MILLISECONDS);
               if (link.get() == null || !link.get().isStuck()) {
                 pipe.write(Pipe.ALIVE, List.of());
               }
             }
           } catch (InterruptedException | IOException gone) {
-            // The same as the end of the worker.
+            // The thread that reads the pipe ends everything.
           }
-          // The thread that reads the pipe ends everything, unless a call to the provider holds it.
-          haltLater();
         });
   }
 
