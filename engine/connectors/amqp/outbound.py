@@ -55,6 +55,7 @@ _LONGEST_KNOWN = 100
 _MOST_KNOWN = 1000
 _UINTS = 1 << 32
 _PRIORITIES = range(10)
+_DEFAULT_PRIORITY = UByte(4)
 _TIMES = range(1, 1 << 63)
 _COUNTS = range(1, 1 << 31)
 _INTS = range(-(1 << 31), 1 << 31)
@@ -116,6 +117,8 @@ class JmsMappingOutbound:
         header = Header(durable=fields.get("JMSDeliveryMode") != "NON_PERSISTENT")
         if (priority := _number(fields, "JMSPriority", _PRIORITIES)) is not None:
             header.priority = UByte(priority)
+        elif self._traits.needs_priority:
+            header.priority = _DEFAULT_PRIORITY
         if expiration := _number(fields, "JMSExpiration", _TIMES):
             left = max(expiration - time.time_ns() // 1_000_000, 1)
             # A time to live beyond 32 bits does not fit this field; the absolute expiry time still holds it.

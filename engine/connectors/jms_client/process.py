@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import structlog
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.jms import client_id_of
 from engine.connectors.jms_client.class_path import files, resolve
 from engine.connectors.jms_client.settings import JNDI_NAME
 from engine.embedded.java import find_java
@@ -89,15 +90,15 @@ def texts_at(data: bytes, at: int) -> tuple[list[str], int]:
     return found, at
 
 
-def connection_settings(broker: JmsClientConfig) -> dict[str, str]:
-    """Returns the settings of a connection, secrets included, as the first frame carries them."""
+def connection_settings(broker: JmsClientConfig, worker: int = 1) -> dict[str, str]:
+    """Returns the settings of a worker's connection, secrets included, as the first frame carries them."""
     given = {
         "factory": broker.factory,
         "jndi-name": broker.jndi.get(JNDI_NAME),
         "jndi-destinations": "true" if broker.jndi_destinations else "false",
         "username": broker.username,
         "password": broker.password,
-        "client-id": broker.client_id,
+        "client-id": broker.client_id and client_id_of(broker.client_id, worker),
         "deserialized": broker.deserialized
         or next((needed for client, needed in _NEEDED.items() if (broker.factory or "").startswith(client)), "!*"),
         "system.javax.net.ssl.trustStore": str(broker.trust_store or "") or None,

@@ -32,9 +32,10 @@ class JmsClientSink:
     """As for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
 
     def __init__(self, config: Config, sink: JmsClientSinkConfig, worker: int) -> None:
-        """Sets up the sink without connecting. `worker` is ignored, since all workers do the same."""
+        """Sets up the sink without connecting."""
         self._config = config
         self._sink = sink
+        self._worker = worker
         self._process = ClientProcess(config, sink)
         self._known: list[Outcome] = []
         self._open: set[int] = set()
@@ -48,7 +49,7 @@ class JmsClientSink:
         """Starts the child process and connects; raises as `ClientProcess.start`."""
         self._known.clear()
         self._open.clear()
-        given = {**connection_settings(self._sink), "role": "sink"}
+        given = {**connection_settings(self._sink, self._worker), "role": "sink"}
         own = _ARTEMIS_ID if (self._sink.factory or "").startswith(_ARTEMIS) else None
         if (name := self._sink.duplicate_id or own) is not None:
             given["duplicate-id"] = name

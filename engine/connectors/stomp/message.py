@@ -92,7 +92,7 @@ _BY_ENCODING = {"3": BodyType.STREAM, "7": BodyType.MAP, "8": BodyType.STREAM}
 _SERIALIZED = "application/x-java-serialized-object"
 _OCTETS = "application/octet-stream"
 _TEXTS = {"JMSCorrelationID": "correlation-id", "JMSType": "type", "JMSXGroupID": "JMSXGroupID"}
-_MOST_PRIORITY = 9
+_DEFAULT_PRIORITY, _MOST_PRIORITY = "4", 9
 _MOST_INT = 2**31 - 1
 _MOST_LONG = 2**63 - 1
 
@@ -253,6 +253,8 @@ def _fields(message: Message, traits: StompTraits) -> dict[str, str]:
     headers["persistent"] = "false" if fields.get("JMSDeliveryMode") == "NON_PERSISTENT" else "true"
     if (priority := _number(fields, "JMSPriority", _MOST_PRIORITY)) is not None:
         headers["priority"] = str(priority)
+    elif traits.needs_priority:
+        headers["priority"] = _DEFAULT_PRIORITY
     if expiration := _number(fields, "JMSExpiration", _MOST_LONG):
         if traits.is_expires_absolute:
             headers["expires"] = str(expiration)

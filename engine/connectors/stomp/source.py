@@ -19,7 +19,7 @@ import structlog
 from engine.connectors.base import Delivery, NotConnectedError, Redelivery
 from engine.connectors.content_id import content_id
 from engine.connectors.features import require
-from engine.connectors.jms import Identity
+from engine.connectors.jms import Identity, client_id_of
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import StompSession
@@ -55,11 +55,13 @@ class StompSource:
         self._config = config
         self._source = source
         self._client_id = source.client_id or f"{config.bridge_id}.{source.name}"
-        self._session = StompSession(
-            source, f"source '{source.name}'", config.url(source), self._client_id, config.journal.max_message_bytes
-        )
         # A topic delivers every message to each subscriber, so only one worker subscribes to it.
         self._destinations = [name for name in source.destinations if worker == 1 or name.startswith("queue:")]
+        is_durable = source.subscription is not None and any(name.startswith("topic:") for name in self._destinations)
+        client_id = client_id_of(self._client_id, worker) if source.client_id or is_durable else None
+        self._session = StompSession(
+            source, f"source '{source.name}'", config.url(source), client_id, config.journal.max_message_bytes
+        )
         self._kinds: dict[str, str] = {}
         self._cumulative = False
 

@@ -130,6 +130,8 @@ class StompTraits:
     """Header of SEND for the milliseconds that a message has left until JMSExpiration; empty: none."""
     is_expires_absolute: bool = True
     """`expires` of SEND is a time; else the header has another meaning, and is `lifetime` or left out."""
+    needs_priority: bool = False
+    """Its JMS client fails to read the priority of a message that was sent without one."""
     marks_bytes: bool = False
     """A bytes message needs a content-type to be told from text."""
     errors_name_messages: bool = True
@@ -186,6 +188,7 @@ TRAITS: Mapping[Product, StompTraits] = {
             "x-queue-name": "{client_id}.{subscription}.{topic}",
         },
         is_message_id=False,
+        needs_priority=True,
         native_id="amqp-message-id",
         absent_delivery_mode="NON_PERSISTENT",
         plain_body=PlainBody.CONTENT,
