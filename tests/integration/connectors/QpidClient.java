@@ -1,4 +1,5 @@
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
@@ -43,9 +44,9 @@ import javax.jms.TextMessage;
  *
  * <p>Its argument is a URL for Qpid JMS, or for Artemis' own client ({@code tcp:}); or the class of another connection
  * factory, user, password, and properties of the factory as {@code name=value}. Without an argument it is many
- * applications: it prints a port, and each connection there begins with a line that is the URL. An error is answered by
- * {@code FAILED} with its stack trace, and ends the application. Destinations are {@code queue:NAME},
- * {@code topic:NAME}, and {@code rabbitmq:queue/NAME} for RabbitMQ's client with messages as other clients have them.
+ * applications: it prints a port, and each connection there begins with a line that is the URL; it ends with its input.
+ * An error is answered by {@code FAILED} with its stack trace, and ends the application. Destinations are
+ * {@code queue:NAME}, {@code topic:NAME}, and {@code rabbitmq:queue/NAME} for RabbitMQ's client with messages as other clients have them.
  *
  * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION}
  * (the same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open
@@ -78,13 +79,28 @@ public final class QpidClient {
         }
         try (ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
             System.out.println(server.getLocalPort());
+            daemon(() -> haltBehind(System.in));
             while (true) {
                 Socket peer = server.accept();
-                Thread thread = new Thread(() -> serve(peer));
-                thread.setDaemon(true);
-                thread.start();
+                daemon(() -> serve(peer));
             }
         }
+    }
+
+    private static void daemon(Runnable work) {
+        Thread thread = new Thread(work);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Ends this process when the tests have ended, in whatever way. */
+    private static void haltBehind(InputStream in) {
+        try (in) {
+            in.readAllBytes();
+        } catch (IOException gone) {
+            // Ended as well.
+        }
+        Runtime.getRuntime().halt(0);
     }
 
     private static void serve(Socket peer) {

@@ -27,9 +27,9 @@ def _jvm() -> int:
     java, *options = jms_program(PROGRAM)
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [java, "-XX:+UseSerialGC", *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+            [java, "-XX:+UseSerialGC", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         )
-        atexit.register(process.kill)
+        atexit.register(_end, process)
         assert process.stdout is not None
         with process.stdout:
             line = process.stdout.readline()
@@ -37,6 +37,11 @@ def _jvm() -> int:
             log.seek(0)
             raise AssertionError(log.read().decode(errors="replace")[-4000:])
     return int(line)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:
+        process.kill()
 
 
 class QpidClient:
