@@ -201,9 +201,9 @@ def test_a_durable_subscription_keeps_what_a_selector_wants(keys: Settings, ends
 def test_delayed_messages_come_when_it_is_time(artemis: EmbeddedArtemis, ends: MakeEnds, queue: str) -> None:
     both = ends(client(artemis.core_url))
     both.sink.connect()
+    both.source.connect()
     at = int(time.time() * 1000) + 3000
     both.send(f"queue/{queue}", Message(b"late", headers={"JMSDeliveryTime": str(at)}), Message(b"now"))
-    both.source.connect()
     assert [each.body for each in both.receive(2)] == [b"now", b"late"]
     assert time.time() * 1000 >= at
 
