@@ -16,6 +16,7 @@ from engine.message import BodyType, Message
 from tests.integration.connectors.jms_ends import child, ends_of
 from tests.integration.connectors.jms_harness import client
 from tests.integration.connectors.running import numbered, numbers
+from tests.integration.connectors.worker import start_worker
 from tests.java import jms_program
 from tests.waiting import until
 
@@ -73,6 +74,23 @@ def test_a_client_that_exits_is_a_connection_that_broke(artemis: EmbeddedArtemis
 
     with pytest.raises(NotConnectedError, match="the process of the client has ended with 3"):
         run()
+
+
+@by_core
+@pytest.mark.parametrize("harm", ["hangs", "leaves a thread"])
+def test_a_client_ends_with_its_worker_whatever_the_provider_does(
+    artemis: EmbeddedArtemis, configured: Configure, queue: str, tmp_path: Path, harm: str
+) -> None:
+    keys = failing(artemis, harm) | {".type": "jms", ".destinations": f"queue:{queue}"}
+    log = tmp_path / "worker.log"
+    worker = start_worker("source", "src", configured(keys).path, log)
+    try:
+        until(lambda: "a thread hangs" in log.read_text())
+        threads = Path(f"/proc/{child(worker.pid)}/task")
+    finally:
+        worker.kill()
+        worker.wait()
+    until(lambda: not threads.exists())
 
 
 @by_core
