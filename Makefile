@@ -34,10 +34,10 @@ test-fast: check ## check, then the tests that start no process
 	$(PYTEST) tests/unit
 
 test: check ## check, then all tests but those of make chaos, on a real Kafka, Artemis and NATS
-	$(PYTEST) -m "not kills" tests/unit tests/spark tests/integration tests/chaos
+	$(PYTEST) -m "not kills and not further_systems" tests/unit tests/spark tests/integration tests/chaos
 
-chaos: setup-dev ## tests that kill again and again; then kill all parts of a bridge under load KILLS=100 times: an hour and more
-	$(PYTEST) -m kills tests/integration tests/chaos
+chaos: setup-dev ## tests that kill again and again or repeat a case at further systems; then kill all parts of a bridge under load KILLS=100 times: an hour and more
+	$(PYTEST) -m "kills or further_systems" tests/integration tests/chaos
 	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
 	$(PY) -m tests.chaos
 
