@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
@@ -33,8 +34,9 @@ ONE_WORKER = (
     TESTS / "integration" / "one_bridge",
     TESTS / "spark",
     TESTS / "integration" / "default_bridge",
+    TESTS / "integration" / "topics",
 )
-"""Folders whose files share a bridge or a Spark session, `conftest.py` of each; the longest first."""
+"""Folders whose files share a bridge, a Spark session or a server, `conftest.py` of each; the longest first."""
 
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
@@ -84,6 +86,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return FolderScheduling(config, log)
 
 
+@functools.cache
 def _unit(path: Path) -> Path:
     return next((folder for folder in ONE_WORKER if path.is_relative_to(folder)), path)
 

@@ -76,12 +76,12 @@ class Editor:
 
     @contextmanager
     def load(self) -> Iterator[None]:
-        """Some hundred messages each second, all the while."""
+        """Two hundred messages each second, all the while."""
         stop = threading.Event()
 
         def run() -> None:
             while not stop.is_set():
-                self.send(50)
+                self.send(20)
                 time.sleep(0.1)
 
         thread = threading.Thread(target=run)
