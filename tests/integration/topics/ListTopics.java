@@ -9,9 +9,12 @@ import org.apache.kafka.clients.admin.Admin;
 /** Lists the topics of a Kafka with Java's client, for each path of a properties file that comes in a line. */
 class ListTopics {
     public static void main(String[] arguments) throws Exception {
+        var answers = System.out;
+        // Kafka's client logs to what is the standard output when it begins.
+        System.setOut(System.err);
         var lines = new BufferedReader(new InputStreamReader(System.in));
         for (String path; (path = lines.readLine()) != null; ) {
-            System.out.println(answer(path).replace("\n", " "));
+            answers.println(answer(path).replace("\n", " "));
         }
     }
 
