@@ -41,7 +41,7 @@ class JavaClient:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, encoding="utf-8"
         )
 
-    def topics(self, config: Config, milliseconds: int = 8000) -> str:
+    def topics(self, config: Config, milliseconds: int = 30_000) -> str:
         """The topics that it lists within a time, or its error with all causes."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

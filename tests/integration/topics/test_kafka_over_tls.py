@@ -173,7 +173,7 @@ def test_what_is_wrong_is_told_in_one_line_and_nothing_is_sent(
     assert says in said
     assert "\n" not in said
     assert not produced(config, milliseconds=1500)
-    assert java_says in java.topics(config, milliseconds=3000 if listener == "open" else 8000)
+    assert java_says in java.topics(config, milliseconds=3000 if listener == "open" else 30_000)
     assert "wrong-one" not in f"{said}{capfd.readouterr()}"
 
 

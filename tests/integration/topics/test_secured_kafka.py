@@ -14,6 +14,7 @@ from engine.kafka.topics import check_topics, create_missing, ensure_journal, li
 from routes.config import loads
 from routes.model import Config
 from tests.certificates import STORE_PASSWORD
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.integration.topics.conftest import JavaClient, SecuredKafka
@@ -92,7 +93,9 @@ def test_a_wrong_password_is_told_at_once_and_not_shown(secured_kafka: SecuredKa
 
 def test_java_logs_in_with_what_was_written_for_librdkafka(secured_kafka: SecuredKafka, java: JavaClient) -> None:
     topic = secured_kafka.create(fresh("orders"), AclOperation.WRITE)
-    assert topic in java.topics(configure(secured_kafka.sasl, topic, *LOGIN)).split()
+    config = configure(secured_kafka.sasl, topic, *LOGIN)
+    # The broker hears of the topic and of the permission a moment after the controller.
+    until(lambda: topic in java.topics(config).split())
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,7 @@ def test_both_clients_use_the_same_certificates(
     lines = ("kafka.security.protocol=SSL", *(f"kafka.{line}" for line in certificate))
     config = configure(secured_kafka.tls, topic, *lines, base=folder)
     check_topics(config)
-    assert topic in java.topics(config).split()
+    until(lambda: topic in java.topics(config).split())
 
 
 def test_a_server_that_is_not_trusted_is_refused(secured_kafka: SecuredKafka) -> None:
