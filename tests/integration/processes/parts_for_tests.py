@@ -41,6 +41,11 @@ def steady(status: Reporter, orders: ControlMessages) -> None:
     orders.stop.wait()
 
 
+def without_its_broker(status: Reporter, orders: ControlMessages) -> None:
+    status.state("degraded", "no broker")
+    orders.stop.wait()
+
+
 def refuses(_status: Reporter, _orders: ControlMessages) -> None:
     raise HardFailureError("topic 'orders' does not exist; create it")
 
@@ -91,6 +96,7 @@ def deaf(status: Reporter, _orders: ControlMessages) -> None:
 BEHAVIOURS = {
     "steady": steady,
     "reloadable": reloadable,
+    "without-its-broker": without_its_broker,
     "refuses": refuses,
     "crashes-early": crashes_early,
     "degraded": degraded,

@@ -105,6 +105,13 @@ def test_parts_prepare_at_once_but_work_only_when_what_they_need_is_ready(tmp_pa
     assert running.outcome == 0
 
 
+def test_a_part_without_its_broker_keeps_no_other_part_from_its_work(tmp_path: Path) -> None:
+    with bridge(tmp_path, kafka="steady", orders="without-its-broker", router="steady", prices="steady") as running:
+        for name, state in (("orders", State.DEGRADED), ("router", State.READY), ("prices", State.READY)):
+            assert running.board.wait(lambda name=name, state=state: running.board.get(name).state is state, SECONDS)
+    assert running.outcome == 0
+
+
 def test_sources_stop_first_then_the_router_then_the_brokers(tmp_path: Path) -> None:
     with bridge(tmp_path, kafka="steady", router="steady", orders="steady", prices="steady") as running:
         running.wait_ready()
