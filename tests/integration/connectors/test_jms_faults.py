@@ -20,6 +20,7 @@ from tests.integration.connectors.jms_ends import Ends, child, ends_of
 from tests.integration.connectors.jms_harness import client
 from tests.integration.connectors.running import numbered, numbers
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
+from tests.integration.connectors.worker import start_worker
 from tests.java import jms_program
 from tests.waiting import until
 
@@ -94,6 +95,22 @@ def test_a_client_that_exits_is_a_connection_that_broke(
 
     with pytest.raises(NotConnectedError, match="the process of the client has ended with 3"):
         run()
+
+
+@pytest.mark.parametrize("harm", ["hangs", "leaves a thread"])
+def test_a_client_ends_with_its_worker_whatever_the_provider_does(
+    artemis: EmbeddedArtemis, configured: Configure, queue: str, tmp_path: Path, harm: str
+) -> None:
+    keys = failing(artemis, harm) | {".type": "jms", ".destinations": f"queue:{queue}"}
+    log = tmp_path / "worker.log"
+    worker = start_worker("source", "src", configured(keys).path, log)
+    try:
+        until(lambda: "a thread hangs" in log.read_text())
+        threads = Path(f"/proc/{child(worker.pid)}/task")
+    finally:
+        worker.kill()
+        worker.wait()
+    until(lambda: not threads.exists())
 
 
 def test_nothing_is_deserialised(
