@@ -27,7 +27,7 @@ from engine.connectors.amqp.bodies import is_serialized, write_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, encode_sections
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.conversion import property_of
-from engine.connectors.amqp.names import translator
+from engine.connectors.amqp.names import TranslationError, translator
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.products import COMMANDS
@@ -193,7 +193,10 @@ class _Places(dict[str, tuple[int, str] | None]):
         )
 
     def __missing__(self, name: str) -> tuple[int, str] | None:
-        found = self._found(name)
+        try:
+            found = self._found(name)
+        except TranslationError as error:
+            raise RefusedError(str(error)) from error
         # Names recur; the bounds keep arbitrary names from filling the memory.
         if len(name) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
             self[name] = found

@@ -39,6 +39,7 @@ _CONNECT_SECONDS = 60.0
 _SILENT_SECONDS = 30.0
 _CLOSE_SECONDS = 15.0
 _LOGIN_SECONDS = 30.0
+"""Shortest wait before the next attempt after a refused login, or a client that cannot work with its jars."""
 _READ_BYTES = 1 << 20
 _MOST_FRAME_BYTES = 1 << 30
 _LINE_CHARS = 1000
@@ -122,6 +123,7 @@ class ClientProcess:
         self._heard = 0.0
         self._log_lines: list[str] = []
         self._reader: Thread | None = None
+        self._is_connected = False
         self.provider = ""
         """Name and version of the provider that is connected, and the version of JMS; empty if it does not tell."""
 
@@ -134,6 +136,7 @@ class ClientProcess:
             HardFailureError: no attempt can succeed with these settings.
         """
         self.close()
+        self._is_connected = False
         self._launch()
         pairs = [text for pair in settings.items() for text in pair]
         self.write(_SETTINGS, texts(pairs))
@@ -142,6 +145,7 @@ class ClientProcess:
             if (frame := self.next(min(left, 1.0))) is None:
                 continue
             if frame.kind == _READY:
+                self._is_connected = True
                 self.provider = " ".join(filter(None, texts_at(frame.content, 0)[0][:2]))
                 return
         raise self._lost(f"the client has not connected in {_CONNECT_SECONDS:.0f} seconds")
@@ -151,7 +155,7 @@ class ClientProcess:
 
         Raises:
             NotConnectedError: the process has ended, hangs, or reports that the connection is lost.
-            HardFailureError: it reports that no attempt can succeed.
+            HardFailureError: it reports, before it has connected, that no attempt can succeed.
         """
         if not self._frames:
             self._read(timeout_seconds)
@@ -217,9 +221,10 @@ class ClientProcess:
             raise SetupError(f"no {HALLMARKS['jms']} in {folder}: run make setup")
         path = [*sorted(folder.glob("*.jar")), *files(broker.class_path)]
         path += resolve(self._config.embedded.data, broker.packages)
+        java = str(_java())
         read, written = os.pipe()
         command = [
-            str(_java()),
+            java,
             f"-Xmx{broker.heap_bytes >> 10}k",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
@@ -285,9 +290,9 @@ class ClientProcess:
 
     def _failure(self, kind: str, why: str) -> NotConnectedError | HardFailureError:
         why = self._masked(why)
-        if kind == "refused":
+        if kind == "refused" and not self._is_connected:
             return HardFailureError(f"'{self._broker.name}' of type jms: {why}")
-        return NotConnectedError(why, _LOGIN_SECONDS if kind == "login" else None)
+        return NotConnectedError(why, None if kind == "lost" else _LOGIN_SECONDS)
 
     def _ended(self) -> NotConnectedError:
         """Error for a process that has closed its pipe."""

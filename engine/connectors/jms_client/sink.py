@@ -52,6 +52,9 @@ class JmsClientSink:
         own = _ARTEMIS_ID if (self._sink.factory or "").startswith(_ARTEMIS) else None
         if (name := self._sink.duplicate_id or own) is not None:
             given["duplicate-id"] = name
+        if self._sink.position_queue is not None:
+            given["position-queue"] = self._sink.position_queue
+            given["position-owner"] = f"{self._config.bridge_id}/{self._sink.name}"
         self._process.start(given)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
@@ -59,7 +62,7 @@ class JmsClientSink:
         found = []
         for each in messages:
             try:
-                found.append(encoded(each))
+                found.append(encoded(each, self._place(each)))
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:
@@ -88,6 +91,16 @@ class JmsClientSink:
     def close(self) -> None:
         """Ends the connection, after the batches that are on their way."""
         self._process.close()
+
+    @property
+    def holds_partitions(self) -> bool:
+        """See `Exclusive`: the client has received the positions of its partitions, maybe ahead of their use."""
+        return self._sink.position_queue is not None
+
+    def _place(self, outgoing: Outgoing) -> str:
+        if self._sink.position_queue is None or outgoing.partition < 0:
+            return ""
+        return f"{outgoing.partition} {outgoing.offset} {outgoing.timestamp_ms}"
 
     def _lost(self, error: NotConnectedError) -> NotConnectedError:
         """Returns the error for a lost connection; its back-off lets messages in doubt settle."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from engine.connectors.addresses import kind_and_name
+from engine.connectors.addresses import kind_and_name, parsed
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.numbers import whole
 from engine.connectors.products import COMMANDS
@@ -205,8 +205,8 @@ def to_frame(outgoing: Outgoing, traits: StompTraits) -> bytes:
     if traits.sent_id:
         headers[traits.sent_id] = outgoing.id
     headers |= _fields(message, traits)
-    if outgoing.reply_to is not None:
-        headers["reply-to"] = traits.spelled_reply(*kind_and_name(outgoing.reply_to))
+    if reply := _reply_address(outgoing, traits):
+        headers["reply-to"] = traits.spelled_reply(*reply)
     if message.origins:
         headers[traits.origin] = ",".join(message.origins)
     body = message.body
@@ -226,6 +226,15 @@ def to_frame(outgoing: Outgoing, traits: StompTraits) -> bytes:
     if "\0" in lines:
         raise RefusedError(_unfit(headers))
     return b"".join((b"SEND\n", lines.encode("utf-8", "replace"), b"\n", body, b"\0"))
+
+
+def _reply_address(outgoing: Outgoing, traits: StompTraits) -> tuple[str, str] | None:
+    """Returns kind and name of the reply address: that of the bridge for a request, else JMSReplyTo; None without."""
+    if outgoing.reply_to is not None:
+        return kind_and_name(outgoing.reply_to)
+    reply = parsed(outgoing.message.headers.get("JMSReplyTo", ""))
+    # A broker that refuses the name would end the connection; the queue is one of another broker.
+    return None if reply and traits.names and not traits.names.fullmatch(reply[1]) else reply
 
 
 def _destination(address: str, traits: StompTraits) -> dict[str, str]:

@@ -230,3 +230,8 @@ def test_any_message_is_one_frame_with_its_headers_and_its_body(
         assert properties[name] == value.text
     lost = properties.keys() - back.properties.keys()
     assert all(sent(properties={name: "x"}).headers == headers() for name in lost)
+
+
+def test_the_reply_address_of_a_request_takes_the_place_of_another() -> None:
+    frame = sent(headers={"JMSReplyTo": "queue:theirs"}, reply_to="queue:ours")
+    assert frame.headers["reply-to"] == "queue://ours"
