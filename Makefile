@@ -9,7 +9,8 @@ PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
 NO_PYTHON := { echo "no Python 3.11 or newer in PATH: install one, or name it: make PYTHON=..." >&2; exit 3; }
 SET_UP = @$(if $(PYTHON),$(PYTHON) -m tools.setup,$(NO_PYTHON))
 PY := .venv/bin/python
-PYTEST = $(PY) -m pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder
+# Bytecode is kept, whatever the shell says of it: making it again is half of what it takes a worker to read the tests.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder
 FUZZ_SECONDS = 60
 
 # Pages of docs/ that are made from the code, each with the module that prints it.
@@ -34,10 +35,10 @@ test-fast: check ## check, then the tests that start no process
 	$(PYTEST) tests/unit
 
 test: check ## check, then all tests but those of make chaos, on a real Kafka, Artemis and NATS
-	$(PYTEST) -m "not kills" tests/unit tests/spark tests/integration tests/chaos
+	$(PYTEST) -m "not kills and not further_systems" tests/unit tests/spark tests/integration tests/chaos
 
-chaos: setup-dev ## tests that kill again and again; then kill all parts of a bridge under load KILLS=100 times: an hour and more
-	$(PYTEST) -m kills tests/integration tests/chaos
+chaos: setup-dev ## tests that kill again and again or repeat a case at further systems; then kill all parts of a bridge under load KILLS=100 times: an hour and more
+	$(PYTEST) -m "kills or further_systems" tests/integration tests/chaos
 	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
 	$(PY) -m tests.chaos
 

@@ -3,7 +3,7 @@
 A class-data archive has the classes that a JVM loads at its start, in a form that maps into memory. Set-up makes one
 each for Kafka, Artemis and Spark from lists of classes that a bridge writes (`tools/class_data.py`). A JVM checks its
 archive itself and ignores one that another Java version made or that belongs to other jars; it then only starts more
-slowly.
+slowly. Beside the archives are copies of some of Spark's jars.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["HALLMARKS", "RECORD", "class_data_options", "jars"]
+__all__ = ["HALLMARKS", "RECORD", "class_data_options", "copies", "defaults_copy", "jars"]
 
 HALLMARKS = {
     "spark": "jms-bridge-spark.jar",
@@ -49,3 +49,16 @@ def class_data_options(name: str) -> list[str]:
         return [f"-XX:DumpLoadedClassList={folder}/{name}.lst"]
     archive = jars().absolute() / _FOLDER / f"{name}.jsa"
     return [*_USE, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+
+
+def copies() -> Path:
+    """The folder of those copies of Spark's jars with which it starts faster (`tools/jar_copies.py`), if there are any.
+
+    A copy has the name of its original, which has the version in it, so none is ever taken for another version's.
+    """
+    return jars().absolute() / _FOLDER / "jars"
+
+
+def defaults_copy(jar: str) -> str:
+    """Name of the jar that has the default settings in the jar of the name `jar`, without their descriptions."""
+    return f"defaults-of-{jar}"

@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["STORE_PASSWORD", "certify", "keep", "sign"]
+__all__ = ["LOOPBACK", "STORE_PASSWORD", "certify", "keep", "sign"]
 
 STORE_PASSWORD = "for-the-test"
 
-_LOOPBACK = x509.IPAddress(ip_address("127.0.0.1"))
-_OWNERS = {"broker": _LOOPBACK, "other": x509.DNSName("elsewhere.example"), "bridge": x509.DNSName("bridge")}
+LOOPBACK = x509.IPAddress(ip_address("127.0.0.1"))
+_OWNERS = {"broker": LOOPBACK, "other": x509.DNSName("elsewhere.example"), "bridge": x509.DNSName("bridge")}
 
 
 def certify(folder: Path) -> Path:
@@ -37,7 +37,7 @@ def certify(folder: Path) -> Path:
         sign(folder, name, name)
     for name, host in _OWNERS.items():
         sign(folder, name, "ca", host)
-    sign(folder, "expired", "ca", _LOOPBACK, datetime(2020, 1, 1, tzinfo=UTC), days=1)
+    sign(folder, "expired", "ca", LOOPBACK, datetime(2020, 1, 1, tzinfo=UTC), days=1)
     return folder
 
 

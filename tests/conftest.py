@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
@@ -28,8 +29,14 @@ Server = TypeVar("Server", bound="EmbeddedServer")
 
 TESTS = Path(__file__).parent
 JARS = TESTS.parent / ".jars"
-ONE_WORKER = (TESTS / "integration" / "one_bridge", TESTS / "integration" / "default_bridge")
-"""Folders whose files share a bridge, `conftest.py` of each."""
+ONE_WORKER = (
+    TESTS / "integration" / "restarted_bridge",
+    TESTS / "integration" / "one_bridge",
+    TESTS / "spark",
+    TESTS / "integration" / "default_bridge",
+    TESTS / "integration" / "topics",
+)
+"""Folders whose files share a bridge, a Spark session or a server, `conftest.py` of each; the longest first."""
 
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
@@ -51,21 +58,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         units.setdefault(_unit(item.path), []).append(item)
     light = TESTS / "integration" / "processes"
+    shared = [unit for unit in ONE_WORKER if unit in units]
     busy = [
         unit for unit in units if _is_below(unit, TESTS / "chaos", TESTS / "integration") and light not in unit.parents
     ]
     waiting = [unit for unit in busy if _is_below(unit, TESTS / "integration" / "connectors")]
-    shared = [unit for unit in ONE_WORKER if unit in units]
     bridges = shared + [unit for unit in busy if unit not in (*shared, *waiting)]
     pairs = itertools.zip_longest(bridges, waiting)
     order = [unit for pair in pairs for unit in pair if unit is not None]
-    order += [unit for unit in units if unit not in busy]
+    order += [unit for unit in units if unit not in order]
     items[:] = [item for unit in order for item in units[unit]]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Has all files of a folder that share a bridge run on one worker, where `--dist loadfile` asks for whole files."""
+    """Has all files of a folder in `ONE_WORKER` run on one worker, where `--dist loadfile` asks for whole files."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -79,8 +86,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return FolderScheduling(config, log)
 
 
+@functools.cache
 def _unit(path: Path) -> Path:
-    return path.parent if path.parent in ONE_WORKER else path
+    return next((folder for folder in ONE_WORKER if path.is_relative_to(folder)), path)
 
 
 def _is_below(path: Path, *folders: Path) -> bool:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from engine.embedded.artemis import artemis_home
 from engine.embedded.java import find_java
+from engine.file_lock import lock
 from tests.conftest import JARS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["java_program", "jms_program"]
+__all__ = ["class_archive", "java_program", "jms_program"]
 
 _COMPILED = JARS.parent / "build" / "test-classes"
 
@@ -24,6 +25,32 @@ _COMPILED = JARS.parent / "build" / "test-classes"
 def jms_program(source: Path) -> Sequence[str]:
     """Returns the command that runs a program of one file, with Artemis' JMS clients; its arguments come behind."""
     return java_program(source, f"{artemis_home(JARS)}/lib/*")
+
+
+def class_archive(name: str, record: Callable[[Path], str]) -> Sequence[str]:
+    """Returns the options of a JVM that starts from an archive of its classes, which is made once for each `name`.
+
+    `record` runs the JVM, which lists its classes in a file, and returns its class path. A JVM with another class path
+    ignores the archive.
+    """
+    archive = _COMPILED / f"{hashlib.sha256(f'{find_java()}{name}'.encode()).hexdigest()[:16]}.jsa"
+    _COMPILED.mkdir(parents=True, exist_ok=True)
+    with archive.with_suffix(".lock").open("w") as held:
+        # Other workers of pytest wait for it.
+        lock(held.fileno())
+        if not archive.exists():
+            _make_archive(archive, record)
+    # As `engine.jars` has it for the servers' archives.
+    return ["-Xlog:cds=off", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0",
+            f"-XX:SharedArchiveFile={archive}"]  # fmt: skip
+
+
+def _make_archive(archive: Path, record: Callable[[Path], str]) -> None:
+    with tempfile.TemporaryDirectory(dir=_COMPILED) as folder:
+        listed, made = Path(folder, "classes.lst"), Path(folder, "classes.jsa")
+        options = [f"-XX:SharedClassListFile={listed}", f"-XX:SharedArchiveFile={made}", "-cp", record(listed)]
+        subprocess.run([find_java(), "-Xshare:dump", "-Xlog:cds=off", *options], check=True, capture_output=True)
+        made.rename(archive)
 
 
 def java_program(source: Path, class_path: str, changes: Mapping[str, str] | None = None) -> Sequence[str]:

@@ -1,13 +1,15 @@
 """Makes the class-data archives with which Kafka, Artemis and Spark start in half the time.
 
 `python -m tools.class_data FOLDER`: runs a bridge with brokers of its own on free ports and takes some messages through
-it, while each of its JVMs lists the classes that it loads. Then Java makes an archive of each list in FOLDER. Set-up
-calls it once for each version of the jars.
+it, while each of its JVMs lists the classes that it loads. Then Java makes an archive of each list in FOLDER. Copies
+of some jars are made before (`tools.jar_copies`). Set-up calls it once for each version of the jars.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,8 +23,10 @@ from urllib.request import urlopen
 from engine.embedded import find_java, free_ports
 from engine.embedded.artemis import artemis_home
 from engine.embedded.java import class_options
-from engine.jars import RECORD, jars
+from engine.jars import RECORD, copies, jars
 from engine.spark.jvm import class_options as spark_class_options
+from engine.spark.jvm import spark_jars
+from tools.jar_copies import copy_jars
 
 __all__ = ["main"]
 
@@ -58,6 +62,10 @@ _MESSAGES = (
 )
 """Commands that take messages through the bridge: one is routed, one is a dead letter, one no route takes."""
 
+_SPECIES = re.compile(r"@lambda-form-invoker \[SPECIES_RESOLVE\]")
+"""Lines of a class list about classes that a JVM makes in its memory. From an archive they end a JVM of Java 17 that
+has a Flight Recorder or an agent: these look for the class's file, which there is not."""
+
 
 class _RecordingError(Exception):
     """Why there are no archives, in one line."""
@@ -75,6 +83,8 @@ def main() -> int:
 
 def _record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(copies(), ignore_errors=True)
+    copy_jars(spark_jars(), copies())
     with tempfile.TemporaryDirectory() as temporary:
         _list_classes(Path(temporary))
         _dump(Path(temporary), folder)
@@ -132,6 +142,8 @@ def _archive(java: Path, name: str, options: list[str], lists: Path, folder: Pat
     """Makes one archive; returns its size in bytes."""
     archive, source, arguments = folder / f"{name}.jsa", lists / f"{name}.lst", lists / f"{name}.arguments"
     archive.unlink(missing_ok=True)
+    lines = source.read_text().splitlines(keepends=True)
+    source.write_text("".join(line for line in lines if not _SPECIES.match(line)))
     # In a file, since Spark's class path is longer than some systems take on a command line.
     arguments.write_text("".join(f'"{option}"\n' for option in options))
     made = [f"-XX:SharedClassListFile={source}", f"-XX:SharedArchiveFile={archive}"]

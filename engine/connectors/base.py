@@ -22,6 +22,7 @@ __all__ = [
     "RESERVED",
     "Committing",
     "Delivery",
+    "Exclusive",
     "Holding",
     "NotConnectedError",
     "Outcome",
@@ -78,6 +79,10 @@ class Outgoing:
     timestamp_ms: int = 0
     """Time at which the router wrote the message for the sink, in milliseconds since 1970; unchanged when it is sent
     again. It grows in the order of messages of one key, as far as clocks do."""
+    partition: int = -1
+    """Partition of the message's record in the sink's topic; -1 for a message that is from no topic."""
+    offset: int = 0
+    """Offset of that record; messages of a partition are handed over in the order of their offsets."""
 
 
 @immutable
@@ -311,6 +316,15 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Ends the connection. Never raises, may be called at any time."""
+
+
+@runtime_checkable
+class Exclusive(Protocol):
+    """Sink that may keep the position of each partition of its topic at its system."""
+
+    @property
+    def holds_partitions(self) -> bool:
+        """True if another worker can send messages of a partition only after the connection has ended."""
 
 
 @runtime_checkable

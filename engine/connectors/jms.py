@@ -34,6 +34,7 @@ __all__ = [
     "JmsConnector",
     "JmsSourceConfig",
     "check_subscription",
+    "client_id_of",
     "jms_addresses",
     "selector",
 ]
@@ -173,6 +174,14 @@ def _check_destinations(settings: Settings, name: str) -> None:
             meant = destination.rpartition(":")[2].strip() or "orders"
             message, hint = f"'{destination}' is not a destination", f"write queue:{meant} or topic:{meant}"
             settings.faults.append(entry.fault(message, hint, max(entry.value.find(destination), 0)))
+
+
+def client_id_of(name: str, worker: int) -> str:
+    """Returns the client id of a worker's connection: `name` for worker 1, which has the durable subscriptions.
+
+    Brokers refuse a second connection with the client id of one that is open.
+    """
+    return name if worker == 1 else f"{name}.{worker}"
 
 
 def check_subscription(settings: Settings, name: str) -> None:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +59,16 @@ class Connecting:
 
     What a system refuses at the first attempt ends the bridge: an operator has just started it, and is told. Later the
     other systems are at work, so a refusal is a connection that failed. The broker may have come only now, or another
-    one in its place.
+    one in its place. The same holds for what the machine lacks, such as a file of TLS or the memory for a Java.
     """
 
-    def __init__(self, connect: Callable[[], None]) -> None:
-        """`connect` makes an attempt; it raises NotConnectedError, or HardFailureError for a refusal."""
+    def __init__(self, connect: Callable[[], None], *, is_first: bool = True) -> None:
+        """`connect` makes an attempt; it raises NotConnectedError, or HardFailureError or SetupError for a refusal.
+
+        `is_first` is false in a process of a bridge that was at work before, see `engine.supervision.child`.
+        """
         self._connect = connect
-        self._is_first = True
+        self._is_first = is_first
 
     def attempt(self) -> None:
         """Connects.
@@ -73,11 +76,12 @@ class Connecting:
         Raises:
             NotConnectedError: the attempt failed, or the system refused what it was asked for.
             HardFailureError: the system refused that at the first attempt.
+            SetupError: the machine lacked something at the first attempt.
         """
         is_first, self._is_first = self._is_first, False
         try:
             self._connect()
-        except HardFailureError as error:
+        except (HardFailureError, SetupError) as error:
             if is_first:
                 raise
             raise NotConnectedError(str(error), _REFUSED_SECONDS) from error

@@ -39,7 +39,10 @@ class ReplyReceiver:
         registry: CollectorRegistry,
         status: PartState,
         tracing: Tracing | None = None,
+        *,
+        is_first: bool = True,
     ) -> None:
+        """Creates the receiver, without a connection; `is_first` is that of `Connecting`."""
         self._stop = Event()
         self._error: BaseException | None = None
         self._thread: Thread | None = None
@@ -51,7 +54,7 @@ class ReplyReceiver:
         metrics = SourceMetrics(registry, own.name, component_name(own.name))
         worker = SourceWorker(own.name, requests.worker, sink.workers)
         spans = None if tracing is None else SourceSpans(tracing, own)
-        loop = SourceLoop(config, worker, source, metrics, status, spans)
+        loop = SourceLoop(config, worker, source, metrics, status, spans, is_first=is_first)
         self._thread = Thread(target=self._run, args=(loop,), name="replies", daemon=True)
 
     def __enter__(self) -> ReplyReceiver:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors.base import Holding, NotConnectedError, Outcome, Outgoing
+from engine.connectors.base import Exclusive, Holding, NotConnectedError, Outcome, Outgoing
 from engine.connectors.expiry import has_expired
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff, Connecting
@@ -57,8 +57,10 @@ _REFUSED = "refused"
 _log = structlog.get_logger(__name__)
 
 
-def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Event) -> None:
+def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Event, *, is_first: bool = True) -> None:
     """Runs worker number `worker` (from 1) of `sink.<name>` until `stop` is set, then ends in good order.
+
+    `is_first` is that of `Connecting`.
 
     Raises:
         BridgeError: the worker cannot go on, and no retry can help; see `engine.errors` for the kinds.
@@ -71,7 +73,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
     listening, sending = voices.voice(), voices.voice()
     with (
         tracing.opened(config, f"sink:{name}") as traces,
-        ReplyReceiver(config, sink, requests, status.registry, listening, traces) as listener,
+        ReplyReceiver(config, sink, requests, status.registry, listening, traces, is_first=is_first) as listener,
     ):
         loop = SinkLoop(
             config,
@@ -81,6 +83,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
             metrics,
             sending,
             None if traces is None else SinkSpans(traces, config, sink),
+            is_first=is_first,
         )
         loop.run(stop, listener)
 
@@ -113,7 +116,10 @@ class SinkLoop:
         metrics: SinkMetrics,
         status: PartState,
         spans: SinkSpans | None = None,
+        *,
+        is_first: bool = True,
     ) -> None:
+        """Creates the loop; `is_first` is that of `Connecting`."""
         self._config = config
         self._own = own
         self._sink = sink
@@ -132,7 +138,7 @@ class SinkLoop:
         """True if messages sent on this connection now belong to another reader."""
         self._settled_at = 0.0
         self._back_off = BackOff()
-        self._connecting = Connecting(sink.connect)
+        self._connecting = Connecting(sink.connect, is_first=is_first)
         self._letters = SinkLetters(config, own, requests.worker)
         self._committed_at = 0.0
         self._figures_at = 0.0
@@ -214,7 +220,9 @@ class SinkLoop:
         self._number += 1
         # The id contains the time, since a journal that was made anew repeats the positions.
         identity = f"{self._config.bridge_id}/{taken.timestamp_ms}/{position}"
-        outgoing = Outgoing(self._number, message, address, identity, reply_to, taken.timestamp_ms)
+        outgoing = Outgoing(
+            self._number, message, address, identity, reply_to, taken.timestamp_ms, taken.partition, taken.offset
+        )
         if self._spans is not None:
             outgoing = self._spans.begin(outgoing, taken.record)
         self._under_way[self._number] = _UnderWay(outgoing, taken)
@@ -322,7 +330,8 @@ class SinkLoop:
         self._letters.forget(partitions)
         self._egress.commit(wait=True)
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
-        if left and self._is_connected:
+        is_held = isinstance(self._sink, Exclusive) and self._sink.holds_partitions
+        if (left or is_held) and self._is_connected:
             # Ends the connection, so that no client still accepts a message that the next reader sends.
             self._sink.close()
             self._is_connected, self._is_rebalanced = False, True

@@ -41,8 +41,10 @@ _STALLED_SECONDS = 3.0
 _log = structlog.get_logger(__name__)
 
 
-def run_source(config: Config, name: str, worker: int, status: Reporter, stop: Event) -> None:
+def run_source(config: Config, name: str, worker: int, status: Reporter, stop: Event, *, is_first: bool = True) -> None:
     """Runs worker number `worker` (from 1) of `source.<name>` until `stop` is set, then leaves its broker in order.
+
+    `is_first` is that of `Connecting`.
 
     Raises:
         BridgeError: the worker cannot go on, and no retry can help; see `engine.errors` for the kinds.
@@ -58,6 +60,7 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
             metrics,
             status,
             None if traces is None else SourceSpans(traces, source),
+            is_first=is_first,
         )
         loop.run(stop)
 
@@ -84,7 +87,10 @@ class SourceLoop:
         metrics: SourceMetrics,
         status: StateReceiver,
         spans: SourceSpans | None = None,
+        *,
+        is_first: bool = True,
     ) -> None:
+        """Creates the loop; `is_first` is that of `Connecting`."""
         self._config = config
         self._worker = worker
         self._source = source
@@ -96,7 +102,8 @@ class SourceLoop:
         self._is_stalled = False
         self._back_off = BackOff()
         # What Kafka refuses concerns every part, and no source that is part of its cluster can go on.
-        self._connect = source.connect if isinstance(source, Transactional) else Connecting(source.connect).attempt
+        connecting = Connecting(source.connect, is_first=is_first)
+        self._connect = source.connect if isinstance(source, Transactional) else connecting.attempt
         self._safe_offsets: SafeOffsets | None = None
 
     def run(self, stop: Event) -> None:

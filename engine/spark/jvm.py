@@ -20,13 +20,13 @@ import pyspark
 from pyspark.java_gateway import launch_gateway
 
 from engine.embedded.java import find_java
-from engine.jars import class_data_options
+from engine.jars import class_data_options, copies, defaults_copy
 from engine.private import UMASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["MODULE_OPTIONS", "JvmEndedError", "class_options", "start_jvm"]
+__all__ = ["MODULE_OPTIONS", "JvmEndedError", "class_options", "spark_jars", "start_jvm"]
 
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
@@ -112,12 +112,21 @@ class JvmEndedError(Exception):
 def class_options(extra_jars: Path, more: Iterable[str] = ()) -> list[str]:
     """Options that say which classes the JVM finds: modules, and a class path of jars.
 
-    First come the project's own jars, since they may replace classes of Spark, then Spark's, then `more`.
+    First come the project's own jars, since they may replace classes of Spark, then Spark's, then `more`. Copies that
+    set-up has made of some of Spark's jars replace these.
     """
-    found = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
-    spark = (str(jar) for jar in found if not any(fnmatch(jar.name, pattern) for pattern in _UNREACHED))
-    path = [*sorted(map(str, extra_jars.absolute().glob("*.jar"))), *spark, *more]
-    return [*MODULE_OPTIONS, "-cp", ":".join(path)]
+    found = sorted(spark_jars().glob("*.jar"))
+    used = [jar for jar in found if not any(fnmatch(jar.name, pattern) for pattern in _UNREACHED)]
+    faster = {copy.name: copy for copy in copies().glob("*.jar")}
+    defaults = (faster[name] for jar in used if (name := defaults_copy(jar.name)) in faster)
+    spark = (faster.get(jar.name, jar) for jar in used)
+    path = [*sorted(extra_jars.absolute().glob("*.jar")), *defaults, *spark, *more]
+    return [*MODULE_OPTIONS, "-cp", ":".join(map(str, path))]
+
+
+def spark_jars() -> Path:
+    """The folder of Spark's own jars, inside PySpark."""
+    return Path(pyspark.__file__).parent / "jars"
 
 
 def start_jvm(

@@ -17,13 +17,14 @@ import structlog
 
 from engine.errors import HardFailureError
 from engine.kafka.clients import NO_GROUP, consumer
-from engine.kafka.errors import END, KafkaUnavailableError
+from engine.kafka.errors import END, UNUSED_GROUP, KafkaUnavailableError
 from engine.kafka.types import KafkaException, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.kafka.offsets import KafkaOffsets, Offsets
+    from engine.kafka.types import Consumer, KafkaError, KafkaMessage
     from routes.model import Config
 
 __all__ = ["Lag", "LagSampler"]
@@ -215,10 +216,9 @@ class LagSampler:
         client = consumer(self._config, NO_GROUP, {"enable.partition.eof": True})
         try:
             client.assign([TopicPartition(self._journal, number, position)])
-            message = client.poll(_TAIL_SECONDS)
+            message, error = _first(client)
             if message is None:
                 return None
-            error = message.error()
             if error is None:
                 return -1
             return message.offset() if error.code() in END else None
@@ -226,3 +226,17 @@ class LagSampler:
             raise KafkaUnavailableError(str(error)) from error
         finally:
             client.close()
+
+
+def _first(client: Consumer) -> tuple[KafkaMessage | None, KafkaError | None]:
+    """The first record or event that a consumer gets within `_TAIL_SECONDS`, if any, with the error in it.
+
+    Passes over a refusal of the consumer group, which is not used here.
+    """
+    deadline = time.monotonic() + _TAIL_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        message = client.poll(left)
+        error = None if message is None else message.error()
+        if message is None or error is None or error.code() not in UNUSED_GROUP:
+            return message, error
+    return None, None

@@ -170,7 +170,7 @@ class Recovery:
         after = self._settled_ends(topics)
         if vanished := sorted(set(topics) - set(after)):
             _log.warning("topics of the last run are gone; records not yet sent to them are not sent", topics=vanished)
-        before = self.kafka.starts(after)
+        before, after = in_both(self.kafka.starts(after), after)
         for since in (start.outputs, {} if since_ms is None else self.kafka.since(after, since_ms)):
             for topic, offsets in before.items():
                 for partition in offsets:
@@ -219,6 +219,16 @@ def written_since(committed: Committed | None, now_ms: float) -> int | None:
     None also if the clock was set back since the commit: later records may then look older than the commit.
     """
     return None if committed is None or committed.time_ms > now_ms else committed.time_ms - _MARGIN_MS
+
+
+def in_both(starts: Topics, ends: Topics) -> tuple[Topics, Topics]:
+    """Starts and ends of the partitions that are in both answers of Kafka.
+
+    A partition may have been added, or a topic deleted, between the two questions.
+    """
+    places = {topic: starts[topic].keys() & ends[topic].keys() for topic in starts.keys() & ends.keys()}
+    kept = [{topic: {p: answer[topic][p] for p in places[topic]} for topic in places} for answer in (starts, ends)]
+    return kept[0], kept[1]
 
 
 def outputs(config: Config) -> list[str]:

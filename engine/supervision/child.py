@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from engine.supervision.revision import Revision
     from engine.telemetry.status import StatusBoard
 
-__all__ = ["GO", "REVISION", "UNTIL", "Child", "command"]
+__all__ = ["GO", "GO_ON", "REVISION", "UNTIL", "Child", "command"]
 
 REVISION = b"revision "
 """Start of the line that announces a configuration: a number and a line end follow, and a file's descriptor comes with
 it."""
 GO = b"go\n"
 """The line that the supervisor writes when everything that the child needs is ready."""
+GO_ON = b"go on\n"
+"""The line that it writes instead if the bridge is at work already, see `Child.is_first`."""
 UNTIL = b"until "
 """Start of the line with the end of the lease: a `time.monotonic` time and a line end follow. The child is killed at
 that time, unless a later line moves it."""
@@ -75,6 +77,12 @@ class Child:
         self._reader: Thread | None = None
         self._sent_at = 0.0
         self.released = False
+        self.is_first = True
+        """True in the first process of a part that an operator has just added, by a start of the bridge or a reload.
+
+        What its system refuses then ends the bridge, or the reload, since the operator is told. Later, other systems
+        are at work, and none of them ends because of this one.
+        """
 
     @property
     def name(self) -> str:
@@ -140,7 +148,7 @@ class Child:
         self.released = True
         if self._socket:
             with suppress(BrokenPipeError):  # the process has just died, which `ended` will report
-                self._socket.sendall(GO)
+                self._socket.sendall(GO if self.is_first else GO_ON)
 
     def may_work(self, until: float) -> None:
         """Lets the process work until a `time.monotonic` time, even if its supervisor dies.

@@ -2,6 +2,9 @@
 
 A `ProcessSupervisor` starts one part, releases it, extends its lease, starts it again when it dies, and ends it. A
 `ProcessGroup` holds those of a bridge.
+
+A source or sink ends the bridge by what Kafka refuses, which concerns every part; by what its own system refuses, or
+its machine lacks, only in its first process and before it was ready. Else it is started again, however often.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from engine.telemetry.meters import BridgeMetrics
     from engine.telemetry.status import StatusBoard
 
-__all__ = ["LONGEST_STOP_SECONDS", "ProcessGroup", "ProcessSupervisor"]
+__all__ = ["LONGEST_STOP_SECONDS", "EarlyDeathsError", "ProcessGroup", "ProcessSupervisor"]
 
 _log = structlog.get_logger(__name__)
 
@@ -35,11 +38,17 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
 """Time of being ready after which the earlier deaths of a part are forgotten."""
 _HOPELESS = 5
-"""Number of deaths in a row without being ready after which the bridge gives up."""
+"""Number of deaths in a row without being ready after which a restart will not help."""
 _KNOWN = {
     error.exit_code: error
     for error in (SetupError, HardFailureError, SoftFailureError, UnreachableError, UsageError, BridgeError)
 }
+_OF_EVERY_PART = (HardFailureError, SoftFailureError, UnreachableError)
+"""Errors of Kafka and of the routes, which no part of the bridge can work with."""
+
+
+class EarlyDeathsError(BridgeError):
+    """A source or sink has died too often before it was ready. It is tried again: the other parts can go on."""
 
 
 class ProcessSupervisor:
@@ -66,6 +75,7 @@ class ProcessSupervisor:
 
         Raises:
             BridgeError: the part ended with an error that no restart helps, or died too often before it was ready.
+            EarlyDeathsError: a source or sink did the latter; it is tended further.
         """
         now = time.monotonic()
         if self.child.running and self.child.released and now >= until:
@@ -104,6 +114,8 @@ class ProcessSupervisor:
     def _start_if_due(self, now: float) -> None:
         if self._start_at is None or now < self._start_at:
             return
+        if self._started:
+            self.child.is_first = False
         try:
             self.child.start()
         except OSError as error:
@@ -139,8 +151,7 @@ class ProcessSupervisor:
         status = self._board.get(name)
         self._metrics.component(name, up=False)
         failure = None if status.exit_code is None else _KNOWN.get(status.exit_code, BridgeError)
-        # The machine had what it lacks now when the part was ready: a disk is full for a while, not for ever.
-        is_passing = self._was_ready and failure is SetupError
+        is_passing = self._is_passing(failure)
         if failure is not None and not is_passing:
             self._board.down(name, status.error or "")
             raise failure(status.error)
@@ -152,19 +163,34 @@ class ProcessSupervisor:
         why = status.error or (f"killed by signal {-code}" if code < 0 else f"ended with exit status {code}")
         self._died(why, now, is_passing=is_passing)
 
+    @property
+    def _is_connector(self) -> bool:
+        return self.child.part.stage in {Stage.SOURCE, Stage.SINK}
+
+    def _is_passing(self, failure: type[BridgeError] | None) -> bool:
+        """True for an error that may go away by itself, and for the sake of which no other part has to end."""
+        if failure is None:
+            return False
+        if self._is_connector:
+            return (self._was_ready or not self.child.is_first) and failure not in _OF_EVERY_PART
+        # The machine had what it lacks now when the part was ready: a disk is full for a while, not for ever.
+        return self._was_ready and failure is SetupError
+
     def _died(self, why: str, now: float, *, is_passing: bool) -> None:
         """Schedules a restart after a pause; raises BridgeError if restarts have never helped."""
         name = self.child.name
         self._deaths += 1
         self._early_deaths += self._ready_since is None and not is_passing
         self._ready_since = None
-        if self._early_deaths >= _HOPELESS:
-            message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
+        message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
+        if self._early_deaths >= _HOPELESS and not self._is_connector:
             raise BridgeError(message)
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), _LONGEST_PAUSE_SECONDS)
         self._start_at = now + pause
         self._board.down(name, f"{why}; starting again in {pause:g} s")
         _log.warning("a part of the bridge died", component=name, why=why, restart_in_seconds=pause)
+        if self._early_deaths == _HOPELESS:
+            raise EarlyDeathsError(message)
 
 
 class ProcessGroup:
@@ -196,6 +222,11 @@ class ProcessGroup:
         self._board.put(Status(child.name, State.STARTING))
         self._metrics.joined(child.name)
         self.members.append(ProcessSupervisor(child, self._board, self._metrics))
+
+    def stood_by(self) -> None:
+        """Takes note that another bridge was at work, whose systems may have changed since: see `Child.is_first`."""
+        for member in self.members:
+            member.child.is_first = False
 
     def dismiss(self, names: Iterable[str]) -> None:
         """Asks parts to finish the work that they have begun and end; they are not started again."""

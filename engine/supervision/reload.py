@@ -125,7 +125,7 @@ class Reload:
         back = Revision(self._numbers, proven.snapshot, proven.config, proven.parts)
         others = self._touched - {ROUTER}
         again = tuple(each for each in proven.parts if each.name in others)
-        self._begin(back, RevisionChange(tuple(others), again, reroutes=ROUTER in self._touched))
+        self._begin(back, RevisionChange(tuple(others), again, reroutes=ROUTER in self._touched), is_back=True)
         self._proven, self._unproven = back, frozenset()
         self._why_back = f"{failed} was given up: {part}: {error}"
         return True
@@ -153,15 +153,18 @@ class Reload:
         _log.error("the previous configuration stays in force", config_hash=self._current.snapshot.hash)
         self._note(success=False, why="; ".join(lines))
 
-    def _begin(self, revision: Revision, change: RevisionChange) -> None:
+    def _begin(self, revision: Revision, change: RevisionChange, *, is_back: bool = False) -> None:
         self._current = revision
         self._touched |= change.touched
         for member in self._group.members:
             member.child.give(revision)
-        self._steps = self._over(revision, change)
+        self._steps = self._over(revision, change, is_back=is_back)
 
-    def _over(self, revision: Revision, change: RevisionChange) -> Iterator[None]:
-        """Steps from one revision to the next; yields wherever a step has to wait."""
+    def _over(self, revision: Revision, change: RevisionChange, *, is_back: bool) -> Iterator[None]:
+        """Steps from one revision to the next; yields wherever a step has to wait.
+
+        `is_back` says that the revision is an earlier one, whose parts were at work before.
+        """
         yield from self._leave(change, Stage.SOURCE)
         if change.reroutes:
             yield from self._reroute(revision)
@@ -169,7 +172,9 @@ class Reload:
         while change.touched & set(self._group.leaving):
             yield
         for part in change.join:
-            self._group.join(self._make(part, revision))
+            child = self._make(part, revision)
+            child.is_first = not is_back
+            self._group.join(child)
 
     def _leave(self, change: RevisionChange, stage: Stage) -> Iterator[None]:
         going = {k.child.name for k in self._group.members if k.child.part.stage is stage} & set(change.leave)

@@ -3,7 +3,8 @@
 Of several bridges with one id only one is at work. The others stand by: their parts are started and wait (`election`).
 A part that dies is started again after a pause that doubles each time. Embedded brokers are no exception, since their
 data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the bridge with the same line
-and exit code; so does a part that dies again and again before it was ever ready.
+and exit code; so does a router or embedded broker that dies again and again before it was ever ready. Trouble of one
+source or sink with its system ends nothing else (`process_group`).
 
 Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how each is kept running
 (`process_group`), changed configurations (`reload`), and the output for the user (`progress`).
@@ -28,7 +29,7 @@ from engine.limits import require_files
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
 from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stands_for_election
-from engine.supervision.process_group import ProcessGroup
+from engine.supervision.process_group import EarlyDeathsError, ProcessGroup
 from engine.supervision.revision import Revision
 from engine.telemetry import logging
 from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, ProcessMetrics
@@ -137,9 +138,10 @@ class Supervisor:
             try:
                 member.tend(self._may_work_until(member.child))
             except BridgeError as error:
-                if self._reload is None or not self._reload.undo(member.child.name, error):
+                if self._reload is not None and self._reload.undo(member.child.name, error):
+                    break
+                if not isinstance(error, EarlyDeathsError):
                     raise
-                break
         self._group.forget(self._group.see_off(self._may_work_until))
 
     def _follow(self) -> None:
@@ -151,6 +153,8 @@ class Supervisor:
             election.start()
         if election.failure:
             raise election.failure
+        if election.stands_by:
+            self._group.stood_by()
         leads = election.leads
         if leads is not self._led:
             self._led = leads

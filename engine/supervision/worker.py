@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry
 
 from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError
 from engine.jars import jars
-from engine.supervision.child import GO, REVISION, UNTIL
+from engine.supervision.child import GO, GO_ON, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER
 from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
@@ -122,6 +122,8 @@ class ControlMessages:
 
     go: Event = field(default_factory=Event)
     """Set when the part may begin; also set when it is to stop instead, so that no thread waits in vain."""
+    is_at_work: Event = field(default_factory=Event)
+    """Set before `go` if the bridge is at work already, so that no refusal by a system may end it."""
     stop: Event = field(default_factory=Event)
     lease: WorkLease = field(default_factory=WorkLease)
     given: GivenRevisions = field(default_factory=GivenRevisions)
@@ -292,15 +294,16 @@ def _connector(config: Config, only: str, worker: int, status: Reporter, message
     kind, _, name = only.partition(":")
     status.state(State.STARTING, "waiting for its brokers, or to lead")
     messages.go.wait()
+    is_first = not messages.is_at_work.is_set()
     if kind == "source":
         from engine.delivery.source_loop import run_source
 
         if _prepared((topics.ensure_journal,), config, status, messages.stop):
-            run_source(config, name, worker, status, messages.stop)
+            run_source(config, name, worker, status, messages.stop, is_first=is_first)
     elif _prepared((topics.ensure_journal, topics.ensure_sink_topics), config, status, messages.stop):
         from engine.delivery.sink_loop import run_sink
 
-        run_sink(config, name, worker, status, messages.stop)
+        run_sink(config, name, worker, status, messages.stop, is_first=is_first)
 
 
 def _prepared(
@@ -335,7 +338,10 @@ def _listen(fd: int, messages: ControlMessages) -> None:
         # A supervisor that was killed before it had read everything resets the connection.
         with suppress(ConnectionError):
             for line, file in _lines(fd):
-                if line == GO:
+                if line == GO_ON:
+                    messages.is_at_work.set()
+                    messages.go.set()
+                elif line == GO:
                     messages.go.set()
                 elif line.startswith(UNTIL):
                     messages.lease.extend(float(line.removeprefix(UNTIL)))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from itertools import takewhile
+from collections import Counter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from structlog.typing import EventDict
 
-__all__ = ["LeftOut", "Limiter"]
+__all__ = ["Limiter", "LineKind"]
 
 _LINES, _SECONDS = 20, 10.0
 """At most `_LINES` lines of one kind pass in `_SECONDS`."""
@@ -38,21 +37,8 @@ class LineKind(NamedTuple):
     component: str
 
 
-@dataclass(slots=True)
-class LeftOut:
-    """Number of lines of a kind that were left out in a time window."""
-
-    kind: LineKind
-    since: float
-    passed: int = 0
-    lines: int = 0
-
-
 class Limiter:
-    """Counts log lines by kind, in time windows. Thread-safe; holds 1000 kinds at most.
-
-    A window begins with the first line of its kind.
-    """
+    """Counter of log lines by kind, in time windows. Thread-safe; a window with 1000 kinds ends early."""
 
     def __init__(
         self,
@@ -61,19 +47,20 @@ class Limiter:
         *,
         clock: Callable[[], float] = time.monotonic,
         later: Callable[[float, Callable[[], None]], None] | None = None,
-        tell: Callable[[LeftOut], None] | None = None,
+        tell: Callable[[LineKind, int], None] | None = None,
     ) -> None:
-        """`later` calls a function after some seconds, `tell` logs what was left out; tests replace both."""
-        self._lines = lines
+        """`later` calls a function after some seconds, `tell` logs how many were left out; tests replace both."""
+        self._most = lines
         self._seconds = seconds
         self._clock = clock
         self._later = later or _start_timer
         self._summarise = tell or _log
         self._lock = Lock()
-        self._counts: dict[LineKind, LeftOut] = {}
-        """Windows by kind, in the order in which they began, which is that in which they end."""
+        self._since = clock()
+        self._lines: Counter[LineKind] = Counter()
+        """Lines of the present window, those that were left out included."""
         self._is_awaited = False
-        """True while a timer waits for the end of a window."""
+        """True while a timer waits for the end of the window."""
 
     def processor(self, logger: logging.Logger, method: str, event: EventDict) -> EventDict:
         """Processor for structlog, after the one that adds the component; DropEvent for lines above the limit."""
@@ -91,60 +78,47 @@ class Limiter:
         return self._passes(LineKind(record.name, record.levelno, str(record.msg), ""))
 
     def flush(self) -> None:
-        """Logs at once what was left out so far."""
+        """Ends the window: logs how many lines of each kind were left out in it."""
         with self._lock:
-            ended = self._end(list(self._counts))
+            ended = self._end()
         self._log_all(ended)
 
     def _passes(self, kind: LineKind) -> bool:
         with self._lock:
-            now = self._clock()
-            ended = self._end(self._over(now))
-            if kind not in self._counts:
-                if len(self._counts) >= _MOST_KINDS:
-                    ended += self._end([next(iter(self._counts))])
-                self._counts[kind] = LeftOut(kind, now)
-            window = self._counts[kind]
-            if passes := window.passed < self._lines:
-                window.passed += 1
-            else:
-                window.lines += 1
-            waits = not passes and not self._is_awaited
-            self._is_awaited |= waits
-        if waits:
-            self._later(window.since + self._seconds - now, self._on_time)
+            is_over = self._clock() - self._since >= self._seconds
+            is_full = kind not in self._lines and len(self._lines) >= _MOST_KINDS
+            ended = self._end() if is_over or is_full else {}
+            self._lines[kind] += 1
+            passes = self._lines[kind] <= self._most
+            starts_timer = not passes and not self._is_awaited
+            self._is_awaited |= starts_timer
+            left = self._since + self._seconds - self._clock()
+        if starts_timer:
+            self._later(left, self._on_time)
         self._log_all(ended)
         return passes
 
     def _on_time(self) -> None:
-        """Logs what was left out in windows that are over, without waiting for a line; schedules the next check."""
         with self._lock:
-            now = self._clock()
-            ended = self._end(self._over(now))
-            since = next((window.since for window in self._counts.values() if window.lines), None)
-            self._is_awaited = since is not None
-        if since is not None:
-            self._later(since + self._seconds - now, self._on_time)
-        self._log_all(ended)
+            self._is_awaited = False
+        self.flush()
 
-    def _over(self, now: float) -> list[LineKind]:
-        """Kinds whose windows are over."""
-        return list(takewhile(lambda kind: now - self._counts[kind].since >= self._seconds, self._counts))
+    def _end(self) -> dict[LineKind, int]:
+        """Begins a new window; returns the number of lines that were left out in the former one, by kind."""
+        ended = {kind: lines - self._most for kind, lines in self._lines.items() if lines > self._most}
+        self._lines.clear()
+        self._since = self._clock()
+        return ended
 
-    def _end(self, kinds: list[LineKind]) -> list[LeftOut]:
-        """Ends windows; returns those in which lines were left out."""
-        return [window for kind in kinds if (window := self._counts.pop(kind)).lines]
-
-    def _log_all(self, ended: list[LeftOut]) -> None:
+    def _log_all(self, ended: dict[LineKind, int]) -> None:
         """Logs what was left out; called without the lock, because the log asks this limiter too."""
-        for found in ended:
-            self._summarise(found)
+        for kind, lines in ended.items():
+            self._summarise(kind, lines)
 
 
-def _log(found: LeftOut) -> None:
-    kind = found.kind
+def _log(kind: LineKind, lines: int) -> None:
     own = {"component": kind.component} if kind.component else {}
-    structlog.get_logger(kind.logger).log(kind.level, _SUMMARY, what=kind.event, left_out=found.lines, **own)
+    structlog.get_logger(kind.logger).log(kind.level, _SUMMARY, what=kind.event, left_out=lines, **own)
 
 
 def _start_timer(seconds: float, call: Callable[[], None]) -> None:

@@ -145,15 +145,20 @@ def parts_of(kind: type) -> Mapping[str, type]:
 def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ()) -> Iterator[Field]:
     """Yields the rows of dataclasses, each key once; `systems` has those of single systems, with the system's name.
 
-    A key that several systems declare has the row of the first.
+    Raises:
+        TypeError: two systems declare a key in different words, of which users would read only one.
     """
     found: dict[str, Field] = {}
     for kind, system in (*((kind, "") for kind in kinds), *systems):
         for declared in _declared(kind):
             row = declared.field(prefix, (system,) if system else ())
             before = found.setdefault(row.key, row)
-            if before is not row and before.systems:
-                found[row.key] = replace(before, systems=(*before.systems, system))
+            if before is row or not before.systems:
+                continue
+            if replace(row, systems=before.systems) != before:
+                msg = f"{row.key} is declared differently by {system} and by {', '.join(before.systems)}"
+                raise TypeError(msg)
+            found[row.key] = replace(before, systems=(*before.systems, system))
     yield from found.values()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -58,7 +58,7 @@ class ValueKind:
     """Name of the kind in the reference."""
     expected: str
     """Description of the values, for a fault that must not quote the value."""
-    parse: Callable[[str], Any]
+    parse: Callable[[str], Any] = field(compare=False)
 
     def reveals(self, text: str) -> bool:
         """Returns True if the text holds a secret by itself, such as a login in an address."""

@@ -5,18 +5,17 @@ The tree's meaning is in `evaluate` and `columns`. `faults` puts syntax errors i
 
 from __future__ import annotations
 
-import functools
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from lark import Lark, Token, Tree, UnexpectedInput
+from lark import Token, Tree, UnexpectedInput
 
 from routes.errors import PredicateError
 from routes.predicate import faults, numbers, patterns
 from routes.predicate.check import check
+from routes.predicate.grammar import grammar
 from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
@@ -62,19 +61,13 @@ def parse(text: str) -> Predicate:
     if surrogate := _SURROGATE.search(text):
         raise faults.error(text, surrogate.start(), *faults.character(surrogate[0]))
     try:
-        tree = _grammar().parse(text)
+        tree = grammar().parse(text)
     except UnexpectedInput as error:
         raise faults.translate(text, error) from error
     _check_depth(text, tree)
     root = _Builder(text).build(tree)
     check(text, root)
     return Predicate(text, root)
-
-
-@functools.cache
-def _grammar() -> Lark:
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
 
 
 def _check_depth(text: str, tree: ParseTree) -> None:

@@ -79,11 +79,7 @@ def main() -> int:
                             name, broker, protocols, cases, kafka.bootstrap, Path(folder), wanted.waiting
                         ):
                             _keep(result)
-                            notes = f": {'; '.join(result.notes)}" if result.notes else ""
-                            print(
-                                f"  {result.protocol:5} {result.case}: {result.verdict}{notes} ({seconds:.0f} s)",
-                                flush=True,
-                            )
+                            _tell(result, seconds)
                 except SetupError as error:
                     missing += 1
                     print(f"{name}: not run: {error}", file=sys.stderr, flush=True)

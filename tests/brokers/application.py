@@ -9,7 +9,7 @@ from engine.connectors.jms_client.class_path import files
 from tests.brokers.broker import PASSWORD, USER, Protocol
 from tests.brokers.packages import jars
 from tests.conftest import JARS
-from tests.integration.connectors.amqp_jms import PROGRAM, QpidClient
+from tests.integration.connectors.amqp_jms import PROGRAM, QpidProcess
 from tests.java import java_program
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _PATIENCE_MS = 10_000
 """Milliseconds until Qpid JMS gives up a link that the broker never answers for."""
 
 
-class Application(QpidClient):
+class Application(QpidProcess):
     """`QpidClient.java` with the client of a broker."""
 
     def __init__(self, broker: Broker, by: Protocol, log: Path) -> None:
@@ -51,7 +51,7 @@ class Application(QpidClient):
         ]
         java, *options = command
         jvm = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        self._begin([java, *jvm, *options, keys[_FACTORY], USER, PASSWORD, *properties], log)
+        self._run([java, *jvm, *options, keys[_FACTORY], USER, PASSWORD, *properties], log)
 
     def send(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
         """Sends messages, in transactions where it can; returns when the broker has all of them."""

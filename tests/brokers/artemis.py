@@ -44,6 +44,7 @@ class Artemis(Broker):
     version: ClassVar[str] = _set_up_version()
     speaks: ClassVar[Sequence[Protocol]] = tuple(Protocol)
     client_api: ClassVar[str] = "javax"
+    keeps_positions: ClassVar[bool] = False
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

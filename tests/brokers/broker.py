@@ -45,6 +45,8 @@ class Broker(EmbeddedServer):
     """The protocol on whose port its JMS client connects."""
     client_api: ClassVar[str] = "jakarta"
     """The package of the API that its JMS client has: `jakarta`, or `javax` before Jakarta Messaging 3."""
+    keeps_positions: ClassVar[bool] = True
+    """A sink by its JMS client is given a `position-queue`, since the broker drops no duplicates itself."""
     others: ClassVar[Sequence[str]] = ()
     """Names of further ports that it listens on."""
 

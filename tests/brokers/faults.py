@@ -16,6 +16,7 @@ from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_journal
 from engine.telemetry.status import State
 from tests.brokers.bench import numbered
+from tests.brokers.broker import Protocol
 from tests.brokers.packages import CACHE
 from tests.integration.connectors import sinks
 from tests.integration.connectors.running import Running, configure, visible
@@ -124,6 +125,10 @@ def _sink_under_load(bench: Bench, fault: Callable[[subprocess.Popen[bytes], Ben
     folder = bench.folder / queue
     folder.mkdir()
     keys = {**bench.broker.settings(bench.protocol), "embedded.data": str(CACHE)}
+    if bench.protocol is Protocol.JMS and bench.broker.keeps_positions:
+        keys[".position-queue"] = f"{queue}_positions"
+        bench.broker.create(keys[".position-queue"])
+        bench.remark("with `position-queue`")
     config = sinks.configure(folder, bench.bootstrap, queue, keys)
     sinks.RouterStandIn(config).give(f"queue/{queue}", sinks.numbered(_LOAD, size=_SIZE))
     for _ in range(_KILLS):

@@ -41,6 +41,8 @@ class RabbitMq(Broker):
     title: ClassVar[str] = "RabbitMQ"
     version: ClassVar[str] = installed_version()
     speaks: ClassVar[Sequence[Protocol]] = tuple(Protocol)
+    # Its client has no selectors.
+    keeps_positions: ClassVar[bool] = False
     client_port: ClassVar[Protocol] = Protocol.AMQP
     others: ClassVar[Sequence[str]] = ("management", "epmd", "distribution")
 

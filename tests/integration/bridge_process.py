@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
@@ -27,7 +28,17 @@ if TYPE_CHECKING:
 
     from engine.embedded import EmbeddedArtemis, EmbeddedKafka
 
-__all__ = ["Bridge", "configuration", "descendants", "elsewhere", "part", "run_to_its_end", "wait", "with_nats"]
+__all__ = [
+    "Bridge",
+    "configuration",
+    "descendants",
+    "elsewhere",
+    "part",
+    "run_to_its_end",
+    "wait",
+    "wait_arrived",
+    "with_nats",
+]
 
 T = TypeVar("T")
 
@@ -233,7 +244,15 @@ def with_nats(bridge: Bridge, work: Callable[[Client], Awaitable[T]]) -> T:
 
 
 def wait(condition: Callable[[], bool], what: Callable[[], object] = lambda: "", seconds: float = SECONDS) -> None:
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.05
     while not condition():
         assert time.monotonic() < deadline, what()
-        time.sleep(0.2)
+        time.sleep(pause)
+        # Each look costs the bridge some work, which a long wait does not need.
+        pause = min(pause * 1.3, 0.5)
+
+
+def wait_arrived(bridge: Bridge, *keys: int, topic: str = "routed") -> None:
+    """Waits for the records of these keys, and sees that none is there twice."""
+    wait(lambda: {str(key) for key in keys} <= {key for key, _ in bridge.records(topic)}, lambda: bridge.output)
+    assert [key for key, count in Counter(key for key, _ in bridge.records(topic)).items() if count > 1] == []

@@ -311,24 +311,6 @@ def test_one_that_stood_still_does_not_go_on_when_another_leads(site: Site) -> N
     assert "another bridge leads" in first.output
 
 
-def test_a_second_start_on_the_same_file_waits(site: Site) -> None:
-    first = site.bridge("only")
-    second = Bridge(first.file)
-    second._output = first.file.with_suffix(".second.out")
-    site.bridges.append(second)
-    first.start()
-    first.wait_ready()
-    second.start()
-    wait(lambda: "another bridge leads" in second.output, lambda: second.output)
-    assert f"address={first.url}" in second.output
-    assert first.interrupt() == 0
-    second.wait_ready()
-    assert second.ready()["leader"] is True
-    with site.load():
-        time.sleep(1)
-    site.check()
-
-
 @pytest.mark.kills
 def test_a_checkpoint_that_is_lost_is_refused_with_two_ways_out_which_both_work(site: Site) -> None:
     bridge = site.bridge("one")

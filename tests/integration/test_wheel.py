@@ -29,9 +29,9 @@ def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT], check=True
     )
     (wheel,) = folder.glob("*.whl")
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     own = folder / "venv" / "lib" / Path(sysconfig.get_path("purelib")).relative_to(Path(sys.prefix, "lib"))
-    # Behind its own: what is installed there comes first, and no `.pth` of ours is looked at.
+    # Behind its own: what is installed there comes first, and no `.pth` of ours is looked at. It has no pip but ours.
     (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = folder / "venv" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)

@@ -9,7 +9,13 @@ from pyspark.sql import SparkSession
 
 from engine.spark.session import close, open_session
 
-SETTINGS = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"}
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "1",
+    # As in queries of streams.
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 @pytest.fixture(scope="session")

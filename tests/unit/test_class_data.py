@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.jars import RECORD, class_data_options
-from tools import setup
+from tools import class_data, setup
 from tools.step import Step, StepError
 
 
@@ -61,3 +61,23 @@ def test_set_up_goes_on_without_archives_and_does_not_try_again(
 
     assert len(tries) == 1
     assert capsys.readouterr().err == "the bridge will take longer to start: no Java; see var/setup.log\n"
+
+
+def test_archives_are_made_without_classes_that_have_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spark.lst").write_text(
+        "java/lang/Object id: 0\n"
+        "@lambda-form-invoker [SPECIES_RESOLVE] java.lang.invoke.BoundMethodHandle$Species_LLI\n"
+        "@lambda-form-invoker [LF_RESOLVE] java.lang.invoke.DirectMethodHandle$Holder invokeStatic LL_I\n"
+    )
+
+    def dump(command: list[str | Path]) -> str:
+        (tmp_path / "spark.jsa").touch()
+        return ""
+
+    monkeypatch.setattr(class_data, "_run", dump)
+    class_data._archive(Path("java"), "spark", [], tmp_path, tmp_path)
+
+    assert (tmp_path / "spark.lst").read_text() == (
+        "java/lang/Object id: 0\n"
+        "@lambda-form-invoker [LF_RESOLVE] java.lang.invoke.DirectMethodHandle$Holder invokeStatic LL_I\n"
+    )

@@ -29,7 +29,7 @@ from engine.connectors.amqp.bodies import Body, read_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, decode
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, ULong
 from engine.connectors.amqp.conversion import UnfitError, to_property
-from engine.connectors.amqp.names import Translator, translator
+from engine.connectors.amqp.names import TranslationError, Translator, translator
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED
 from engine.message import ORIGIN, BodyType, Message
@@ -84,7 +84,7 @@ class JmsMappingInbound:
         """Makes the canonical message of an encoded AMQP message.
 
         Raises:
-            TransformError: the bytes are no AMQP message.
+            TransformError: the bytes are no AMQP message, or the name translator fails on a name in it.
         """
         try:
             sections = decode(encoded)
@@ -241,7 +241,10 @@ class _Names(dict[Any, str | None]):
 
     def __missing__(self, name: Any) -> str | None:
         text = str(name)
-        found: str | None = self._prefix + self._translate(text)
+        try:
+            found: str | None = self._prefix + self._translate(text)
+        except TranslationError as error:
+            raise TransformError(str(error)) from error
         if (found or "").startswith(RESERVED) or text.startswith(RESERVED):
             found = None
         # Names recur; the bounds keep arbitrary names of senders from filling the memory.

@@ -16,7 +16,16 @@ from unicodedata import category
 
 from routes.errors import BridgeError
 
-__all__ = ["GROUP", "NAME_TRANSLATORS", "PACKAGE", "Translator", "custom_translator", "spellings", "translator"]
+__all__ = [
+    "GROUP",
+    "NAME_TRANSLATORS",
+    "PACKAGE",
+    "TranslationError",
+    "Translator",
+    "custom_translator",
+    "spellings",
+    "translator",
+]
 
 GROUP = "jms_bridge.name_translators"
 """Group of the entry points by which Python packages offer translators."""
@@ -24,12 +33,17 @@ PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
 """Package of SwiftMQ's classes, whose names can stand in place of the short ones."""
 
 Translator = Callable[[str], str]
+"""Maps a name; raises TranslationError for one that it cannot map."""
 
 _START = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"))
 _PART = _START | {"Nd", "Mc", "Mn", "Cf"}
 _IGNORABLE = frozenset(map(chr, (*range(0x09), *range(0x0E, 0x1C), *range(0x7F, 0xA0))))
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _LONGEST_KNOWN = 100
+
+
+class TranslationError(ValueError):
+    """A custom name translator fails on a name of one message. The text is one line for users."""
 
 
 def spellings(name: str, *suffixes: str) -> tuple[str, ...]:
@@ -106,16 +120,16 @@ def _custom(name: str) -> Translator:
 
 
 def _checked(name: str, translate: Callable[[str], object]) -> Translator:
-    """Wraps a custom function: its exceptions and wrong results become a BridgeError with the translator's name."""
+    """Wraps a custom function: its exceptions and wrong results become a TranslationError that names it."""
 
     def checked(source: str) -> str:
         try:
             translated = translate(source)
         except Exception as error:
             problem = f"name translator '{name}' failed on {source!r:.100}: {type(error).__name__}: {error}"
-            raise BridgeError(problem) from error
+            raise TranslationError(problem) from error
         if not isinstance(translated, str):
-            raise BridgeError(
+            raise TranslationError(
                 f"name translator '{name}' gave a {type(translated).__name__} for {source!r:.100}, no text"
             )
         return translated

@@ -27,7 +27,7 @@ from engine.connectors.amqp.bodies import is_serialized, write_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, encode_sections
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, UByte, UInt
 from engine.connectors.amqp.conversion import property_of
-from engine.connectors.amqp.names import translator
+from engine.connectors.amqp.names import TranslationError, translator
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.products import COMMANDS
@@ -55,6 +55,7 @@ _LONGEST_KNOWN = 100
 _MOST_KNOWN = 1000
 _UINTS = 1 << 32
 _PRIORITIES = range(10)
+_DEFAULT_PRIORITY = UByte(4)
 _TIMES = range(1, 1 << 63)
 _COUNTS = range(1, 1 << 31)
 _INTS = range(-(1 << 31), 1 << 31)
@@ -116,6 +117,8 @@ class JmsMappingOutbound:
         header = Header(durable=fields.get("JMSDeliveryMode") != "NON_PERSISTENT")
         if (priority := _number(fields, "JMSPriority", _PRIORITIES)) is not None:
             header.priority = UByte(priority)
+        elif self._traits.needs_priority:
+            header.priority = _DEFAULT_PRIORITY
         if expiration := _number(fields, "JMSExpiration", _TIMES):
             left = max(expiration - time.time_ns() // 1_000_000, 1)
             # A time to live beyond 32 bits does not fit this field; the absolute expiry time still holds it.
@@ -193,7 +196,10 @@ class _Places(dict[str, tuple[int, str] | None]):
         )
 
     def __missing__(self, name: str) -> tuple[int, str] | None:
-        found = self._found(name)
+        try:
+            found = self._found(name)
+        except TranslationError as error:
+            raise RefusedError(str(error)) from error
         # Names recur; the bounds keep arbitrary names from filling the memory.
         if len(name) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
             self[name] = found

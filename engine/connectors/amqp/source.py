@@ -21,7 +21,7 @@ from engine.connectors.amqp.transformers import TransformError, inbound_of, tran
 from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.content_id import content_id
 from engine.connectors.features import Feature, is_topic, refusal, require
-from engine.connectors.jms import Identity
+from engine.connectors.jms import Identity, client_id_of
 from engine.message import BodyType, Message
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class AmqpSource:
         self._source = source
         self._worker = worker
         container = source.client_id or f"{config.bridge_id}.{source.name}"
+        # Workers that share a durable subscription share its container.
+        container = container if source.subscription else client_id_of(container, worker)
         who = f"source '{source.name}'"
         self._session = AmqpSession(source, who, config.url(source), container, sole=source.sole_connection)
         self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES

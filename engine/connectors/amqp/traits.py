@@ -40,6 +40,8 @@ class AmqpTraits:
     """True if several connections of a client may share a durable subscription."""
     prefixes: Mapping[str, str] = field(default_factory=dict)
     """Prefix of addresses by kind of destination, `queue` or `topic`; none: the kind is told by capabilities alone."""
+    needs_priority: bool = False
+    """Its own JMS client fails to read the priority of a message that was sent without one."""
     kinds: Mapping[str, str] = field(default_factory=lambda: PREFIXES)
     """Kinds of destinations by the prefix that an address in a message has, and that is no part of the name."""
     spelt: re.Pattern[str] = _WITH_SCHEME
@@ -90,6 +92,7 @@ TRAITS: Mapping[Product, AmqpTraits] = {
         kinds={**PREFIXES, "/queue/": "queue", "/amq/queue/": "queue", "/topic/": "topic"},
         spelt=re.compile("/"),
         declares_queues=True,
+        needs_priority=True,
         unpacked=unpacked,
         marks_redelivery=True,
     ),

@@ -172,8 +172,10 @@ def _entry(letter: str, value: bytes) -> MapEntry:
     return MapEntry(kind, float(text) if letter in _REALS else int(text))
 
 
-def encoded(outgoing: Outgoing) -> bytes:
+def encoded(outgoing: Outgoing, place: str = "") -> bytes:
     """Returns a message to send, as a frame carries it.
+
+    `place` is for a sink with a `position-queue`: partition, offset and time of the record, as numbers with spaces.
 
     Raises:
         RefusedError: a JMS message cannot have this content.
@@ -182,7 +184,7 @@ def encoded(outgoing: Outgoing) -> bytes:
     kind, name = kind_and_name(outgoing.address)
     reply = parsed(outgoing.reply_to or message.headers.get("JMSReplyTo", ""))
     letter, body = _encoded_body(message)
-    values = [f"{kind}:{name}", f"{reply[0]}:{reply[1]}" if reply else "", outgoing.id]
+    values = [f"{kind}:{name}", f"{reply[0]}:{reply[1]}" if reply else "", outgoing.id, place]
     for field in (*_GIVEN, *_OF_SENDING):
         text = message.headers.get(field)
         if text is not None and (field != "JMSXGroupSeq" or _NUMBER.fullmatch(text)):

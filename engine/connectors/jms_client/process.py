@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import structlog
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.jms import client_id_of
 from engine.connectors.jms_client.class_path import files, resolve
 from engine.connectors.jms_client.settings import JNDI_NAME
 from engine.embedded.java import find_java
@@ -39,6 +40,7 @@ _CONNECT_SECONDS = 60.0
 _SILENT_SECONDS = 30.0
 _CLOSE_SECONDS = 15.0
 _LOGIN_SECONDS = 30.0
+"""Shortest wait before the next attempt after a refused login, or a client that cannot work with its jars."""
 _READ_BYTES = 1 << 20
 _MOST_FRAME_BYTES = 1 << 30
 _LINE_CHARS = 1000
@@ -88,15 +90,15 @@ def texts_at(data: bytes, at: int) -> tuple[list[str], int]:
     return found, at
 
 
-def connection_settings(broker: JmsClientConfig) -> dict[str, str]:
-    """Returns the settings of a connection, secrets included, as the first frame carries them."""
+def connection_settings(broker: JmsClientConfig, worker: int = 1) -> dict[str, str]:
+    """Returns the settings of a worker's connection, secrets included, as the first frame carries them."""
     given = {
         "factory": broker.factory,
         "jndi-name": broker.jndi.get(JNDI_NAME),
         "jndi-destinations": "true" if broker.jndi_destinations else "false",
         "username": broker.username,
         "password": broker.password,
-        "client-id": broker.client_id,
+        "client-id": broker.client_id and client_id_of(broker.client_id, worker),
         "deserialized": broker.deserialized
         or next((needed for client, needed in _NEEDED.items() if (broker.factory or "").startswith(client)), "!*"),
         "system.javax.net.ssl.trustStore": str(broker.trust_store or "") or None,
@@ -122,6 +124,7 @@ class ClientProcess:
         self._heard = 0.0
         self._log_lines: list[str] = []
         self._reader: Thread | None = None
+        self._is_connected = False
         self.provider = ""
         """Name and version of the provider that is connected, and the version of JMS; empty if it does not tell."""
 
@@ -134,6 +137,7 @@ class ClientProcess:
             HardFailureError: no attempt can succeed with these settings.
         """
         self.close()
+        self._is_connected = False
         self._launch()
         pairs = [text for pair in settings.items() for text in pair]
         self.write(_SETTINGS, texts(pairs))
@@ -142,6 +146,7 @@ class ClientProcess:
             if (frame := self.next(min(left, 1.0))) is None:
                 continue
             if frame.kind == _READY:
+                self._is_connected = True
                 self.provider = " ".join(filter(None, texts_at(frame.content, 0)[0][:2]))
                 return
         raise self._lost(f"the client has not connected in {_CONNECT_SECONDS:.0f} seconds")
@@ -151,7 +156,7 @@ class ClientProcess:
 
         Raises:
             NotConnectedError: the process has ended, hangs, or reports that the connection is lost.
-            HardFailureError: it reports that no attempt can succeed.
+            HardFailureError: it reports, before it has connected, that no attempt can succeed.
         """
         if not self._frames:
             self._read(timeout_seconds)
@@ -217,9 +222,10 @@ class ClientProcess:
             raise SetupError(f"no {HALLMARKS['jms']} in {folder}: run make setup")
         path = [*sorted(folder.glob("*.jar")), *files(broker.class_path)]
         path += resolve(self._config.embedded.data, broker.packages)
+        java = str(_java())
         read, written = os.pipe()
         command = [
-            str(_java()),
+            java,
             f"-Xmx{broker.heap_bytes >> 10}k",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
@@ -285,9 +291,9 @@ class ClientProcess:
 
     def _failure(self, kind: str, why: str) -> NotConnectedError | HardFailureError:
         why = self._masked(why)
-        if kind == "refused":
+        if kind == "refused" and not self._is_connected:
             return HardFailureError(f"'{self._broker.name}' of type jms: {why}")
-        return NotConnectedError(why, _LOGIN_SECONDS if kind == "login" else None)
+        return NotConnectedError(why, None if kind == "lost" else _LOGIN_SECONDS)
 
     def _ended(self) -> NotConnectedError:
         """Error for a process that has closed its pipe."""

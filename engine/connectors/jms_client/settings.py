@@ -171,3 +171,11 @@ class JmsClientSinkConfig(JmsClientConfig, SinkConfig):
         default_note="`_AMQ_DUPL_ID` with the client of Artemis, else none",
         example="_AMQ_DUPL_ID",
     )
+    position_queue: str | None = key(
+        "position-queue",
+        TEXT,
+        "Queue at the broker in which the sink keeps how far it has come. Each transaction moves that position with "
+        "its messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
+        default_note="none: a batch may be sent twice after a crash, where there is no `duplicate-id`",
+        example="jms-bridge.positions",
+    )

@@ -32,9 +32,10 @@ class JmsClientSink:
     """As for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
 
     def __init__(self, config: Config, sink: JmsClientSinkConfig, worker: int) -> None:
-        """Sets up the sink without connecting. `worker` is ignored, since all workers do the same."""
+        """Sets up the sink without connecting."""
         self._config = config
         self._sink = sink
+        self._worker = worker
         self._process = ClientProcess(config, sink)
         self._known: list[Outcome] = []
         self._open: set[int] = set()
@@ -48,10 +49,13 @@ class JmsClientSink:
         """Starts the child process and connects; raises as `ClientProcess.start`."""
         self._known.clear()
         self._open.clear()
-        given = {**connection_settings(self._sink), "role": "sink"}
+        given = {**connection_settings(self._sink, self._worker), "role": "sink"}
         own = _ARTEMIS_ID if (self._sink.factory or "").startswith(_ARTEMIS) else None
         if (name := self._sink.duplicate_id or own) is not None:
             given["duplicate-id"] = name
+        if self._sink.position_queue is not None:
+            given["position-queue"] = self._sink.position_queue
+            given["position-owner"] = f"{self._config.bridge_id}/{self._sink.name}"
         self._process.start(given)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
@@ -59,7 +63,7 @@ class JmsClientSink:
         found = []
         for each in messages:
             try:
-                found.append(encoded(each))
+                found.append(encoded(each, self._place(each)))
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:
@@ -88,6 +92,16 @@ class JmsClientSink:
     def close(self) -> None:
         """Ends the connection, after the batches that are on their way."""
         self._process.close()
+
+    @property
+    def holds_partitions(self) -> bool:
+        """See `Exclusive`: the client has received the positions of its partitions, maybe ahead of their use."""
+        return self._sink.position_queue is not None
+
+    def _place(self, outgoing: Outgoing) -> str:
+        if self._sink.position_queue is None or outgoing.partition < 0:
+            return ""
+        return f"{outgoing.partition} {outgoing.offset} {outgoing.timestamp_ms}"
 
     def _lost(self, error: NotConnectedError) -> NotConnectedError:
         """Returns the error for a lost connection; its back-off lets messages in doubt settle."""

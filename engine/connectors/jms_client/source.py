@@ -38,6 +38,8 @@ class JmsClientSource:
         """Sets up the source without connecting."""
         self._config = config
         self._source = source
+        # Workers that share a durable subscription share its client id.
+        self._worker = 1 if source.shared_subscription else worker
         self._process = ClientProcess(config, source)
         # A topic gives each subscriber every message, unless the workers share a subscription.
         every = worker == 1 or (source.shared_subscription and source.subscription is not None)
@@ -60,7 +62,7 @@ class JmsClientSource:
         self.close()
         source = self._source
         given = {
-            **connection_settings(source),
+            **connection_settings(source, self._worker),
             "role": "source",
             "batch": str(source.batch),
             "batch-bytes": str(_BATCH_BYTES),

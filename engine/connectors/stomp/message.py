@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from engine.connectors.addresses import kind_and_name
+from engine.connectors.addresses import kind_and_name, parsed
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.numbers import whole
 from engine.connectors.products import COMMANDS
@@ -92,7 +92,7 @@ _BY_ENCODING = {"3": BodyType.STREAM, "7": BodyType.MAP, "8": BodyType.STREAM}
 _SERIALIZED = "application/x-java-serialized-object"
 _OCTETS = "application/octet-stream"
 _TEXTS = {"JMSCorrelationID": "correlation-id", "JMSType": "type", "JMSXGroupID": "JMSXGroupID"}
-_MOST_PRIORITY = 9
+_DEFAULT_PRIORITY, _MOST_PRIORITY = "4", 9
 _MOST_INT = 2**31 - 1
 _MOST_LONG = 2**63 - 1
 
@@ -205,8 +205,8 @@ def to_frame(outgoing: Outgoing, traits: StompTraits) -> bytes:
     if traits.sent_id:
         headers[traits.sent_id] = outgoing.id
     headers |= _fields(message, traits)
-    if outgoing.reply_to is not None:
-        headers["reply-to"] = traits.spelled_reply(*kind_and_name(outgoing.reply_to))
+    if reply := _reply_address(outgoing, traits):
+        headers["reply-to"] = traits.spelled_reply(*reply)
     if message.origins:
         headers[traits.origin] = ",".join(message.origins)
     body = message.body
@@ -228,6 +228,15 @@ def to_frame(outgoing: Outgoing, traits: StompTraits) -> bytes:
     return b"".join((b"SEND\n", lines.encode("utf-8", "replace"), b"\n", body, b"\0"))
 
 
+def _reply_address(outgoing: Outgoing, traits: StompTraits) -> tuple[str, str] | None:
+    """Returns kind and name of the reply address: that of the bridge for a request, else JMSReplyTo; None without."""
+    if outgoing.reply_to is not None:
+        return kind_and_name(outgoing.reply_to)
+    reply = parsed(outgoing.message.headers.get("JMSReplyTo", ""))
+    # A broker that refuses the name would end the connection; the queue is one of another broker.
+    return None if reply and traits.names and not traits.names.fullmatch(reply[1]) else reply
+
+
 def _destination(address: str, traits: StompTraits) -> dict[str, str]:
     kind, name = kind_and_name(address)
     headers = {"destination": traits.spelled(kind, name)}
@@ -244,6 +253,8 @@ def _fields(message: Message, traits: StompTraits) -> dict[str, str]:
     headers["persistent"] = "false" if fields.get("JMSDeliveryMode") == "NON_PERSISTENT" else "true"
     if (priority := _number(fields, "JMSPriority", _MOST_PRIORITY)) is not None:
         headers["priority"] = str(priority)
+    elif traits.needs_priority:
+        headers["priority"] = _DEFAULT_PRIORITY
     if expiration := _number(fields, "JMSExpiration", _MOST_LONG):
         if traits.is_expires_absolute:
             headers["expires"] = str(expiration)

@@ -157,10 +157,11 @@ class _Transport(BaseTransport):  # type: ignore[misc] # stomp.py has no types
 class StompSession:
     """Session with one broker over successive connections; for use by one thread."""
 
-    def __init__(self, broker: JmsConfig, who: str, url: str, client_id: str, max_body_bytes: int) -> None:
+    def __init__(self, broker: JmsConfig, who: str, url: str, client_id: str | None, max_body_bytes: int) -> None:
         """Reads TLS files; does not connect.
 
-        `who` names the source or sink in messages to the operator. Of a body larger than `max_body_bytes` only the
+        `who` names the source or sink in messages to the operator. A broker that has not noticed the end of a
+        connection refuses the next one with its `client_id`. Of a body larger than `max_body_bytes` only the
         first `_KEPT_BYTES` are kept.
 
         Raises:
@@ -216,7 +217,7 @@ class StompSession:
             self._broker.username,
             self._broker.password,
             with_connect_command=True,
-            headers={"client-id": self._client_id},
+            headers={"client-id": self._client_id} if self._client_id else {},
         )
         with greeting(self.endpoint, "stomp+ssl"):
             connected = self._connected()

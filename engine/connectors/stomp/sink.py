@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.features import require
+from engine.connectors.jms import client_id_of
 from engine.connectors.numbers import whole
 from engine.connectors.stomp.message import to_frame
 from engine.connectors.stomp.session import StompSession, said
@@ -67,14 +68,14 @@ class StompSink:
     settle_seconds = 11.0
 
     def __init__(self, config: Config, sink: StompSinkConfig, worker: int) -> None:
-        """Reads TLS files; does not connect. `worker` is ignored, since all workers do the same.
+        """Reads TLS files; does not connect.
 
         Raises:
             SetupError: a TLS file is missing or invalid.
         """
         self._config = config
         self._sink = sink
-        client_id = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
+        client_id = sink.client_id and client_id_of(sink.client_id, worker)
         self._session = StompSession(sink, f"sink '{sink.name}'", config.url(sink), client_id, _ANSWER_BYTES)
         self._frames: deque[tuple[int, bytes, _Sent]] = deque()
         """Frames not written yet; more than none only while messages are sent one by one."""

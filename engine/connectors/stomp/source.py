@@ -19,7 +19,7 @@ import structlog
 from engine.connectors.base import Delivery, NotConnectedError, Redelivery
 from engine.connectors.content_id import content_id
 from engine.connectors.features import require
-from engine.connectors.jms import Identity
+from engine.connectors.jms import Identity, client_id_of
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.session import StompSession
@@ -55,11 +55,13 @@ class StompSource:
         self._config = config
         self._source = source
         self._client_id = source.client_id or f"{config.bridge_id}.{source.name}"
-        self._session = StompSession(
-            source, f"source '{source.name}'", config.url(source), self._client_id, config.journal.max_message_bytes
-        )
         # A topic delivers every message to each subscriber, so only one worker subscribes to it.
         self._destinations = [name for name in source.destinations if worker == 1 or name.startswith("queue:")]
+        is_durable = source.subscription is not None and any(name.startswith("topic:") for name in self._destinations)
+        client_id = client_id_of(self._client_id, worker) if source.client_id or is_durable else None
+        self._session = StompSession(
+            source, f"source '{source.name}'", config.url(source), client_id, config.journal.max_message_bytes
+        )
         self._kinds: dict[str, str] = {}
         self._cumulative = False
 
@@ -105,7 +107,7 @@ class StompSource:
         message = to_message(frame, kind, self._source.name, self._session.traits)
         size = frame.size if frame.size > len(frame.body) else None
         fault = None
-        if self._session.traits.hides_bodies and size is None:
+        if self._may_be_hidden(frame) and size is None:
             message, fault = self._examined(message, frame)
         elif (foreign := self._session.traits.foreign_type) and frame.headers.get("type") == foreign:
             fault = f"the body is in the encoding of {foreign}, as its sender sent it; read the queue with type=amqp"
@@ -142,22 +144,31 @@ class StompSource:
             )
             raise NotConnectedError(why, error.back_off_seconds) from error
 
+    def _may_be_hidden(self, frame: StompFrame) -> bool:
+        traits = self._session.traits
+        return traits.hides_bodies and (not traits.hidden_sender or traits.hidden_sender in frame.headers)
+
     def _examined(self, message: Message, frame: StompFrame) -> tuple[Message, str | None]:
         """Returns a message with its converted body, and the reason why it cannot be taken, None if it can."""
-        transformation = frame.headers.get("transformation", "") if self._source.convert_bodies else ""
+        traits = self._session.traits
+        converts = self._source.convert_bodies and bool(traits.transformation)
+        transformation = frame.headers.get("transformation", "") if converts else ""
         if transformation in (MAP, OBJECT):
             try:
                 return structured(message, transformation), None
             except StructureError as error:
                 return replace(message, body_type=BodyType.BYTES), f"the broker sent {error}"
-        if message.body or message.body_type is BodyType.BYTES or self._source.empty_body is EmptyBody.ACCEPT:
+        is_garbled = traits.garbles_maps and message.body.startswith(b"\0")
+        is_whole = (message.body and not is_garbled) or message.body_type is BodyType.BYTES
+        if is_whole or self._source.empty_body is EmptyBody.ACCEPT:
             return message, None
         key = f"source.{self._source.name}"
-        others = "a stream message" if self._source.convert_bodies else "a map, stream or object message"
-        for_maps = "" if self._source.convert_bodies else f"{key}.convert-bodies=true for map messages, "
+        others = "a stream message" if converts else "a map, stream or object message"
+        for_maps = f"{key}.convert-bodies=true for map messages, " if traits.transformation and not converts else ""
+        what, text = ("the body begins with NUL", "text") if is_garbled else ("the frame has no body", "empty text")
         fault = (
-            f"the frame has no body: it may be an empty text, or {others}, which {self._session.server} sends in the "
-            f"same way; set {for_maps}{key}.empty-body=accept if all are empty texts, or use type=jms"
+            f"{what}: it may be a{'' if is_garbled else 'n'} {text}, or {others}, which {self._session.server} sends "
+            f"in the same way; set {for_maps}{key}.empty-body=accept if all are {text}s, or use type=jms"
         )
         return message, fault
 

@@ -110,6 +110,10 @@ class StompTraits:
     """It passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
     hides_bodies: bool = False
     """Map, stream and object messages come without a body and without a sign of their kind."""
+    hidden_sender: str = ""
+    """Header of messages from the clients whose bodies may be hidden; empty: those of every client may be."""
+    garbles_maps: bool = False
+    """Map messages of some entries come as texts that begin with NUL."""
     foreign_type: str = ""
     """Value of the header `type` of messages whose bodies have the encoding of another protocol; empty: there are
     none."""
@@ -126,6 +130,8 @@ class StompTraits:
     """Header of SEND for the milliseconds that a message has left until JMSExpiration; empty: none."""
     is_expires_absolute: bool = True
     """`expires` of SEND is a time; else the header has another meaning, and is `lifetime` or left out."""
+    needs_priority: bool = False
+    """Its JMS client fails to read the priority of a message that was sent without one."""
     marks_bytes: bool = False
     """A bytes message needs a content-type to be told from text."""
     errors_name_messages: bool = True
@@ -133,7 +139,7 @@ class StompTraits:
     origin: str = ORIGIN
     """Header of SEND for the bridges that a message has passed."""
     names: re.Pattern[str] | None = None
-    """Names of properties that the broker takes; None: all."""
+    """Names of properties and queues that the broker takes; None: all."""
     commands: re.Pattern[str] | None = None
     """Properties by which a sender would tell the broker how to treat a message or a queue; they are not sent."""
 
@@ -152,6 +158,10 @@ TRAITS: Mapping[Product, StompTraits] = {
         # From messages that arrived by AMQP.
         native_id="NATIVE_MESSAGE_ID",
         plain_body=PlainBody.LENGTH_FIRST,
+        hides_bodies=True,
+        # Of a connection of its JMS client. Headers of messages by AMQP tell their kind; STOMP has no such messages.
+        hidden_sender="__AMQ_CID",
+        garbles_maps=True,
         sent_id="_AMQ_DUPL_ID",
         scheduled="AMQ_SCHEDULED_TIME",
         group_sequence="_AMQ_GROUP_SEQUENCE",
@@ -178,6 +188,7 @@ TRAITS: Mapping[Product, StompTraits] = {
             "x-queue-name": "{client_id}.{subscription}.{topic}",
         },
         is_message_id=False,
+        needs_priority=True,
         native_id="amqp-message-id",
         absent_delivery_mode="NON_PERSISTENT",
         plain_body=PlainBody.CONTENT,

@@ -7,6 +7,7 @@ import java.io.Serializable;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
+import java.util.concurrent.locks.LockSupport;
 import javax.jms.Connection;
 import javax.jms.JMSException;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
@@ -38,6 +39,10 @@ public class FailingFactory extends ActiveMQConnectionFactory {
     public Connection createConnection() throws JMSException {
         if (harm.equals("exits")) {
             new Thread(FailingFactory::exit).start();
+        } else if (harm.equals("leaves a thread")) {
+            new Thread(FailingFactory::hang).start();
+        } else if (harm.equals("hangs")) {
+            hang();
         } else if (harm.equals("deserialises")) {
             try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(HexFormat.of().parseHex(data)))) {
                 in.readObject();
@@ -46,6 +51,13 @@ public class FailingFactory extends ActiveMQConnectionFactory {
             }
         }
         return super.createConnection();
+    }
+
+    private static void hang() {
+        System.out.println("a thread hangs");
+        while (true) {
+            LockSupport.park();
+        }
     }
 
     private static void exit() {

@@ -1,6 +1,15 @@
 import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.lang.reflect.Method;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
@@ -34,8 +43,10 @@ import javax.jms.TextMessage;
  * A JMS application for the tests: it does what the lines on its standard input say, and answers each.
  *
  * <p>Its argument is a URL for Qpid JMS, or for Artemis' own client ({@code tcp:}); or the class of another connection
- * factory, user, password, and properties of the factory as {@code name=value}. Destinations are {@code queue:NAME},
- * {@code topic:NAME}, and {@code rabbitmq:queue/NAME} for RabbitMQ's client with messages as other clients have them.
+ * factory, user, password, and properties of the factory as {@code name=value}. Without an argument it is many
+ * applications: it prints a port, and each connection there begins with a line that is the URL; it ends with its input.
+ * An error is answered by {@code FAILED} with its stack trace, and ends the application. Destinations are
+ * {@code queue:NAME}, {@code topic:NAME}, and {@code rabbitmq:queue/NAME} for RabbitMQ's client with messages as other clients have them.
  *
  * <p>{@code send DESTINATION} and forms until an empty line (sends them in one transaction), {@code post DESTINATION}
  * (the same without a transaction), {@code relay DESTINATION} (the same by a producer without a destination), {@code open
@@ -62,14 +73,62 @@ public final class QpidClient {
     }
 
     public static void main(String[] arguments) throws Exception {
+        if (arguments.length > 0) {
+            run(arguments, lines(System.in), System.out);
+            return;
+        }
+        try (ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+            System.out.println(server.getLocalPort());
+            daemon(() -> haltBehind(System.in));
+            while (true) {
+                Socket peer = server.accept();
+                daemon(() -> serve(peer));
+            }
+        }
+    }
+
+    private static void daemon(Runnable work) {
+        Thread thread = new Thread(work);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Ends this process when the tests have ended, in whatever way. */
+    private static void haltBehind(InputStream in) {
+        try (in) {
+            in.readAllBytes();
+        } catch (IOException gone) {
+            // Ended as well.
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static void serve(Socket peer) {
+        try (peer) {
+            BufferedReader lines = lines(peer.getInputStream());
+            run(new String[] {lines.readLine()}, lines, peer.getOutputStream());
+        } catch (Exception gone) {
+            // The test has hung up.
+        }
+    }
+
+    private static BufferedReader lines(InputStream in) {
+        return new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8));
+    }
+
+    private static void run(String[] arguments, BufferedReader lines, OutputStream to) throws Exception {
+        PrintStream out = new PrintStream(to, true, StandardCharsets.UTF_8);
         try (Connection connection = connect(arguments)) {
             connection.start();
             QpidClient client = new QpidClient(connection);
-            BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-            System.out.println("ready");
+            out.println("ready");
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                System.out.println(client.perform(line.split(" ", 3), lines));
+                out.println(client.perform(line.split(" ", 3), lines));
             }
+        } catch (Exception | LinkageError error) {
+            StringWriter trace = new StringWriter();
+            error.printStackTrace(new PrintWriter(trace));
+            out.println("FAILED " + trace.toString().replace("\n", "  "));
         }
     }
 

@@ -1,11 +1,15 @@
-"""A real JMS application over AMQP 1.0, with Qpid JMS."""
+"""JMS applications over AMQP 1.0 with Qpid JMS, or by Artemis' own client; most of them share a JVM."""
 
 from __future__ import annotations
 
+import atexit
+import socket
 import subprocess
+import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
 from tests.java import jms_program
@@ -14,23 +18,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 PROGRAM = Path(__file__).with_name("QpidClient.java")
+_FAILED = "FAILED "
+
+
+@cache
+def _jvm() -> int:
+    """Starts the JVM of the applications of this process, which ends with it; returns its port."""
+    java, *options = jms_program(PROGRAM)
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [java, "-XX:+UseSerialGC", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+        )
+        atexit.register(_end, process)
+        assert process.stdout is not None
+        with process.stdout:
+            line = process.stdout.readline()
+        if not line:
+            log.seek(0)
+            raise AssertionError(log.read().decode(errors="replace")[-4000:])
+    return int(line)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:
+        process.kill()
 
 
 class QpidClient:
-    """`QpidClient.java` with the library that Artemis brings."""
+    """A JMS application of `QpidClient.java`, with the libraries that Artemis brings.
 
-    def __init__(self, url: str, log: Path) -> None:
-        self._begin([*jms_program(PROGRAM), url], log)
+    Every method raises AssertionError with what the application says where it cannot do what is asked.
+    """
 
-    def _begin(self, command: Sequence[str], log: Path) -> None:
-        """Starts the program, and returns when it is connected; AssertionError with its output if it cannot."""
-        self._log = log
-        with log.open("wb") as errors:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8"
-            )
+    def __init__(self, url: str) -> None:
+        """Returns when it is connected."""
+        self._peer = socket.create_connection(("127.0.0.1", _jvm()))
+        self._begin(self._peer.makefile("w", encoding="utf-8"), self._peer.makefile("r", encoding="utf-8"), url)
+
+    def _begin(self, to: IO[str], origin: IO[str], url: str = "") -> None:
+        self._to, self._from = to, origin
         try:
-            answer = self._answer()
+            answer = self._do(url) if url else self._answer()
             assert answer == "ready", answer
         except AssertionError:
             self.close()
@@ -43,6 +71,10 @@ class QpidClient:
     def post(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
         """The same without a transaction."""
         self._send("post", destination, messages)
+
+    def begin_post(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        """The same; `answered` waits until the broker has all of them."""
+        self._begin_send("post", destination, messages)
 
     def relay(self, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
         """The same by a producer without a destination."""
@@ -73,11 +105,6 @@ class QpidClient:
         """What a command answers that was begun."""
         return self._answer()
 
-    def kill(self) -> None:
-        """With no chance to say anything."""
-        self._process.kill()
-        self.close()
-
     def open(self, destination: str) -> None:
         """A consumer on `queue:NAME` or `topic:NAME` is there."""
         self._do(f"open {destination}")
@@ -103,19 +130,28 @@ class QpidClient:
         return self._message("reply 10000")
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        # It may have ended by itself.
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
-        self._process.wait(30)
-        self._process.stdout.close()
+        """Returns when the connection to the broker has ended."""
+        # The application may have ended by itself.
+        with suppress(OSError):
+            self._peer.shutdown(socket.SHUT_WR)
+            self._from.read()
+        self.leave()
+
+    def leave(self) -> None:
+        """Leaves the application alone with its connection to the broker, which may be cut."""
+        for each in (self._to, self._from, self._peer):
+            with suppress(OSError):
+                each.close()
 
     def _send(self, how: str, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
+        self._begin_send(how, destination, messages)
+        self._answer()
+
+    def _begin_send(self, how: str, destination: str, messages: Iterable[Mapping[str, str]]) -> None:
         self._write(f"{how} {destination}")
         for message in messages:
             self._write(urlencode({"type": "text", **message}))
-        self._do("")
+        self.begin("")
 
     def _message(self, command: str) -> Mapping[str, str]:
         return dict(parse_qsl(self._do(command), keep_blank_values=True))
@@ -125,17 +161,49 @@ class QpidClient:
         return self._answer()
 
     def _flush(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._to.flush()
 
     def _write(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n")
+        self._to.write(f"{line}\n")
 
     def _answer(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            self._process.wait(30)
-            raise AssertionError(self._log.read_text(errors="replace")[-4000:])
+        line = self._from.readline()
+        assert line, f"the application has ended: {self._last_words()}"
+        assert not line.startswith(_FAILED), line[:4000]
         return line.removesuffix("\n")
+
+    def _last_words(self) -> str:
+        return ""
+
+
+class QpidProcess(QpidClient):
+    """One in a process of its own, to kill or with other libraries."""
+
+    def __init__(self, url: str, log: Path) -> None:
+        """Returns when it is connected; `log` gets what it prints beside its answers."""
+        self._run([*jms_program(PROGRAM), url], log)
+
+    def _run(self, command: Sequence[str], log: Path) -> None:
+        self._log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8"
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._begin(self._process.stdin, self._process.stdout)
+
+    def kill(self) -> None:
+        """Ends it with no chance to say anything."""
+        self._process.kill()
+        self.close()
+
+    def close(self) -> None:
+        with suppress(BrokenPipeError):
+            self._to.close()
+        self._process.wait(30)
+        self._from.close()
+
+    def _last_words(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]

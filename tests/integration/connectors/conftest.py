@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import itertools
+import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.embedded import EmbeddedKafka, EmbeddedNats, free_ports
 from engine.embedded.ports import accepts
+from engine.jars import HALLMARKS, jars
 from engine.kafka.topics import ensure_journal
 from tests.conftest import JARS
 from tests.dropboxes import Dropboxes
 from tests.integration.connectors.amqp_harness import AmqpHarness, AmqpSinkHarness
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
-from tests.integration.connectors.jms_harness import JmsHarness, JmsSinkHarness
+from tests.integration.connectors.jms_ends import Ends, child, ends_of
+from tests.integration.connectors.jms_harness import JmsHarness, JmsSinkHarness, client
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
 from tests.integration.connectors.running import Running, configure
 from tests.integration.connectors.sinks import NatsSinkHarness, RunningSink, StompSinkHarness
 from tests.integration.connectors.stomp_harness import StompHarness
+from tests.integration.connectors.stomp_jms import StrictArtemis
+from tests.integration.connectors.systems import SINKS, SOURCES
+from tests.java import class_archive
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.embedded import EmbeddedArtemis
     from routes.model import Config
     from tests.integration.connectors.harness import Harness
@@ -38,6 +43,8 @@ Start = Callable[..., Running]
 StartSink = Callable[..., RunningSink]
 
 Connect = Callable[..., QpidClient]
+MakeEnds = Callable[..., Ends]
+Proxied = Callable[..., Proxy]
 
 _names = itertools.count(1)
 
@@ -57,12 +64,12 @@ def stomp(artemis: EmbeddedArtemis) -> StompHarness:
 
 
 @pytest.fixture(scope="session")
-def qpid(artemis: EmbeddedArtemis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
+def qpid(artemis: EmbeddedArtemis) -> Iterator[QpidClient]:
     """A JMS application over AMQP, which connects again when Artemis was away."""
-    client = QpidClient(f"failover:({artemis.amqp_url})", tmp_path_factory.mktemp("qpid") / "client.log")
+    client = QpidClient(f"failover:({artemis.amqp_url})")
     yield client
     # Not closed: Qpid JMS waits for a minute for the answer of a connection that a test has cut.
-    client.kill()
+    client.leave()
 
 
 @pytest.fixture
@@ -72,14 +79,13 @@ def port() -> int:
 
 
 @pytest.fixture
-def connect(port: int, tmp_path: Path) -> Iterator[Connect]:
+def connect(port: int) -> Iterator[Connect]:
     """Connects a JMS application to the listener; arguments are options of the URL."""
     clients: list[QpidClient] = []
 
-    def make(options: str = "", scheme: str = "amqp") -> QpidClient:
+    def make(options: str = "") -> QpidClient:
         until(lambda: accepts(port))
-        log = tmp_path / f"client-{len(clients)}.log"
-        clients.append(QpidClient(f"{scheme}://127.0.0.1:{port}{options}", log))
+        clients.append(QpidClient(f"amqp://127.0.0.1:{port}{options}"))
         return clients[-1]
 
     yield make
@@ -98,21 +104,67 @@ def amqp_sink(artemis: EmbeddedArtemis, qpid: QpidClient) -> AmqpSinkHarness:
 
 
 @pytest.fixture(scope="session")
-def core(artemis: EmbeddedArtemis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
+def core(artemis: EmbeddedArtemis) -> Iterator[QpidClient]:
     """A JMS application by Artemis' own client, which connects again when Artemis was away."""
     url = f"{artemis.core_url}?reconnectAttempts=-1&retryInterval=100&callTimeout=60000"
-    client = QpidClient(url, tmp_path_factory.mktemp("core") / "client.log")
+    client = QpidClient(url)
     yield client
-    client.kill()
+    client.leave()
+
+
+@pytest.fixture(scope="session")
+def core_archive(artemis: EmbeddedArtemis, tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
+    """Options with which the process of a source or sink by Artemis' own client starts in half the time."""
+    keys = client(artemis.core_url)
+
+    def record(listed: Path) -> str:
+        both = ends_of(tmp_path_factory.mktemp("archive"), keys, "queue:archive")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ['JDK_JAVA_OPTIONS']} -XX:DumpLoadedClassList={listed}")
+            both.source.connect()
+        command = Path(f"/proc/{child()}/cmdline").read_text().split("\0")
+        both.close()
+        return command[command.index("-cp") + 1]
+
+    made = (jars() / "jms" / HALLMARKS["jms"]).stat().st_mtime_ns
+    return class_archive(f"{keys['.class-path']}{jars()}{made}", record)
 
 
 @pytest.fixture
-def jms(artemis: EmbeddedArtemis, core: QpidClient) -> JmsHarness:
+def fast_core(core_archive: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has processes of Artemis' own client start from their archive."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", " ".join([os.environ["JDK_JAVA_OPTIONS"], *core_archive]))
+
+
+@pytest.fixture
+def ends(tmp_path: Path, queue: str) -> Iterator[MakeEnds]:
+    """Makes a source and a sink of type `jms` of these keys; arguments by name are further keys of the source."""
+    made: list[Ends] = []
+
+    def make(given: Mapping[str, str], destination: str = "", **source: str) -> Ends:
+        made.append(ends_of(tmp_path, given, destination or f"queue:{queue}", **source))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StrictArtemis]:
+    server = StrictArtemis(tmp_path_factory.mktemp("strict") / "data", *free_ports(3), JARS)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def jms(artemis: EmbeddedArtemis, core: QpidClient, fast_core: None) -> JmsHarness:
     return JmsHarness(artemis, core)
 
 
 @pytest.fixture
-def jms_sink(artemis: EmbeddedArtemis, core: QpidClient) -> JmsSinkHarness:
+def jms_sink(artemis: EmbeddedArtemis, core: QpidClient, fast_core: None) -> JmsSinkHarness:
     return JmsSinkHarness(artemis, core)
 
 
@@ -138,14 +190,14 @@ def connectors(tmp_path: Path) -> Iterator[Connectors]:
     made.close()
 
 
-@pytest.fixture(params=["stomp", "amqp", "jms", "jetstream", "dropbox"])
+@pytest.fixture(params=SOURCES)
 def harness(request: pytest.FixtureRequest) -> Harness:
     """Each connector's broker; the names are those of the fixtures that give it."""
     found: Harness = request.getfixturevalue(request.param)
     return found
 
 
-@pytest.fixture(params=["stomp_sink", "amqp_sink", "jms_sink", "nats_sink", "dropbox_sink"])
+@pytest.fixture(params=SINKS)
 def sink_harness(request: pytest.FixtureRequest) -> SinkHarness:
     """The same for sinks."""
     found: SinkHarness = request.getfixturevalue(request.param)
@@ -226,12 +278,12 @@ def start() -> Iterator[Start]:
 
 
 @pytest.fixture
-def proxied() -> Iterator[Callable[[int], Proxy]]:
-    """Puts a proxy in front of a port."""
+def proxied() -> Iterator[Proxied]:
+    """Puts a proxy in front of a port; the second argument is its own port, if not any."""
     proxies: list[Proxy] = []
 
-    def make(port: int) -> Proxy:
-        proxies.append(Proxy(port))
+    def make(target_port: int, port: int = 0) -> Proxy:
+        proxies.append(Proxy(target_port, port))
         return proxies[-1]
 
     yield make

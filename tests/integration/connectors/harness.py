@@ -19,7 +19,7 @@ class Outgoing:
 
 
 class Harness(Protocol):
-    """One running broker. To join the suite a connector adds its harness to `HARNESSES` in `conftest`."""
+    """One running broker. To join the suite a connector adds its harness to `SOURCES` in `systems`."""
 
     settable: frozenset[str]
     """JMS fields that a sender can set and that arrive."""

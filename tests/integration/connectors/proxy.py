@@ -11,9 +11,10 @@ from contextlib import suppress
 class Proxy:
     """Listens on `port` and forwards to the broker's."""
 
-    def __init__(self, target_port: int) -> None:
+    def __init__(self, target_port: int, port: int = 0) -> None:
+        """`port` is any that is free if 0."""
         self.target_port = target_port
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self.piece_bytes = 1 << 16
         self.pause_seconds = 0.0

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 SOURCE = "src"
+_READING = {
+    "group.id": "test",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    # A broker with nothing more to give says so after this time.
+    "fetch.wait.max.ms": 10,
+    "log_level": 0,
+}
+"""Settings of consumers that read topics to their ends."""
 
 
 def configure(folder: Path, bootstrap: str, journal: str, settings: Mapping[str, str]) -> Config:
@@ -125,8 +134,7 @@ class Located:
 
 def read(bootstrap: str, topic: str) -> list[Located]:
     """Everything in a topic now, by partition and offset, apart from transactions that are open or were aborted."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "test", "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer({**settings, "enable.partition.eof": True, "fetch.message.max.bytes": 64 * 1024 * 1024})
+    consumer = Consumer({**_READING, "bootstrap.servers": bootstrap, "fetch.message.max.bytes": 64 * 1024 * 1024})
     found: list[Located] = []
     try:
         for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
@@ -146,8 +154,8 @@ def read(bootstrap: str, topic: str) -> list[Located]:
 
 def visible(config: Config) -> list[Message]:
     """What a reader of the journal sees, by partition and offset: nothing of open or aborted transactions."""
-    settings = {"bootstrap.servers": config.bootstrap_servers, "group.id": "test", "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0})
+    server = {"bootstrap.servers": config.bootstrap_servers}
+    consumer = Consumer({**_READING, **server, "isolation.level": "read_committed"})
     found: list[Message] = []
     topic = config.journal.topic
     try:

@@ -16,6 +16,7 @@ from engine.delivery.sink_loop import run_sink
 from engine.kafka.errors import PASSING
 from engine.kafka.topics import create_missing, ensure_journal, ensure_sink_topics
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
+from engine.telemetry.status import State
 from routes import config as configuration
 from routes.properties import Property
 from tests.integration.connectors.running import Worker
@@ -44,7 +45,7 @@ class Arrived:
 
 
 class SinkHarness(Protocol):
-    """One running broker. To join the suite a connector adds its harness to `sink_harness` in `conftest`."""
+    """One running broker. To join the suite a connector adds its harness to `SINKS` in `systems`."""
 
     @property
     def port(self) -> int:
@@ -275,6 +276,17 @@ class RunningSink(Worker):
     def delivers(self, count: int, seconds: float = 60) -> None:
         """Waits until so many are confirmed."""
         self.comes_to(lambda: self.count("delivered_messages"), count, "delivered", seconds)
+
+
+def is_waited_for(sink: RunningSink) -> None:
+    """Returns when the sink says that its system is away; AssertionError if it was ready before."""
+
+    def is_away() -> bool:
+        state = sink.status.current.state
+        assert state is not State.READY
+        return state is State.DEGRADED
+
+    until(is_away, 60, "degraded")
 
 
 def committed(config: Config) -> int:

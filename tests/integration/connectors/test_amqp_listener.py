@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.embedded import EmbeddedKafka
 from engine.embedded.ports import accepts
-from engine.kafka.topics import ensure_journal
 from engine.message import BodyType
 from routes.properties import JmsType, Property
 from tests.integration.connectors.amqp_jms import QpidClient
@@ -110,7 +109,7 @@ def test_a_login_is_wanted_where_one_is_configured(
     config = configured(listening(port, f"queue:{queue}", username="app", password="s3cret"))
     start(config)
     for options in ("", "?jms.username=app&jms.password=wrong", "?jms.username=other&jms.password=s3cret"):
-        with pytest.raises(AssertionError, match="Failed to connect"):
+        with pytest.raises(AssertionError, match="JMSSecuritySaslException"):
             connect(options)
     connect("?jms.username=app&jms.password=s3cret").post(f"queue:{queue}", [{"body": "in"}])
     assert len(journaled(kafka, config)) == 1
@@ -121,9 +120,9 @@ def test_messages_that_their_sender_settled_are_taken(
 ) -> None:
     config = configured(listening(port, f"queue:{queue}"))
     source = start(config)
-    connect("?jms.presettlePolicy.presettleProducers=true").post(f"queue:{queue}", [{"body": "x"}] * 3000)
-    source.acknowledges(3000)
-    assert len(journaled(kafka, config)) == 3000
+    connect("?jms.presettlePolicy.presettleProducers=true").post(f"queue:{queue}", [{"body": "x"}] * 1000)
+    source.acknowledges(1000)
+    assert len(journaled(kafka, config)) == 1000
 
 
 @pytest.mark.kills
@@ -146,48 +145,43 @@ def test_nothing_is_lost_when_the_bridge_is_killed_and_what_was_accepted_is_ther
 
 
 def test_a_client_waits_while_kafka_is_away_and_keeps_its_connection(
-    own_kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, tmp_path: Path
+    kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, tmp_path: Path
 ) -> None:
-    settings = listening(port, f"queue:{queue}", heartbeat="1s")
-    config = configured({**settings, "kafka.bootstrap.servers": own_kafka.bootstrap})
-    ensure_journal(config)
+    config = configured(listening(port, f"queue:{queue}", heartbeat="1s"))
     source = start(config)
     until(lambda: accepts(port))
-    options = "amqp.idleTimeout=4000"
-    sending = Sending(f"amqp://127.0.0.1:{port}?{options}", queue, 30_000, 100, tmp_path / "sending.log")
+    url = f"amqp://127.0.0.1:{port}?amqp.idleTimeout=2000"
+    sending = Sending(url, queue, 12_000, 100, tmp_path / "sending.log")
     until(lambda: sending.accepted >= 3)
-    with paused(own_kafka.pid):
-        before = source.count("acknowledged")
-        until(lambda: source.count("received") == source.count("received"))
-        threading.Event().wait(8)
+    with paused(kafka.pid):
+        # Longer than the client waits for heart-beats.
+        time.sleep(4)
         stalled = source.count("acknowledged")
-        assert stalled - before <= 25_000
-        threading.Event().wait(2)
-        assert source.count("acknowledged") == stalled
+        time.sleep(1)
+        assert source.count("acknowledged") == stalled < 12_000
         assert sending.running
     sending.finish()
     assert "again" not in (tmp_path / "sending.log").read_text()
-    assert sorted(numbers(own_kafka.bootstrap, config.journal.topic)) == list(range(30_000))
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(12_000))
 
 
 def test_clients_do_not_hold_each_other_up(
-    kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, tmp_path: Path
+    kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, connect: Connect
 ) -> None:
     config = configured(listening(port, f"queue:{queue}"))
     start(config)
-    until(lambda: accepts(port))
+    clients = [connect() for _ in range(3)]
     # One says nothing, one says nonsense, one stops in the middle of a frame.
     with socket.create_connection(("127.0.0.1", port)) as silent, socket.create_connection(("127.0.0.1", port)) as odd:
         odd.sendall(b"GET / HTTP/1.1\r\n\r\n")
         silent.sendall(b"AMQP\x00\x01\x00\x00\x00\x00\xff\xff")
-        url = f"amqp://127.0.0.1:{port}"
-        sending = [Sending(url, queue, 4_000, 100, tmp_path / f"{number}.log") for number in range(3)]
-        for each in sending:
-            each.finish()
+        for client in clients:
+            client.begin_post(f"queue:{queue}", [{"body": str(number)} for number in range(500)])
+        assert [client.answered() for client in clients] == [""] * 3
         assert odd.recv(100) == b"AMQP\x00\x01\x00\x00"
         assert odd.recv(100) == b""
     found = numbers(kafka.bootstrap, config.journal.topic)
-    assert len(found) == 12_000
+    assert sorted(found) == sorted([*range(500)] * 3)
 
 
 def test_a_clean_stop_accepts_what_the_journal_has_and_says_good_bye(
@@ -196,15 +190,15 @@ def test_a_clean_stop_accepts_what_the_journal_has_and_says_good_bye(
     config = configured(listening(port, f"queue:{queue}"))
     source = start(config)
     until(lambda: accepts(port))
-    sending = Sending(f"amqp://127.0.0.1:{port}", queue, 20_000, 100, tmp_path / "sending.log")
-    until(lambda: sending.accepted >= 10)
+    sending = Sending(f"amqp://127.0.0.1:{port}", queue, 9_000, 100, tmp_path / "sending.log")
+    until(lambda: sending.accepted >= 3)
     source.stop()
     assert source.error is None
     start(config)
     sending.finish()
     log = (tmp_path / "sending.log").read_text()
     assert "amqp:connection:forced" in log
-    assert sorted(set(numbers(kafka.bootstrap, config.journal.topic))) == list(range(20_000))
+    assert sorted(set(numbers(kafka.bootstrap, config.journal.topic))) == list(range(9_000))
 
 
 def test_proton_is_another_client(

@@ -40,7 +40,7 @@ def over_tls(port: int, queue: str, certificates: Path, **more: str) -> dict[str
 
 
 def test_a_client_sends_over_tls_and_one_without_it_is_left(
-    kafka: EmbeddedKafka, configured: Configure, start: Start, queue: str, tmp_path: Path, certificates: Path
+    kafka: EmbeddedKafka, configured: Configure, start: Start, queue: str, certificates: Path
 ) -> None:
     (port,) = free_ports(1)
     config = configured(over_tls(port, queue, certificates, username="app", password="s3cret"))
@@ -54,7 +54,7 @@ def test_a_client_sends_over_tls_and_one_without_it_is_left(
             answer = plain.recv(1000)
     assert SASL_HEADER not in answer
     options = "transport.trustAll=true&transport.verifyHost=false&jms.username=app&jms.password=s3cret"
-    client = QpidClient(f"amqps://127.0.0.1:{port}?{options}", tmp_path / "client.log")
+    client = QpidClient(f"amqps://127.0.0.1:{port}?{options}")
     client.post(f"queue:{queue}", [{"body": "x" * 200_000}, {"body": "y"}])
     client.close()
     assert sorted(len(body) for body in bodies(kafka.bootstrap, config.journal.topic)) == [1, 200_000]

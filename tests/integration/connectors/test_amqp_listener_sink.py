@@ -145,10 +145,10 @@ def test_a_client_that_asks_for_one_at_a_time_gets_one_or_nothing(
 def test_many_messages_arrive_in_order_and_once(
     config: Config, sink: RunningSink, queue: str, connect: Connect
 ) -> None:
-    RouterStandIn(config).give(f"queue/{queue}", numbered(6000, keys=1))
+    RouterStandIn(config).give(f"queue/{queue}", numbered(3000, keys=1))
     client = connect()
-    assert [int(client.receive(f"queue:{queue}", 30)["body"]) for _ in range(6000)] == list(range(6000))
-    sink.delivers(6000)
+    assert [int(client.receive(f"queue:{queue}", 30)["body"]) for _ in range(3000)] == list(range(3000))
+    sink.delivers(3000)
 
 
 def test_sending_is_refused(sink: RunningSink, queue: str, connect: Connect) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from engine.embedded.ports import accepts
 from engine.kafka import transactions
 from engine.kafka.topics import ensure_journal
 from engine.telemetry.status import State
+from tests.integration.connectors.amqp_jms import QpidProcess
 from tests.integration.connectors.amqp_listeners import SourceProcess, listening
 from tests.integration.connectors.running import visible
 from tests.integration.connectors.sinks import RouterStandIn, committed, numbered
@@ -40,6 +41,12 @@ def forms(numbers: Iterable[int], name: str = "") -> list[dict[str, str]]:
 
 def journaled(config: Config) -> list[str]:
     return [message.body.decode() for message in visible(config)]
+
+
+def doomed(port: int, folder: Path) -> QpidProcess:
+    """A client to kill, connected to the listener."""
+    until(lambda: accepts(port))
+    return QpidProcess(f"amqp://127.0.0.1:{port}", folder / "doomed.log")
 
 
 @contextmanager
@@ -111,9 +118,9 @@ def test_a_large_transaction_is_one(
     config = configured(listening(port, f"queue:{queue}"))
     start(config)
     client = connect()
-    client.put("s", f"queue:{queue}", forms(range(5000)))
+    client.put("s", f"queue:{queue}", forms(range(3000)))
     assert client.commit("s") == ""
-    assert journaled(config) == [str(n) for n in range(5000)]
+    assert journaled(config) == [str(n) for n in range(3000)]
 
 
 @pytest.mark.parametrize(
@@ -149,18 +156,17 @@ def test_what_cannot_be_taken_as_a_whole_is_rolled_back_as_a_whole(
 
 
 def test_a_commit_waits_while_kafka_stands_still(
-    own_kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, connect: Connect
+    kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, connect: Connect
 ) -> None:
-    config = configured({**listening(port, f"queue:{queue}"), "kafka.bootstrap.servers": own_kafka.bootstrap})
-    ensure_journal(config)
+    config = configured(listening(port, f"queue:{queue}"))
     source = start(config)
     client = connect()
     client.put("s", f"queue:{queue}", forms([0]))
     assert client.commit("s") == ""
     client.put("s", f"queue:{queue}", forms(range(1, 100)))
-    with paused(own_kafka.pid):
+    with paused(kafka.pid):
         client.begin("commit s")
-        threading.Event().wait(4)
+        time.sleep(4)
         assert source.count("acknowledged") == 1
     answer = client.answered()
     assert answer == ""
@@ -168,7 +174,7 @@ def test_a_commit_waits_while_kafka_stands_still(
 
 
 def test_a_commit_is_rolled_back_where_kafka_stands_still_for_too_long(
-    own_kafka: EmbeddedKafka,
+    kafka: EmbeddedKafka,
     configured: Configure,
     start: Start,
     port: int,
@@ -176,15 +182,14 @@ def test_a_commit_is_rolled_back_where_kafka_stands_still_for_too_long(
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    config = configured({**listening(port, f"queue:{queue}"), "kafka.bootstrap.servers": own_kafka.bootstrap})
-    ensure_journal(config)
+    config = configured(listening(port, f"queue:{queue}"))
     start(config)
     client = connect()
     client.put("s", f"queue:{queue}", forms([0]))
     assert client.commit("s") == ""
     monkeypatch.setattr(transactions, "_ANSWER_SECONDS", 3.0)
     client.put("s", f"queue:{queue}", forms(range(1, 100)))
-    with paused(own_kafka.pid):
+    with paused(kafka.pid):
         answer = client.commit("s")
     assert "has not taken a transaction for 3 s" in answer
     assert "amqp:transaction:rollback" in answer
@@ -223,14 +228,13 @@ def test_a_kafka_that_is_killed_during_a_commit_leaves_all_or_nothing(
 
 
 def test_a_commit_that_waits_for_kafka_makes_the_source_say_so(
-    own_kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, connect: Connect
+    kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, connect: Connect
 ) -> None:
-    config = configured({**listening(port, f"queue:{queue}"), "kafka.bootstrap.servers": own_kafka.bootstrap})
-    ensure_journal(config)
+    config = configured(listening(port, f"queue:{queue}"))
     source = start(config)
     client = connect()
     client.put("s", f"queue:{queue}", forms([0]))
-    with paused(own_kafka.pid):
+    with paused(kafka.pid):
         client.begin("commit s")
         until(lambda: source.status.current.state is State.DEGRADED, 20)
     assert client.answered() == ""
@@ -239,11 +243,11 @@ def test_a_commit_that_waits_for_kafka_makes_the_source_say_so(
 
 
 def test_a_client_that_dies_before_its_commit_leaves_nothing(
-    configured: Configure, start: Start, port: int, queue: str, connect: Connect
+    configured: Configure, start: Start, port: int, queue: str, connect: Connect, tmp_path: Path
 ) -> None:
     config = configured(listening(port, f"queue:{queue}"))
     start(config)
-    client, other = connect(), connect()
+    client, other = doomed(port, tmp_path), connect()
     client.put("s", f"queue:{queue}", forms(range(500)))
     client.kill()
     other.put("s", f"queue:{queue}", forms([1], "other"))
@@ -290,11 +294,11 @@ def readers(tmp_path: Path, kafka: EmbeddedKafka, queue: str, port: int) -> Conf
 
 
 def test_what_is_received_in_a_transaction_is_given_when_that_is_committed(
-    readers: Config, start_sink: StartSink, queue: str, connect: Connect
+    readers: Config, start_sink: StartSink, queue: str, connect: Connect, port: int, tmp_path: Path
 ) -> None:
     sink = start_sink(readers)
     RouterStandIn(readers).give(f"queue/{queue}", numbered(10, keys=1))
-    client = connect()
+    client = doomed(port, tmp_path)
     assert [client.take("s", f"queue:{queue}")["body"] for _ in range(4)] == list("0123")
     assert client.rollback("s") == ""
     again = [client.take("s", f"queue:{queue}") for _ in range(6)]

@@ -13,11 +13,9 @@ from engine.connectors.amqp.settings import AmqpSinkConfig
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.embedded import free_ports
 from engine.jms_values import MapEntry, encode_map, encode_stream
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
-from tests.conftest import JARS
 from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.running import configure
 from tests.integration.connectors.stomp_harness import Peer
@@ -45,14 +43,6 @@ PROPERTIES = {
 
 def structured(kind: BodyType, body: bytes, types: str) -> Message:
     return Message(body, kind, body_types=types)
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StrictArtemis]:
-    server = StrictArtemis(tmp_path_factory.mktemp("strict"), *free_ports(3), JARS)
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture
@@ -220,9 +210,9 @@ def test_a_message_that_is_sent_again_is_there_once(sink: AmqpSink, amqp: AmqpHa
 
 
 def test_a_temporary_queue_whose_owner_leaves_disturbs_nobody(
-    sink: AmqpSink, artemis: EmbeddedArtemis, tmp_path: Path, queue: str
+    sink: AmqpSink, artemis: EmbeddedArtemis, queue: str
 ) -> None:
-    client = QpidClient(artemis.amqp_url, tmp_path / "own.log")
+    client = QpidClient(artemis.amqp_url)
     client.request(f"queue:{queue}", "ask")
     own = client.receive(f"queue:{queue}")["JMSReplyTo"]
     sink.send([outgoing(1, own)])

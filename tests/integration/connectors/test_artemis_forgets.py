@@ -32,39 +32,38 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedArtemis]:
 
 
 @pytest.fixture
-def amqp(broker: EmbeddedArtemis, tmp_path: Path) -> Iterator[AmqpHarness]:
-    client = QpidClient(f"failover:({broker.amqp_url})", tmp_path / "client.log")
+def amqp(broker: EmbeddedArtemis) -> Iterator[AmqpHarness]:
+    client = QpidClient(f"failover:({broker.amqp_url})")
     yield AmqpHarness(broker, client)
-    client.kill()
+    client.leave()
 
 
-@pytest.mark.parametrize("system", ["stomp", "amqp"])
 def test_what_it_gives_again_after_a_clean_stop_of_the_source_is_known(
-    broker: EmbeddedArtemis,
-    amqp: AmqpHarness,
-    configured: Configure,
-    start: Start,
-    queue: str,
-    tmp_path: Path,
-    system: str,
+    broker: EmbeddedArtemis, amqp: AmqpHarness, configured: Configure, start: Start, queue: str, tmp_path: Path
 ) -> None:
-    amqp.send(queue, numbered(300))
+    systems = {f"{queue}-stomp": StompHarness(broker), f"{queue}-amqp": amqp}
+    for name in systems:
+        amqp.send(name, numbered(300))
     broker.stop()
     shutil.copytree(broker.folder, tmp_path / "before")
     broker.start()
-    config = configured((StompHarness(broker) if system == "stomp" else amqp).settings(queue))
-    source = start(config)
-    source.acknowledges(300)
-    source.stop()
+    configs = {
+        name: configured({**each.settings(name), "journal.topic": f"journal-{name}"}) for name, each in systems.items()
+    }
+    for config in configs.values():
+        source = start(config)
+        source.acknowledges(300)
+        source.stop()
 
     amqp.kill()
     shutil.rmtree(broker.folder)
     (tmp_path / "before").rename(broker.folder)
     broker.start()
-    assert amqp.waiting(queue) == 300
-    source = start(config)
-    until(lambda: amqp.waiting(queue) == 0, what="empty")
-    source.stop()
+    for name, config in configs.items():
+        assert amqp.waiting(name) == 300
+        source = start(config)
+        until(lambda name=name: amqp.waiting(name) == 0, what="empty")
+        source.stop()
 
-    assert Counter(numbers(config.bootstrap_servers, config.journal.topic)) == Counter(range(300))
-    assert source.sample("jmsbridge_source_duplicates_total", source=SOURCE) == 300
+        assert Counter(numbers(config.bootstrap_servers, config.journal.topic)) == Counter(range(300))
+        assert source.sample("jmsbridge_source_duplicates_total", source=SOURCE) == 300

@@ -1,4 +1,4 @@
-"""STOMP and AMQP over TLS and with a login, against an Artemis that wants both: what works, and what is refused."""
+"""STOMP, AMQP and JMS clients over TLS and with a login, at an Artemis that wants both: what works, and what not."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.connectors.base import Outcome, Outgoing
+from engine.connectors.base import NotConnectedError, Outcome, Outgoing
 from engine.connectors.system import connector
+from engine.embedded.artemis import artemis_home
 from engine.message import Message
 from engine.telemetry.status import State
+from tests.certificates import STORE_PASSWORD, keep
 from tests.conftest import JARS
+from tests.integration.connectors.jms_harness import client
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tests.integration.connectors.conftest import Configure, Start
+    from tests.integration.connectors.conftest import Configure, MakeEnds, Start
 
 UNTRUSTED = "its certificate is not to be trusted: "
 SCHEMES = {"stomp": ("stomp", "stomp+ssl"), "amqp": ("amqp", "amqps")}
+QPID = "org.apache.qpid.jms.JmsConnectionFactory"
 REFUSED = {
     "stomp": "the broker says: Security Error occurred: User name [bridge] or password is invalid",
     "amqp": "the broker refuses the login of user 'bridge'",
@@ -185,6 +189,53 @@ def test_a_tls_port_without_tls_is_told_with_what_to_write(
 
     assert detail.startswith(f"{url} (queue:{queue}): the broker")
     assert detail.endswith(f"; if it wants TLS, write {over_tls}:// in place of {plain}:// in its url")
+
+
+@pytest.fixture(params=["core", "qpid"])
+def how(request: pytest.FixtureRequest) -> str:
+    """The client of sources and sinks of type `jms`."""
+    name: str = request.param
+    if name == "core":
+        request.getfixturevalue("fast_core")
+    return name
+
+
+def over_tls(secure: SecureArtemis, port: int, how: str) -> dict[str, str]:
+    """Keys of Artemis' own client, or of Qpid JMS."""
+    own = client("") if how == "core" else {".type": "jms", ".connection-factory": QPID}
+    lib = artemis_home(JARS) / "lib"
+    parts = ("qpid-jms-*", "proton-j-*", "netty-*", "slf4j-*", "log4j-*")
+    own[".class-path"] = ", ".join(f"{lib}/{part}.jar" for part in parts) if how == "qpid" else own[".class-path"]
+    own[".connection-factory.brokerURL"] = f"tcp://127.0.0.1:{port}?sslEnabled=true&verifyHost=true&callTimeout=3000"
+    if how == "qpid":
+        del own[".connection-factory.brokerURL"]
+        own[".connection-factory.remoteURI"] = f"amqps://127.0.0.1:{port}"
+    store = {".tls.trust-store": str(secure.certificates / "trusted.p12"), ".tls.trust-store-password": STORE_PASSWORD}
+    return own | store | {".username": USER, ".password": PASSWORD.replace("\\", r"\\")}
+
+
+def test_key_stores_and_trust_stores_are_for_tls(secure: SecureArtemis, ends: MakeEnds, queue: str, how: str) -> None:
+    both = ends(over_tls(secure, secure.port, how))
+    both.sink.connect()
+    assert both.send(f"queue/{queue}", Message(b"1")) == {0: None}
+    both.source.connect()
+    assert [each.body for each in both.receive(1)] == [b"1"]
+
+    keys = {".tls.key-store": str(keep(secure.certificates, "bridge")), ".tls.key-store-password": STORE_PASSWORD}
+    shown = ends(over_tls(secure, secure.mutual_port, how) | keys)
+    shown.source.connect()
+
+
+@pytest.mark.parametrize("case", ["of another host", "of an unknown authority", "without one of its own"])
+def test_a_certificate_that_is_wrong_is_refused(secure: SecureArtemis, ends: MakeEnds, how: str, case: str) -> None:
+    ports = {"of another host": secure.other_port, "without one of its own": secure.mutual_port}
+    keys = over_tls(secure, ports.get(case, secure.port), how)
+    if case == "of an unknown authority":
+        keys = {key: text for key, text in keys.items() if not key.startswith(".tls")}
+    with pytest.raises(NotConnectedError) as refused:
+        ends(keys).source.connect()
+    assert PASSWORD not in str(refused.value)
+    assert STORE_PASSWORD not in str(refused.value)
 
 
 def refusal(start: Start, configured: Configure, given: Mapping[str, str]) -> str:

@@ -6,23 +6,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from engine.errors import HardFailureError
 from engine.kafka.topics import ensure_journal
 from engine.message import BodyType
 from engine.telemetry.status import State
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.running import bodies, configure, numbered, numbers, read
+from tests.integration.connectors.systems import delivery_of_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from engine.embedded import EmbeddedKafka
     from tests.conftest import TopicFactory
-    from tests.integration.connectors.conftest import Configure, Start
+    from tests.integration.connectors.conftest import Configure, Proxied, Start
     from tests.integration.connectors.harness import Harness
-    from tests.integration.connectors.proxy import Proxy
 
 
 def test_it_connects_takes_what_is_there_and_leaves_nothing_behind(
@@ -50,15 +46,15 @@ def test_what_was_taken_once_does_not_come_again_after_a_clean_stop(
     start: Start,
     queue: str,
     kafka: EmbeddedKafka,
-    proxied: Callable[[int], Proxy],
+    proxied: Proxied,
 ) -> None:
     proxy = proxied(harness.port)
     proxy.piece_bytes, proxy.pause_seconds = 20_000, 0.03
     config = configured(harness.settings(queue, proxy.port))
-    harness.send(queue, numbered(5000, size=1000))
+    harness.send(queue, numbered(2500, size=1000))
 
     taken = 0
-    for _ in range(3):
+    for _ in range(2):
         source = start(config)
         source.acknowledges(1)
         source.stop()
@@ -66,23 +62,23 @@ def test_what_was_taken_once_does_not_come_again_after_a_clean_stop(
         # What comes again is looked for in the journal first; whoever wants to stop does not wait for that.
         assert source.count("received") >= source.count("acknowledged")
         taken += source.count("acknowledged")
-    assert taken + harness.waiting(queue) == 5000
-    assert taken < 5000
+    assert taken + harness.waiting(queue) == 2500
+    assert taken < 2500
     proxy.pause_seconds = 0
     last = start(config)
-    last.acknowledges(5000 - taken)
+    last.acknowledges(2500 - taken)
 
-    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(5000))
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(2500))
 
 
 def test_messages_of_one_key_keep_their_order_and_their_partition(
     harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
 ) -> None:
     config = configured(harness.settings(queue))
-    fields = {n: {"JMSCorrelationID": f"key-{n % 7}"} for n in range(2000)}
-    harness.send(queue, [Outgoing(str(n).encode(), fields=fields[n]) for n in range(2000)])
+    fields = {n: {"JMSCorrelationID": f"key-{n % 7}"} for n in range(500)}
+    harness.send(queue, [Outgoing(str(n).encode(), fields=fields[n]) for n in range(500)])
 
-    start(config).acknowledges(2000)
+    start(config).acknowledges(500)
 
     placed: dict[str | None, list[tuple[int, int]]] = {}
     for located in read(kafka.bootstrap, config.journal.topic):
@@ -128,46 +124,35 @@ def test_fields_and_properties_arrive_whole(
     assert abs(located.timestamp_ms - time.time() * 1000) < 60_000
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        "hällo ☃\n\r\n\t".encode(),
-        b"with\0nul\0",
-        b"MESSAGE\na:b\n\nc\0\n\nMESSAGE\n\n\0",
-        b"x" * 1024 * 1024,
-    ],
-    ids=["empty", "unicode", "nul", "looks like a frame", "1 MiB"],
-)
-def test_a_text_arrives_as_it_was_sent(
-    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka, body: bytes
+BODIES = {
+    "empty": b"",
+    "unicode": "hällo ☃\n\r\n\t".encode(),
+    "nul": b"with\0nul\0",
+    "looks like a frame": b"MESSAGE\na:b\n\nc\0\n\nMESSAGE\n\n\0",
+    "a byte that is no text": b"\xff",
+    "every byte": bytes(range(256)),
+    "1 MiB of text": b"x" * 1024 * 1024,
+    "1 MiB": bytes(n % 256 for n in range(1024 * 1024)),
+}
+TEXTS = ("empty", "unicode", "1 MiB of text")
+
+
+def test_bodies_arrive_as_they_were_sent(
+    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
 ) -> None:
     config = configured(harness.settings(queue))
-    text = b"\0" not in body
-    harness.send(queue, [Outgoing(body, text=text)])
+    harness.send(queue, [Outgoing(body, text=name in TEXTS) for name, body in BODIES.items()])
 
-    start(config).acknowledges(1)
+    start(config).acknowledges(len(BODIES))
 
-    (located,) = read(kafka.bootstrap, config.journal.topic)
-    assert located.record.value == body
-    assert located.message.body_type is (BodyType.TEXT if text else BodyType.BYTES)
-
-
-@pytest.mark.parametrize("size", [1, 256, 1024 * 1024])
-def test_bytes_arrive_as_they_were_sent(
-    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka, size: int
-) -> None:
-    config = configured(harness.settings(queue))
-    body = bytes(n % 256 for n in range(255, 255 + size))
-    harness.send(queue, [Outgoing(body, text=False)])
-
-    start(config).acknowledges(1)
-
-    (located,) = read(kafka.bootstrap, config.journal.topic)
-    assert located.record.value == body
-    assert located.message.body_type is BodyType.BYTES
+    found = read(kafka.bootstrap, config.journal.topic)
+    assert len(found) == len(BODIES)
+    types = {located.record.value: located.message.body_type for located in found}
+    expected = {name: BodyType.TEXT if name in TEXTS else BodyType.BYTES for name in BODIES}
+    assert {name: types.get(body) for name, body in BODIES.items()} == expected
 
 
+@delivery_of_sources("stomp")
 def test_a_message_too_large_is_set_aside_by_the_default_policy_and_stops_nothing(
     harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka
 ) -> None:
@@ -185,25 +170,43 @@ def test_a_message_too_large_is_set_aside_by_the_default_policy_and_stops_nothin
     assert harness.waiting(queue) == 0
 
 
-@pytest.mark.parametrize("size", [70_000, 20 * 1024 * 1024], ids=["just over", "20 MiB"])
-@pytest.mark.parametrize("policy", ["skip", "dead-letter"])
-def test_a_message_too_large_is_dealt_with_once_and_the_others_go_on(
-    harness: Harness,
-    configured: Configure,
-    start: Start,
-    queue: str,
-    kafka: EmbeddedKafka,
-    topic: TopicFactory,
-    policy: str,
-    size: int,
+def test_messages_too_large_become_dead_letters_once_and_the_others_go_on(
+    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka, topic: TopicFactory
 ) -> None:
-    if size > harness.largest_bytes:
-        pytest.skip("the broker takes none that large")
+    sizes = [size for size in (70_000, 20 * 1024 * 1024) if size <= harness.largest_bytes]
     dead = topic("dead")
-    policies = {"routing.on-soft-failure": policy, "routing.dead-letter-topic": dead}
+    policies = {"routing.on-soft-failure": "dead-letter", "routing.dead-letter-topic": dead}
     config = configured(harness.settings(queue) | {"journal.max-message-bytes": "64KiB"} | policies)
-    large = Outgoing(b"x" * size, text=False, properties={"region": "emea"})
-    harness.send(queue, [Outgoing(b"small"), large, Outgoing(b"after")])
+    large = [Outgoing(b"x" * size, text=False, properties={"region": "emea"}) for size in sizes]
+    harness.send(queue, [Outgoing(b"small"), *large, Outgoing(b"after")])
+
+    source = start(config)
+    source.acknowledges(2 + len(sizes))
+    source.stop()
+
+    assert source.error is None
+    assert sorted(bodies(kafka.bootstrap, config.journal.topic)) == [b"after", b"small"]
+    assert harness.waiting(queue) == 0
+    assert source.count("rejected", reason="too-large") == len(sizes)
+    assert source.count("journaled") == 2
+    letters = [located.record for located in read(kafka.bootstrap, dead)]
+    assert len(letters) == len(sizes)
+    for letter in letters:
+        assert letter.value == b"x" * 65536
+        assert letter.header("jms.region") == "emea"
+        assert letter.header("jmsbridge.reason") == "too-large"
+    truncated = sorted(int(letter.header("jmsbridge.truncated") or 0) for letter in letters)
+    assert all(told >= size for told, size in zip(truncated, sizes, strict=True))
+
+
+@delivery_of_sources("stomp")
+def test_a_message_too_large_is_skipped_once_and_the_others_go_on(
+    harness: Harness, configured: Configure, start: Start, queue: str, kafka: EmbeddedKafka, topic: TopicFactory
+) -> None:
+    dead = topic("dead")
+    policies = {"routing.on-soft-failure": "skip", "routing.dead-letter-topic": dead}
+    config = configured(harness.settings(queue) | {"journal.max-message-bytes": "64KiB"} | policies)
+    harness.send(queue, [Outgoing(b"small"), Outgoing(b"x" * 70_000), Outgoing(b"after")])
 
     source = start(config)
     source.acknowledges(3)
@@ -214,15 +217,10 @@ def test_a_message_too_large_is_dealt_with_once_and_the_others_go_on(
     assert harness.waiting(queue) == 0
     assert source.count("rejected", reason="too-large") == 1
     assert source.count("journaled") == 2
-    letters = read(kafka.bootstrap, dead)
-    assert len(letters) == (policy == "dead-letter")
-    for letter in letters:
-        assert letter.record.value == b"x" * 65536
-        assert letter.record.header("jms.region") == "emea"
-        assert letter.record.header("jmsbridge.reason") == "too-large"
-        assert int(letter.record.header("jmsbridge.truncated") or 0) >= size
+    assert read(kafka.bootstrap, dead) == []
 
 
+@delivery_of_sources("stomp")
 def test_a_journal_that_is_missing_stops_it_and_nothing_is_acknowledged(
     harness: Harness, start: Start, queue: str, kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:

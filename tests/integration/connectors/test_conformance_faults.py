@@ -15,12 +15,9 @@ from tests.processes import paused
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from engine.embedded import EmbeddedKafka
-    from tests.integration.connectors.conftest import Configure, Start
+    from tests.integration.connectors.conftest import Configure, Proxied, Start
     from tests.integration.connectors.harness import Harness
-    from tests.integration.connectors.proxy import Proxy
 
 
 def test_a_broker_that_is_not_there_yet_is_waited_for(
@@ -29,7 +26,7 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(
     start: Start,
     queue: str,
     kafka: EmbeddedKafka,
-    proxied: Callable[[int], Proxy],
+    proxied: Proxied,
 ) -> None:
     harness.send(queue, numbered(5))
     with proxied(1) as nobody:
@@ -52,7 +49,7 @@ def test_a_broker_that_stays_away_is_asked_for_as_long_as_it_takes(
 
     source = start(config)
     until(lambda: source.error or harness.unreachable in source.status.current.detail)
-    time.sleep(4)
+    time.sleep(2)  # what is tested is that nothing happens in this time
 
     assert source.error is None
     assert source.alive
@@ -65,19 +62,20 @@ def test_a_connection_that_is_cut_again_and_again_loses_nothing(
     start: Start,
     queue: str,
     kafka: EmbeddedKafka,
-    proxied: Callable[[int], Proxy],
+    proxied: Proxied,
 ) -> None:
     proxy = proxied(harness.port)
     proxy.piece_bytes, proxy.pause_seconds = 20_000, 0.002
     config = configured(harness.settings(queue, proxy.port))
-    harness.send(queue, numbered(6000))
+    harness.send(queue, numbered(3000))
 
     source = start(config)
-    for cuts in range(1, 4):
+    for cuts in range(1, 3):
         until(lambda: source.count("received") >= 400 * cuts)  # noqa: B023 # used before the next round
         proxy.cut()
         until(lambda: source.count("reconnects") >= cuts)  # noqa: B023 # used before the next round
-    until(lambda: set(numbers(kafka.bootstrap, config.journal.topic)) == set(range(6000)))
+    until(lambda: source.count("journaled") >= 3000)
+    until(lambda: set(numbers(kafka.bootstrap, config.journal.topic)) == set(range(3000)))
     source.stop()
 
     assert source.count("journaled") == len(numbers(kafka.bootstrap, config.journal.topic))
@@ -110,7 +108,7 @@ def test_a_broker_that_falls_silent_is_left_for_a_new_connection(
     start: Start,
     queue: str,
     kafka: EmbeddedKafka,
-    proxied: Callable[[int], Proxy],
+    proxied: Proxied,
 ) -> None:
     proxy = proxied(harness.port)
     config = configured(harness.settings(queue, proxy.port))
@@ -132,17 +130,17 @@ def test_a_slow_peer_is_waited_for_byte_by_byte(
     start: Start,
     queue: str,
     kafka: EmbeddedKafka,
-    proxied: Callable[[int], Proxy],
+    proxied: Proxied,
 ) -> None:
     proxy = proxied(harness.port)
     proxy.piece_bytes, proxy.pause_seconds = 1, 0.0005
     config = configured(harness.settings(queue, proxy.port))
-    harness.send(queue, numbered(10))
+    harness.send(queue, numbered(5))
 
     source = start(config)
-    source.acknowledges(10)
+    source.acknowledges(5)
 
-    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(10))
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(5))
     assert source.count("reconnects") == 0
 
 
@@ -151,7 +149,7 @@ def test_a_journal_that_stands_still_stops_the_reading_but_not_the_connection(
 ) -> None:
     small = {"journal.max-message-bytes": "64KiB", "kafka.producer.buffer.memory": "4194304"}
     config = configured(harness.settings(queue) | small)
-    harness.send(queue, numbered(20_000, size=2000))
+    harness.send(queue, numbered(8000, size=5000))
     before = resident_bytes()
     with paused(kafka.pid):
         source = start(config)
@@ -161,12 +159,12 @@ def test_a_journal_that_stands_still_stops_the_reading_but_not_the_connection(
         time.sleep(4)  # what is tested is that nothing happens in this time
         assert source.count("received") == read_until_then < 5000
         grown = resident_bytes() - before
-    source.acknowledges(20_000, 60)
+    source.acknowledges(8000, 60)
     source.stop()
 
     assert source.count("reconnects") == 0
     assert grown < 32 * 1024 * 1024
-    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(20_000))
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(8000))
 
 
 def test_it_stops_in_time_while_the_journal_stands_still_and_nothing_is_lost(

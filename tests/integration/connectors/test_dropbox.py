@@ -17,7 +17,7 @@ import pytest
 from engine.telemetry.status import State
 from tests.dropboxes import files, headers
 from tests.integration.connectors.running import numbers, read
-from tests.integration.connectors.sinks import RouterStandIn, committed, configure, in_order, numbered
+from tests.integration.connectors.sinks import RouterStandIn, committed, configure, in_order, is_waited_for, numbered
 from tests.integration.connectors.worker import start_worker
 from tests.waiting import until
 
@@ -194,7 +194,7 @@ def test_many_arrive_once_and_in_order_through_stops_and_starts(
     dropbox_sink: DropboxSinkHarness, kafka: EmbeddedKafka, tmp_path: Path, queue: str, start_sink: StartSink
 ) -> None:
     config = configure(tmp_path, kafka.bootstrap, queue, dropbox_sink.settings())
-    RouterStandIn(config).give(dropbox_sink.address(queue), numbered(10_000, size=200))
+    RouterStandIn(config).give(dropbox_sink.address(queue), numbered(4_000, size=200))
     delivered = 0
     for _ in range(3):
         sink = start_sink(config)
@@ -202,9 +202,9 @@ def test_many_arrive_once_and_in_order_through_stops_and_starts(
         sink.stop()
         assert sink.error is None
         delivered += sink.count("delivered_messages")
-    start_sink(config).delivers(10_000 - delivered)
-    found = [int(arrived.body.rstrip(b".")) for arrived in dropbox_sink.arrived(queue, 10_000)]
-    assert sorted(found) == list(range(10_000))
+    start_sink(config).delivers(4_000 - delivered)
+    found = [int(arrived.body.rstrip(b".")) for arrived in dropbox_sink.arrived(queue, 4_000)]
+    assert sorted(found) == list(range(4_000))
     assert in_order(found)
 
 
@@ -242,6 +242,21 @@ def test_a_root_that_stays_away_is_looked_for_as_long_as_it_takes(
     assert source.error is None
     assert source.alive
     assert source.status.current.state is State.DEGRADED
+
+
+def test_a_root_that_is_not_there_at_start_is_waited_for(
+    dropbox_sink: DropboxSinkHarness, kafka: EmbeddedKafka, tmp_path: Path, queue: str, start_sink: StartSink
+) -> None:
+    dropbox_sink.create(queue)
+    config = configure(tmp_path, kafka.bootstrap, queue, dropbox_sink.settings())
+    RouterStandIn(config).give(dropbox_sink.address(queue), numbered(10))
+    dropbox_sink.kill()
+    sink = start_sink(config)
+    is_waited_for(sink)
+    dropbox_sink.start()
+    sink.delivers(10)
+    found = [int(arrived.body) for arrived in dropbox_sink.arrived(queue, 10)]
+    assert sorted(found) == list(range(10))
 
 
 def test_what_is_sent_says_how_it_came(

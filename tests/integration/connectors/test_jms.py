@@ -23,17 +23,17 @@ from engine.message import BodyType, Message
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property
 from tests.conftest import JARS
-from tests.integration.connectors.jms_ends import Ends, child, ends_of
+from tests.integration.connectors.jms_ends import child
 from tests.integration.connectors.jms_harness import client
 from tests.integration.connectors.running import numbered, numbers
 from tests.integration.connectors.stomp_jms import PASSWORD, USER, JmsClient, StrictArtemis
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from engine.embedded import EmbeddedArtemis, EmbeddedKafka
-    from tests.integration.connectors.conftest import Configure, Start
+    from tests.integration.connectors.conftest import Configure, MakeEnds, Start
     from tests.integration.connectors.jms_harness import JmsHarness
 
 CLASSIC = "org.apache.activemq.ActiveMQConnectionFactory"
@@ -41,20 +41,7 @@ QPID = "org.apache.qpid.jms.JmsConnectionFactory"
 SERIALIZED = b"\xac\xed\x00\x05t\x00\x01o"
 
 Settings = dict[str, str]
-
-
-@pytest.fixture
-def ends(tmp_path: Path, queue: str) -> Iterator[Callable[..., Ends]]:
-    """Makes a source and a sink of these keys."""
-    made: list[Ends] = []
-
-    def make(given: Mapping[str, str], destination: str = "", **source: str) -> Ends:
-        made.append(ends_of(tmp_path, given, destination or f"queue:{queue}", **source))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+by_core = pytest.mark.usefixtures("fast_core")
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +79,8 @@ def classic(packages: Callable[[str], Sequence[Path]], tmp_path_factory: pytest.
 def keys(request: pytest.FixtureRequest, artemis: EmbeddedArtemis) -> Settings:
     """The keys of a source or sink, for each client and broker."""
     own = client(artemis.core_url)
+    if request.param in ("artemis", "artemis by jndi"):
+        request.getfixturevalue("fast_core")
     if request.param == "artemis by jakarta":
         jars = request.getfixturevalue("packages")(f"org.apache.artemis:artemis-jakarta-client:{version()}")
         return own | {".class-path": ",".join(map(str, jars))}
@@ -119,7 +108,7 @@ def version() -> str:
 
 
 def test_every_client_carries_bodies_fields_and_types(
-    keys: Settings, ends: Callable[..., Ends], queue: str, request: pytest.FixtureRequest
+    keys: Settings, ends: MakeEnds, queue: str, request: pytest.FixtureRequest
 ) -> None:
     both = ends(keys)
     both.sink.connect()
@@ -180,9 +169,7 @@ def test_every_client_carries_bodies_fields_and_types(
     assert again.source.receive(1) is None
 
 
-def test_every_client_gives_back_what_was_not_acknowledged(
-    keys: Settings, ends: Callable[..., Ends], queue: str
-) -> None:
+def test_every_client_gives_back_what_was_not_acknowledged(keys: Settings, ends: MakeEnds, queue: str) -> None:
     both = ends(keys)
     both.sink.connect()
     both.send(f"queue/{queue}", *[Message(str(n).encode()) for n in range(100)])
@@ -196,9 +183,7 @@ def test_every_client_gives_back_what_was_not_acknowledged(
     assert [each.body for each in both.receive(63)] == [str(n).encode() for n in range(37, 100)]
 
 
-def test_a_durable_subscription_keeps_what_a_selector_wants(
-    keys: Settings, ends: Callable[..., Ends], queue: str
-) -> None:
+def test_a_durable_subscription_keeps_what_a_selector_wants(keys: Settings, ends: MakeEnds, queue: str) -> None:
     both = ends(keys, f"topic:{queue}", subscription="sub", selector="region = 'emea'")
     both.source.connect()
     both.source.close()
@@ -212,17 +197,19 @@ def test_a_durable_subscription_keeps_what_a_selector_wants(
     assert found[0].headers["JMSDestination"] == f"topic:{queue}"
 
 
-def test_delayed_messages_come_when_it_is_time(artemis: EmbeddedArtemis, ends: Callable[..., Ends], queue: str) -> None:
+@by_core
+def test_delayed_messages_come_when_it_is_time(artemis: EmbeddedArtemis, ends: MakeEnds, queue: str) -> None:
     both = ends(client(artemis.core_url))
     both.sink.connect()
+    both.source.connect()
     at = int(time.time() * 1000) + 3000
     both.send(f"queue/{queue}", Message(b"late", headers={"JMSDeliveryTime": str(at)}), Message(b"now"))
-    both.source.connect()
     assert [each.body for each in both.receive(2)] == [b"now", b"late"]
     assert time.time() * 1000 >= at
 
 
-def test_workers_share_a_subscription(artemis: EmbeddedArtemis, ends: Callable[..., Ends], queue: str) -> None:
+@by_core
+def test_workers_share_a_subscription(artemis: EmbeddedArtemis, ends: MakeEnds, queue: str) -> None:
     own = client(artemis.core_url)
     settings = {"subscription": "both", "shared_subscription": "true", "workers": "2"}
     one, other = ends(own, f"topic:{queue}", **settings), ends(own, f"topic:{queue}", **settings)
@@ -243,8 +230,9 @@ def test_workers_share_a_subscription(artemis: EmbeddedArtemis, ends: Callable[.
     assert sorted(found) == list(range(20))
 
 
+@by_core
 def test_an_application_that_waits_at_a_temporary_queue_gets_its_reply(
-    artemis: EmbeddedArtemis, ends: Callable[..., Ends], queue: str, tmp_path: Path
+    artemis: EmbeddedArtemis, ends: MakeEnds, queue: str, tmp_path: Path
 ) -> None:
     application = JmsClient(artemis.core_url, tmp_path / "application.log")
     try:
@@ -259,35 +247,32 @@ def test_an_application_that_waits_at_a_temporary_queue_gets_its_reply(
         application.close()
 
 
+@by_core
 def test_a_refused_login_is_told_with_a_longer_wait_and_without_the_password(
-    ends: Callable[..., Ends], tmp_path: Path, queue: str
+    strict: StrictArtemis, ends: MakeEnds, queue: str
 ) -> None:
-    broker = StrictArtemis(tmp_path / "strict" / "data", *free_ports(3), JARS)
-    broker.start()
-    try:
-        own = client(broker.core_url)
-        wrong = ends(own | {".username": USER, ".password": "hunter2-x"})
-        with pytest.raises(NotConnectedError) as refused:
-            wrong.source.connect()
-        assert refused.value.back_off_seconds is not None
-        assert "hunter2-x" not in str(refused.value)
+    own = client(strict.core_url)
+    wrong = ends(own | {".username": USER, ".password": "hunter2-x"})
+    with pytest.raises(NotConnectedError) as refused:
+        wrong.source.connect()
+    assert refused.value.back_off_seconds is not None
+    assert "hunter2-x" not in str(refused.value)
 
-        right = ends(own | {".username": USER, ".password": PASSWORD})
-        right.sink.connect()
-        # One message that the broker refuses keeps no other back.
-        assert right.send(f"queue/{queue}", Message(b"1")) == {0: None}
-        (refusal,) = right.send("queue/secret.x", Message(b"2")).values()
-        assert refusal is not None
-        assert "secret.x" in refusal
-        process = right.sink._process._process
-        assert process is not None
-        shown = Path(f"/proc/{process.pid}/cmdline").read_bytes() + Path(f"/proc/{process.pid}/environ").read_bytes()
-        assert PASSWORD.encode() not in shown
-    finally:
-        broker.stop()
+    right = ends(own | {".username": USER, ".password": PASSWORD})
+    right.sink.connect()
+    # One message that the broker refuses keeps no other back.
+    assert right.send(f"queue/{queue}", Message(b"1")) == {0: None}
+    (refusal,) = right.send("queue/secret.x", Message(b"2")).values()
+    assert refusal is not None
+    assert "secret.x" in refusal
+    process = right.sink._process._process
+    assert process is not None
+    shown = Path(f"/proc/{process.pid}/cmdline").read_bytes() + Path(f"/proc/{process.pid}/environ").read_bytes()
+    assert PASSWORD.encode() not in shown
 
 
-def test_what_no_attempt_can_mend_is_refused(artemis: EmbeddedArtemis, ends: Callable[..., Ends]) -> None:
+@by_core
+def test_what_no_attempt_can_mend_is_refused(artemis: EmbeddedArtemis, ends: MakeEnds) -> None:
     own = client(artemis.core_url)
     jndi = {
         ".type": "jms",
@@ -303,7 +288,8 @@ def test_what_no_attempt_can_mend_is_refused(artemis: EmbeddedArtemis, ends: Cal
         missing.source.connect()
 
 
-def test_the_doctor_connects(artemis: EmbeddedArtemis, ends: Callable[..., Ends]) -> None:
+@by_core
+def test_the_doctor_connects(artemis: EmbeddedArtemis, ends: MakeEnds) -> None:
     config = ends(client(artemis.core_url)).source._config
     system = connector(config.sources[0].type)
     assert "ActiveMQ 2" in system.check_connection(config, config.sources[0], "doctor")

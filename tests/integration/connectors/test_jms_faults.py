@@ -1,4 +1,4 @@
-"""Clients that hang, exit or deserialise, logins over TLS, and destinations by JNDI."""
+"""Clients that hang, exit or deserialise, and destinations by JNDI."""
 
 from __future__ import annotations
 
@@ -12,40 +12,21 @@ import pytest
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.jms_client import process
-from engine.embedded.artemis import artemis_home
 from engine.message import BodyType, Message
-from tests.certificates import STORE_PASSWORD, keep
-from tests.conftest import JARS
-from tests.integration.connectors.jms_ends import Ends, child, ends_of
+from tests.integration.connectors.jms_ends import child, ends_of
 from tests.integration.connectors.jms_harness import client
 from tests.integration.connectors.running import numbered, numbers
-from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
+from tests.integration.connectors.worker import start_worker
 from tests.java import jms_program
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from engine.embedded import EmbeddedArtemis, EmbeddedKafka
-    from tests.integration.connectors.conftest import Configure, Start
+    from tests.integration.connectors.conftest import Configure, MakeEnds, Start
     from tests.integration.connectors.jms_harness import JmsHarness
 
-QPID = "org.apache.qpid.jms.JmsConnectionFactory"
 PROGRAM = Path(__file__).with_name("FailingFactory.java")
-
-
-@pytest.fixture
-def ends(tmp_path: Path, queue: str) -> Iterator[Callable[[Mapping[str, str]], Ends]]:
-    """Makes a source and a sink of these keys."""
-    made: list[Ends] = []
-
-    def make(given: Mapping[str, str]) -> Ends:
-        made.append(ends_of(tmp_path, given, f"queue:{queue}"))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+by_core = pytest.mark.usefixtures("fast_core")
 
 
 def failing(artemis: EmbeddedArtemis, harm: str, data: str = "") -> dict[str, str]:
@@ -83,9 +64,8 @@ def test_a_client_that_hangs_is_a_connection_that_broke(
     assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(600))
 
 
-def test_a_client_that_exits_is_a_connection_that_broke(
-    artemis: EmbeddedArtemis, ends: Callable[[Mapping[str, str]], Ends]
-) -> None:
+@by_core
+def test_a_client_that_exits_is_a_connection_that_broke(artemis: EmbeddedArtemis, ends: MakeEnds) -> None:
     both = ends(failing(artemis, "exits"))
 
     def run() -> None:
@@ -96,9 +76,25 @@ def test_a_client_that_exits_is_a_connection_that_broke(
         run()
 
 
-def test_nothing_is_deserialised(
-    artemis: EmbeddedArtemis, ends: Callable[[Mapping[str, str]], Ends], tmp_path: Path, queue: str
+@by_core
+@pytest.mark.parametrize("harm", ["hangs", "leaves a thread"])
+def test_a_client_ends_with_its_worker_whatever_the_provider_does(
+    artemis: EmbeddedArtemis, configured: Configure, queue: str, tmp_path: Path, harm: str
 ) -> None:
+    keys = failing(artemis, harm) | {".type": "jms", ".destinations": f"queue:{queue}"}
+    log = tmp_path / "worker.log"
+    worker = start_worker("source", "src", configured(keys).path, log)
+    try:
+        until(lambda: "a thread hangs" in log.read_text())
+        threads = Path(f"/proc/{child(worker.pid)}/task")
+    finally:
+        worker.kill()
+        worker.wait()
+    until(lambda: not threads.exists())
+
+
+@by_core
+def test_nothing_is_deserialised(artemis: EmbeddedArtemis, ends: MakeEnds, tmp_path: Path, queue: str) -> None:
     data = hostile(tmp_path / "made")
     with pytest.raises(NotConnectedError, match=r"may not deserialise FailingFactory\$Hostile, see deserialized-cla"):
         ends(failing(artemis, "deserialises", data.hex())).source.connect()
@@ -115,7 +111,8 @@ def test_nothing_is_deserialised(
     assert (tmp_path / "made").exists()
 
 
-def test_remote_code_bases_are_closed(artemis: EmbeddedArtemis, ends: Callable[[Mapping[str, str]], Ends]) -> None:
+@by_core
+def test_remote_code_bases_are_closed(artemis: EmbeddedArtemis, ends: MakeEnds) -> None:
     ends(client(artemis.core_url)).source.connect()
     options = Path(f"/proc/{child()}/cmdline").read_text().split("\0")
     for name in ("rmi.object", "ldap.object", "cosnaming.object"):
@@ -123,8 +120,9 @@ def test_remote_code_bases_are_closed(artemis: EmbeddedArtemis, ends: Callable[[
     assert "-Dcom.sun.jndi.ldap.object.trustSerialData=false" in options
 
 
+@by_core
 def test_destinations_are_looked_up_in_jndi(
-    artemis: EmbeddedArtemis, tmp_path: Path, queue: str, ends: Callable[[Mapping[str, str]], Ends]
+    artemis: EmbeddedArtemis, tmp_path: Path, queue: str, ends: MakeEnds
 ) -> None:
     keys = {
         ".type": "jms",
@@ -146,55 +144,3 @@ def test_destinations_are_looked_up_in_jndi(
         assert refusal == "JNDI has no destination 'OTHER'"
     finally:
         both.close()
-
-
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureArtemis]:
-    broker = SecureArtemis(tmp_path_factory.mktemp("secure") / "data", JARS)
-    broker.start()
-    yield broker
-    broker.stop()
-
-
-def over_tls(secure: SecureArtemis, port: int, how: str) -> dict[str, str]:
-    """Keys of Artemis' own client, or of Qpid JMS."""
-    own = client("") if how == "core" else {".type": "jms", ".connection-factory": QPID}
-    lib = artemis_home(JARS) / "lib"
-    parts = ("qpid-jms-*", "proton-j-*", "netty-*", "slf4j-*", "log4j-*")
-    own[".class-path"] = ", ".join(f"{lib}/{part}.jar" for part in parts) if how == "qpid" else own[".class-path"]
-    own[".connection-factory.brokerURL"] = f"tcp://127.0.0.1:{port}?sslEnabled=true&verifyHost=true"
-    if how == "qpid":
-        del own[".connection-factory.brokerURL"]
-        own[".connection-factory.remoteURI"] = f"amqps://127.0.0.1:{port}"
-    store = {".tls.trust-store": str(secure.certificates / "trusted.p12"), ".tls.trust-store-password": STORE_PASSWORD}
-    return own | store | {".username": USER, ".password": PASSWORD.replace("\\", r"\\")}
-
-
-@pytest.mark.parametrize("how", ["core", "qpid"])
-def test_key_stores_and_trust_stores_are_for_tls(
-    secure: SecureArtemis, ends: Callable[[Mapping[str, str]], Ends], queue: str, how: str
-) -> None:
-    both = ends(over_tls(secure, secure.port, how))
-    both.sink.connect()
-    assert both.send(f"queue/{queue}", Message(b"1")) == {0: None}
-    both.source.connect()
-    assert [each.body for each in both.receive(1)] == [b"1"]
-
-    keys = {".tls.key-store": str(keep(secure.certificates, "bridge")), ".tls.key-store-password": STORE_PASSWORD}
-    shown = ends(over_tls(secure, secure.mutual_port, how) | keys)
-    shown.source.connect()
-
-
-@pytest.mark.parametrize("how", ["core", "qpid"])
-@pytest.mark.parametrize("case", ["of another host", "of an unknown authority", "without one of its own"])
-def test_a_certificate_that_is_wrong_is_refused(
-    secure: SecureArtemis, ends: Callable[[Mapping[str, str]], Ends], how: str, case: str
-) -> None:
-    ports = {"of another host": secure.other_port, "without one of its own": secure.mutual_port}
-    keys = over_tls(secure, ports.get(case, secure.port), how)
-    if case == "of an unknown authority":
-        keys = {key: text for key, text in keys.items() if not key.startswith(".tls")}
-    with pytest.raises(NotConnectedError) as refused:
-        ends(keys).source.connect()
-    assert PASSWORD not in str(refused.value)
-    assert STORE_PASSWORD not in str(refused.value)

@@ -230,16 +230,16 @@ def test_acknowledging_all_up_to_a_message_takes_every_queue_and_nothing_that_is
     destinations = ", ".join(f"queue:{name}" for name in queues)
     config = configured(stomp.settings(queue) | {".destinations": destinations, ".acknowledge": "cumulative"})
     for name in queues:
-        stomp.send(name, numbered(3000, size=300))
+        stomp.send(name, numbered(1500, size=600))
     source = start(config)
     source.acknowledges(1)
     source.stop()
     taken = source.count("acknowledged")
     assert source.count("received") == taken
-    assert taken + sum(stomp.waiting(name) for name in queues) == 6000
+    assert taken + sum(stomp.waiting(name) for name in queues) == 3000
 
     last = start(config)
-    last.acknowledges(6000 - taken)
+    last.acknowledges(3000 - taken)
     last.stop()
     assert [stomp.waiting(name) for name in queues] == [0, 0]
-    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == sorted(2 * list(range(3000)))
+    assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == sorted(2 * list(range(1500)))

@@ -15,10 +15,8 @@ from engine.connectors.stomp.settings import StompSinkConfig
 from engine.connectors.stomp.sink import StompSink
 from engine.connectors.stomp.system import SYSTEM
 from engine.connectors.stomp.traits import traits_of
-from engine.embedded import free_ports
 from engine.message import BodyType, Message
 from routes.properties import Property
-from tests.conftest import JARS
 from tests.integration.connectors.running import configure
 from tests.integration.connectors.stomp_harness import Peer
 from tests.integration.connectors.stomp_jms import PASSWORD, USER, JmsClient, StrictArtemis
@@ -31,19 +29,12 @@ if TYPE_CHECKING:
     from tests.integration.connectors.stomp_harness import StompHarness
 
 
-@pytest.fixture
-def jms(artemis: EmbeddedArtemis, tmp_path: Path) -> Iterator[JmsClient]:
-    client = JmsClient(artemis.core_url, tmp_path / "jms.log")
+@pytest.fixture(scope="module")
+def jms(artemis: EmbeddedArtemis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JmsClient]:
+    """An application until a test kills the broker."""
+    client = JmsClient(artemis.core_url, tmp_path_factory.mktemp("jms") / "log")
     yield client
     client.close()
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StrictArtemis]:
-    server = StrictArtemis(tmp_path_factory.mktemp("strict"), *free_ports(3), JARS)
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

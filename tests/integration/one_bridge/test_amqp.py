@@ -14,17 +14,15 @@ from tests.integration.connectors.running import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.integration.bridge_process import Bridge
     from tests.integration.connectors.stomp_jms import JmsClient
 
 
 @pytest.fixture(scope="module")
-def qpid(one_bridge: Bridge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QpidClient]:
+def qpid(one_bridge: Bridge) -> Iterator[QpidClient]:
     """A JMS application that speaks AMQP."""
-    log = tmp_path_factory.mktemp("qpid") / "client.log"
-    client = QpidClient(f"amqp://127.0.0.1:{one_bridge.settings['embedded.amqp.port']}", log)
+    client = QpidClient(f"amqp://127.0.0.1:{one_bridge.settings['embedded.amqp.port']}")
     yield client
     client.close()
 
@@ -140,12 +138,10 @@ def test_a_request_over_stomp_is_answered_by_a_service_behind_amqp(
     wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="amqp") >= before + 1)
 
 
-def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_it(
-    bridge: Bridge, tmp_path: Path
-) -> None:
+def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_it(bridge: Bridge) -> None:
     before = bridge.metric("jmsbridge_sink_delivered_messages_total", sink="readers")
-    sender = QpidClient(bridge.settings["source.apps.listen"], tmp_path / "sender.log")
-    reader = QpidClient(bridge.settings["sink.readers.listen"], tmp_path / "reader.log")
+    sender = QpidClient(bridge.settings["source.apps.listen"])
+    reader = QpidClient(bridge.settings["sink.readers.listen"])
     form = {"body": "grüße", "property amount": "int:5"}
     sender.post("queue:apps.in", [form])
     sender.post("queue:apps.across", [form])
@@ -159,11 +155,9 @@ def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_
     reader.close()
 
 
-def test_what_a_client_rolls_back_is_not_routed_and_what_it_commits_is_routed_as_a_whole(
-    bridge: Bridge, tmp_path: Path
-) -> None:
-    sender = QpidClient(bridge.settings["source.apps.listen"], tmp_path / "sender.log")
-    reader = QpidClient(bridge.settings["sink.readers.listen"], tmp_path / "reader.log")
+def test_what_a_client_rolls_back_is_not_routed_and_what_it_commits_is_routed_as_a_whole(bridge: Bridge) -> None:
+    sender = QpidClient(bridge.settings["source.apps.listen"])
+    reader = QpidClient(bridge.settings["sink.readers.listen"])
     one_key = {"JMSXGroupID": "g"}
     sender.put("s", "queue:apps.across", [{"body": "gone", **one_key}] * 3)
     assert sender.rollback("s") == ""

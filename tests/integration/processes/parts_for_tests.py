@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, SetupError
 from engine.supervision.worker import ControlMessages, serve
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import Reporter
@@ -41,8 +41,26 @@ def steady(status: Reporter, orders: ControlMessages) -> None:
     orders.stop.wait()
 
 
+def without_its_broker(status: Reporter, orders: ControlMessages) -> None:
+    status.state("degraded", "no broker")
+    orders.stop.wait()
+
+
 def refuses(_status: Reporter, _orders: ControlMessages) -> None:
     raise HardFailureError("topic 'orders' does not exist; create it")
+
+
+def degraded(status: Reporter, orders: ControlMessages) -> None:
+    status.state("degraded", "at work" if orders.is_at_work.is_set() else "first")
+    orders.stop.wait()
+
+
+def never_ready(status: Reporter, orders: ControlMessages) -> None:
+    """Waits for its system; once the bridge is at work, its machine lacks something."""
+    if orders.is_at_work.is_set():
+        raise SetupError("tls.ca: no such file")
+    status.state("degraded", "Connection refused")
+    orders.stop.wait()
 
 
 def crashes_early(_status: Reporter, _orders: ControlMessages) -> None:
@@ -78,8 +96,11 @@ def deaf(status: Reporter, _orders: ControlMessages) -> None:
 BEHAVIOURS = {
     "steady": steady,
     "reloadable": reloadable,
+    "without-its-broker": without_its_broker,
     "refuses": refuses,
     "crashes-early": crashes_early,
+    "degraded": degraded,
+    "never-ready": never_ready,
     "with-a-grandchild": with_a_grandchild,
     "deaf": deaf,
 }

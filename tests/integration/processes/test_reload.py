@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.errors import HardFailureError
+from engine.supervision import process_group
 from engine.supervision.child import Child
 from engine.supervision.parts import Part, parts
 from engine.supervision.process_group import ProcessGroup
@@ -40,7 +41,7 @@ TWO = "source.t.type=stomp\nsource.t.url=stomp://127.0.0.1:1\nsource.t.destinati
 class Elsewhere:
     """An election that another bridge has won."""
 
-    until, leads, has_leader, failure, why_not = 0.0, False, True, None, "another bridge leads"
+    until, leads, has_leader, stands_by, failure, why_not = 0.0, False, True, True, None, "another bridge leads"
 
     def start(self) -> None: ...
     def resign(self) -> None: ...
@@ -181,6 +182,17 @@ def test_a_new_part_that_cannot_work_brings_the_old_configuration_back(bridge: B
     assert bridge.thread.is_alive()
     bridge.ask(BASE + TWO.format("reloadable"))
     bridge.wait_taken()
+
+
+def test_a_new_source_that_dies_again_and_again_brings_the_old_configuration_back(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(process_group, "_HOPELESS", 2)
+    bridge.ask(BASE + TWO.format("crashes-early"))
+    bridge.wait_told("was given up: source:t: source:t ended 2 times before it was ready; the last time: ")
+    until(lambda: list(bridge.details()) == ["router", "source:s"])
+    assert bridge.thread.is_alive()
 
 
 def test_a_watched_file_is_read_when_it_has_changed_and_rests(bridge: Bridge) -> None:

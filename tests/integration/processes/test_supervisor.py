@@ -1,5 +1,6 @@
 """The supervisor with real processes, each a stand-in for a part of the bridge."""
 
+import math
 import os
 import signal
 import subprocess
@@ -104,6 +105,13 @@ def test_parts_prepare_at_once_but_work_only_when_what_they_need_is_ready(tmp_pa
     assert running.outcome == 0
 
 
+def test_a_part_without_its_broker_keeps_no_other_part_from_its_work(tmp_path: Path) -> None:
+    with bridge(tmp_path, kafka="steady", orders="without-its-broker", router="steady", prices="steady") as running:
+        for name, state in (("orders", State.DEGRADED), ("router", State.READY), ("prices", State.READY)):
+            assert running.board.wait(lambda name=name, state=state: running.board.get(name).state is state, SECONDS)
+    assert running.outcome == 0
+
+
 def test_sources_stop_first_then_the_router_then_the_brokers(tmp_path: Path) -> None:
     with bridge(tmp_path, kafka="steady", router="steady", orders="steady", prices="steady") as running:
         running.wait_ready()
@@ -153,6 +161,63 @@ def test_a_part_that_never_gets_ready_ends_the_bridge_instead_of_dying_for_ever(
         assert not running.thread.is_alive()
     assert type(running.outcome) is BridgeError
     assert str(running.outcome) == "router ended 2 times before it was ready; the last time: RuntimeError: no luck"
+
+
+def test_a_source_that_never_gets_ready_is_started_again_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(process_group, "_LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(process_group, "_HOPELESS", 2)
+    with bridge(tmp_path, router="steady", prices="steady", orders="crashes-early") as running:
+        until(lambda: running.events().count("orders works") >= 4)
+        for name in ("router", "prices"):
+            assert running.board.wait(lambda name=name: running.board.get(name).state is State.READY, SECONDS)
+    assert running.events().count("prices works") == 1
+    assert running.outcome == 0
+
+
+def test_only_the_first_process_of_a_source_may_end_the_bridge_by_what_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.01)
+    with bridge(tmp_path, orders="degraded") as running:
+        assert running.board.wait(lambda: running.board.get("orders").detail == "first", SECONDS)
+        os.kill(running.pid("orders"), signal.SIGKILL)
+        assert running.board.wait(lambda: running.board.get("orders").detail == "at work", SECONDS)
+    assert running.outcome == 0
+
+
+def test_no_source_of_a_bridge_that_takes_over_may_end_it_by_what_it_is_refused(tmp_path: Path) -> None:
+    class TakingOver:
+        until, stands_by, has_leader, failure, why_not = 0.0, True, True, None, ""
+
+        @property
+        def leads(self) -> bool:
+            return self.until > 0
+
+        def start(self) -> None: ...
+        def resign(self) -> None: ...
+
+    running, election = Bridge(tmp_path, orders="degraded"), TakingOver()
+    running.supervisor._election = election  # type: ignore[assignment]
+    running.thread.start()
+    try:
+        until(lambda: "orders prepares" in running.events())
+        election.until, election.stands_by = math.inf, False
+        assert running.board.wait(lambda: running.board.get("orders").detail == "at work", SECONDS)
+    finally:
+        running.end()
+
+
+def test_what_the_machine_lacks_ends_no_bridge_that_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.01)
+    with bridge(tmp_path, orders="never-ready", prices="steady") as running:
+        assert running.board.wait(lambda: running.board.get("orders").detail == "Connection refused", SECONDS)
+        os.kill(running.pid("orders"), signal.SIGKILL)
+        lacking = "tls.ca: no such file; starting again in"
+        assert running.board.wait(lambda: running.board.get("orders").detail.startswith(lacking), SECONDS)
+    assert running.outcome == 0
 
 
 def test_a_part_that_cannot_be_started_is_tried_again_after_a_pause(

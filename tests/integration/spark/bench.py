@@ -8,21 +8,25 @@ import signal
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
+from tests.integration.spark.router_process import route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.conftest import TopicFactory
+
+R = TypeVar("R", bound="Router")
 
 _SCRIPT = Path(__file__).with_name("router_process.py")
 _ROOT = Path(__file__).parents[3]
@@ -35,23 +39,29 @@ routes.blue.out.topic={blue}
 """
 
 
-class RouterProcess:
-    """One life of the router."""
+class Router(ABC):
+    """One life of the router, whose status is read line by line."""
 
-    def __init__(self, properties: Path) -> None:
+    def __init__(self, status: IO[bytes]) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._stderr = (properties.parent / "stderr.log").open("ab")
-        self._process = subprocess.Popen(
-            [sys.executable, str(_SCRIPT), str(properties)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
-            start_new_session=True,
-        )
-        self._reader = Thread(target=self._read, daemon=True)
+        self._reader = Thread(target=self._read, args=(status,), daemon=True)
         self._reader.start()
+
+    @property
+    @abstractmethod
+    def has_ended(self) -> bool: ...
+
+    @abstractmethod
+    def wait_end(self, seconds: float = 90) -> int:
+        """The exit status."""
+
+    @abstractmethod
+    def stop(self) -> int:
+        """In good order."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Whatever state it is in."""
 
     @property
     def state(self) -> str:
@@ -70,10 +80,36 @@ class RouterProcess:
                     return sample.value
         return 0.0
 
-    def wait_ready(self, seconds: float = 90) -> RouterProcess:
-        wait_for(lambda: self.state == "ready" or self._process.poll() is not None, seconds)
+    def wait_ready(self, seconds: float = 90) -> Self:
+        wait_for(lambda: self.state == "ready" or self.has_ended, seconds)
         assert self.state == "ready", (self.state, self.error)
         return self
+
+    def _read(self, status: IO[bytes]) -> None:
+        for line in status:
+            self.lines.append(json.loads(line))
+
+
+class RouterProcess(Router):
+    """A router that is a process, as in a bridge."""
+
+    def __init__(self, properties: Path) -> None:
+        self._stderr = (properties.parent / "stderr.log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, str(_SCRIPT), str(properties)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        super().__init__(self._process.stdout)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def wait_end(self, seconds: float = 90) -> int:
         status = self._process.wait(seconds)
@@ -81,7 +117,6 @@ class RouterProcess:
         return status
 
     def stop(self) -> int:
-        """In good order."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         return self.wait_end()
@@ -92,16 +127,6 @@ class RouterProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
 
-    def kill_python(self) -> None:
-        """SIGKILL for the driver alone; its JVM notices in a moment."""
-        os.kill(self._process.pid, signal.SIGKILL)
-        self._process.wait(30)
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.lines.append(json.loads(line))
-
     def close(self) -> None:
         self.kill()
         self._reader.join(10)
@@ -110,15 +135,52 @@ class RouterProcess:
                 stream.close()
 
 
-class Bench:
+class RouterThread(Router):
+    """A router in a thread of this process; the caller sees to its Spark session."""
+
+    def __init__(self, properties: Path) -> None:
+        reading, writing = os.pipe()
+        self._stop = Event()
+        self._status: int | None = None
+        self._pipe = os.fdopen(reading, "rb")
+        self._thread = Thread(target=self._run, args=(properties, writing))
+        self._thread.start()
+        super().__init__(self._pipe)
+
+    def _run(self, properties: Path, status: int) -> None:
+        self._status = route(properties, status, self._stop)
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    def wait_end(self, seconds: float = 90) -> int:
+        self._thread.join(seconds)
+        self._reader.join(10)
+        assert self._status is not None, (self.state, self.error)
+        return self._status
+
+    def stop(self) -> int:
+        self._stop.set()
+        return self.wait_end()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(90)
+        self._reader.join(10)
+        self._pipe.close()
+
+
+class Bench(Generic[R]):
     """Topics, a properties file, numbered messages, and the routers that were started on them."""
 
-    def __init__(self, folder: Path, bootstrap: str, topic: TopicFactory, *, partitions: int = 2) -> None:
+    def __init__(self, folder: Path, bootstrap: str, topic: TopicFactory, launch: Callable[[Path], R]) -> None:
         self.folder = folder
+        self._launch = launch
         self.bootstrap = bootstrap
-        self.journal = topic("journal", partitions)
+        self.journal = topic("journal", 2)
         self.red, self.blue, self.dead = topic("red", 2), topic("blue", 1), topic("dead", 1)
-        self.routers: list[RouterProcess] = []
+        self.routers: list[R] = []
         self.count = 0
         large = {"message.max.bytes": 16 << 20}
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0, **large})
@@ -127,9 +189,7 @@ class Bench:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 
-    def start(
-        self, mode: str = "realtime", routes: str = ROUTES, interval: str = "5s", **settings: str
-    ) -> RouterProcess:
+    def start(self, mode: str = "realtime", routes: str = ROUTES, interval: str = "5s", **settings: str) -> R:
         path = self.folder / "jms-bridge.properties"
         lines = {
             "bridge.id": "bench",
@@ -149,7 +209,7 @@ class Bench:
         }
         text = "".join(f"{name}={value}\n" for name, value in lines.items())
         path.write_text(text + routes.format(red=self.red, blue=self.blue))
-        router = RouterProcess(path)
+        router = self._launch(path)
         self.routers.append(router)
         return router
 

@@ -1,4 +1,4 @@
-"""A bench with the router on it."""
+"""A bench on which routers are processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.spark.bench import Bench
+from tests.integration.spark.bench import Bench, RouterProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> Iterator[Bench]:
-    made = Bench(tmp_path, kafka.bootstrap, topic)
+def bench(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> Iterator[Bench[RouterProcess]]:
+    made = Bench(tmp_path, kafka.bootstrap, topic, RouterProcess)
     yield made
     made.close()

@@ -26,9 +26,14 @@ def main() -> int:
         stop.set()
 
     Thread(target=stop_at_the_end_of_input, daemon=True).start()
-    with Reporter(os.dup(1), "router", CollectorRegistry()) as status:
+    return route(Path(sys.argv[1]), os.dup(1), stop)
+
+
+def route(properties: Path, fd: int, stop: Event) -> int:
+    """Runs the router until `stop` is set, with its status to `fd`; the exit status."""
+    with Reporter(fd, "router", CollectorRegistry()) as status:
         try:
-            run_router(load(Path(sys.argv[1])), status, stop)
+            run_router(load(properties), status, stop)
         except BridgeError as error:
             status.error(error)
             return error.exit_code
@@ -38,4 +43,5 @@ def main() -> int:
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,12 +1,12 @@
-"""A Kafka that asks who is there: SASL/PLAIN and mutual TLS, with permissions for each topic."""
+"""A Kafka that asks who is there: SASL/PLAIN and mutual TLS, with permissions for each topic; and Java's client."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+import javaproperties
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
@@ -19,55 +19,57 @@ from confluent_kafka.admin import (
 )
 
 from engine.embedded import EmbeddedKafka, free_ports
-from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK
+from engine.kafka.settings import spark_options
+from routes.model import Config
+from tests.certificates import LOOPBACK as THIS_HOST
+from tests.certificates import STORE_PASSWORD, keep, sign
+from tests.conftest import JARS
+from tests.java import java_program
 
-JARS = Path(__file__).parents[3] / ".jars"
-STORE_PASSWORD = "store-secret"
-
-_EXPORT_KEY = """\
-import java.io.FileInputStream;
-import java.security.KeyStore;
-import java.util.Base64;
-
-class ExportKey {
-    public static void main(String[] arguments) throws Exception {
-        var store = KeyStore.getInstance("PKCS12");
-        store.load(new FileInputStream(arguments[0]), arguments[1].toCharArray());
-        var key = store.getKey("key", arguments[1].toCharArray()).getEncoded();
-        System.out.println("-----BEGIN PRIVATE KEY-----");
-        System.out.println(Base64.getMimeEncoder().encodeToString(key));
-        System.out.println("-----END PRIVATE KEY-----");
-    }
-}
-"""
-"""The JDK's tools write a private key into a key store only, and librdkafka and people have theirs in PEM files."""
+_LIST_TOPICS = Path(__file__).with_name("ListTopics.java")
 
 
-@dataclass(frozen=True)
-class Certificates:
-    """Key stores and PEM files of a server and a client that trust each other's own signature."""
+class JavaClient:
+    """Java's client of Kafka, with the settings that Spark would get, in one process for all tests."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = (folder / "client.log").open("wb")
+        command = java_program(_LIST_TOPICS, f"{JARS}/kafka/*")
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, encoding="utf-8"
+        )
 
-    def make(self, name: str, host: str) -> None:
-        java = find_java()
-        store = self.folder / f"{name}.p12"
-        secret = ["-storetype", "PKCS12", "-keystore", store, "-storepass", STORE_PASSWORD, "-alias", "key"]
-        generate = ["-genkeypair", "-keyalg", "RSA", "-dname", f"CN={name}", "-ext", f"SAN=IP:{host}"]
-        export = ["-exportcert", "-rfc", "-file", self.folder / f"{name}.pem"]
-        for action in (generate, export):
-            subprocess.run([java.with_name("keytool"), *action, *secret], check=True, capture_output=True)
-        program = self.folder / "ExportKey.java"
-        program.write_text(_EXPORT_KEY)
-        key = subprocess.run([java, program, store, STORE_PASSWORD], check=True, capture_output=True, text=True)
-        (self.folder / f"{name}.key").write_text(key.stdout)
+    def topics(self, config: Config, milliseconds: int = 30_000) -> str:
+        """The topics that it lists within a time, or its error with all causes."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        options = {key.removeprefix("kafka."): value for key, value in spark_options(config, "admin").items()}
+        options |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(milliseconds))
+        options["bootstrap.servers"] = config.bootstrap_servers
+        file = self._folder / "java.properties"
+        file.write_text(javaproperties.dumps(options))
+        self._process.stdin.write(f"{file}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline()
+
+    def close(self) -> None:
+        self._process.communicate(timeout=30)
+        self._log.close()
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
+    client = JavaClient(tmp_path_factory.mktemp("java"))
+    yield client
+    client.close()
 
 
 class SecuredKafka(EmbeddedKafka):
     """`bootstrap` lets anybody do anything; `sasl` knows `bridge`; `tls` asks for a certificate."""
 
-    def __init__(self, data: Path, certificates: Certificates) -> None:
+    def __init__(self, data: Path, certificates: Path) -> None:
         self._plain_port, self._sasl_port, self._tls_port = free_ports(3)
         super().__init__(data, self._plain_port, JARS)
         self.sasl = f"{LOOPBACK}:{self._sasl_port}"
@@ -78,7 +80,7 @@ class SecuredKafka(EmbeddedKafka):
         plain = super()._properties(controller_port)
         more = f"SASL_PLAINTEXT://{self.sasl},SSL://{self.tls}"
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-        folder = self.certificates.folder
+        folder = self.certificates
         return plain | {
             "listeners": f"{plain['listeners']},{more}",
             "advertised.listeners": f"{plain['advertised.listeners']},{more}",
@@ -114,9 +116,10 @@ class SecuredKafka(EmbeddedKafka):
 
 @pytest.fixture(scope="session")
 def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    certificates = Certificates(tmp_path_factory.mktemp("certificates"))
+    certificates = tmp_path_factory.mktemp("certificates")
     for name in ("server", "client"):
-        certificates.make(name, LOOPBACK)
+        sign(certificates, name, name, THIS_HOST)
+        keep(certificates, name)
     server = SecuredKafka(tmp_path_factory.mktemp("data"), certificates)
     server.start()
     yield server

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import javaproperties
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import (
@@ -19,15 +17,15 @@ from confluent_kafka.admin import (
 )
 
 from engine.embedded import EmbeddedKafka, free_ports
-from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka.settings import librdkafka, spark_options
+from engine.kafka.settings import librdkafka
 from engine.kafka.topics import check_topics
 from routes.config import loads
 from routes.model import Config
 from tests.certificates import STORE_PASSWORD, certify, keep
 from tests.conftest import JARS
+from tests.integration.topics.conftest import JavaClient
 
 USER = "bridge"
 PASSWORD = 's3cret "with" odd\\chars'
@@ -107,17 +105,6 @@ def login(mechanism: str, password: str = PASSWORD) -> tuple[str, ...]:
 OWN = ("security.protocol=SSL", "ssl.certificate.location=bridge.pem", "ssl.key.location=bridge.key")
 
 
-def by_java(config: Config, folder: Path, milliseconds: int = 8000) -> str:
-    """What Kafka's own command line says within a time, with the settings that Spark would get."""
-    options = {key.removeprefix("kafka."): value for key, value in spark_options(config, "admin").items()}
-    options |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(milliseconds))
-    (folder / "java.properties").write_text(javaproperties.dumps(options))
-    tool = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", config.bootstrap_servers, "--list"]
-    command = [find_java(), "-cp", f"{JARS}/kafka/*", *tool, "--command-config"]
-    done = subprocess.run([*command, folder / "java.properties"], capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
 def produced(config: Config, milliseconds: int = 4000) -> bool:
     """Whether librdkafka's producer gets a record to Kafka within a time, and its consumer sees that."""
     told: list[object] = []
@@ -147,15 +134,15 @@ def produced(config: Config, milliseconds: int = 4000) -> bool:
     ],
     ids=["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "certificate"],
 )
-def test_every_client_gets_in(tls_kafka: TlsKafka, tmp_path: Path, listener: str, lines: tuple[str, ...]) -> None:
+def test_every_client_gets_in(tls_kafka: TlsKafka, java: JavaClient, listener: str, lines: tuple[str, ...]) -> None:
     config = configured(tls_kafka, listener, *lines)
     check_topics(config)
     assert produced(config)
-    assert "orders" in by_java(config, tmp_path).split()
+    assert "orders" in java.topics(config).split()
 
 
 @pytest.mark.parametrize(
-    ("listener", "lines", "ca", "says", "java"),
+    ("listener", "lines", "ca", "says", "java_says"),
     [
         ("login", login("PLAIN", "wrong-one"), "ca", "refuses the login: ", "SaslAuthenticationException"),
         ("login", login("SCRAM-SHA-256", "wrong-one"), "ca", "refuses the login: ", "SaslAuthenticationException"),
@@ -170,13 +157,13 @@ def test_every_client_gets_in(tls_kafka: TlsKafka, tmp_path: Path, listener: str
 )
 def test_what_is_wrong_is_told_in_one_line_and_nothing_is_sent(
     tls_kafka: TlsKafka,
-    tmp_path: Path,
+    java: JavaClient,
     capfd: pytest.CaptureFixture[str],
     listener: str,
     lines: tuple[str, ...],
     ca: str,
     says: str,
-    java: str,
+    java_says: str,
 ) -> None:
     config = configured(tls_kafka, listener, *lines, ca=ca)
     with pytest.raises((HardFailureError, UnreachableError)) as raised:
@@ -186,7 +173,7 @@ def test_what_is_wrong_is_told_in_one_line_and_nothing_is_sent(
     assert says in said
     assert "\n" not in said
     assert not produced(config, milliseconds=1500)
-    assert java in by_java(config, tmp_path, milliseconds=3000 if listener == "open" else 8000)
+    assert java_says in java.topics(config, milliseconds=3000 if listener == "open" else 30_000)
     assert "wrong-one" not in f"{said}{capfd.readouterr()}"
 
 

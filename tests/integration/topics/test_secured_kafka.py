@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import javaproperties
 import pytest
 from confluent_kafka.admin import AclOperation
 
-from engine.embedded.java import find_java
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka.settings import spark_options
 from engine.kafka.topics import check_topics, create_missing, ensure_journal, limits
 from routes.config import loads
 from routes.model import Config
+from tests.certificates import STORE_PASSWORD
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from tests.integration.topics.conftest import SecuredKafka
+    from tests.integration.topics.conftest import JavaClient, SecuredKafka
 
-JARS = Path(__file__).parents[3] / ".jars"
 LOGIN = (
     "kafka.security.protocol=SASL_PLAINTEXT",
     "kafka.sasl.mechanism=PLAIN",
@@ -37,15 +34,6 @@ def configure(servers: str, topic: str, *lines: str, journal: str = "j", base: P
 
 def fresh(name: str) -> str:
     return f"{name}-{uuid.uuid4().hex[:8]}"
-
-
-def topics_by_java(config: Config, folder: Path) -> list[str]:
-    """The topics as Kafka's own command line lists them, with the settings that Spark would get."""
-    options = {key.removeprefix("kafka."): value for key, value in spark_options(config, "admin").items()}
-    (folder / "java.properties").write_text(javaproperties.dumps(options))
-    tool = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", config.bootstrap_servers, "--list"]
-    command = [find_java(), "-cp", f"{JARS}/kafka/*", *tool, "--command-config", folder / "java.properties"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
 def test_a_topic_that_may_be_written_passes(secured_kafka: SecuredKafka) -> None:
@@ -103,9 +91,11 @@ def test_a_wrong_password_is_told_at_once_and_not_shown(secured_kafka: SecuredKa
     assert "hunter2" not in str(raised.value)
 
 
-def test_java_logs_in_with_what_was_written_for_librdkafka(secured_kafka: SecuredKafka, tmp_path: Path) -> None:
+def test_java_logs_in_with_what_was_written_for_librdkafka(secured_kafka: SecuredKafka, java: JavaClient) -> None:
     topic = secured_kafka.create(fresh("orders"), AclOperation.WRITE)
-    assert topic in topics_by_java(configure(secured_kafka.sasl, topic, *LOGIN), tmp_path)
+    config = configure(secured_kafka.sasl, topic, *LOGIN)
+    # The broker hears of the topic and of the permission a moment after the controller.
+    until(lambda: topic in java.topics(config).split())
 
 
 @pytest.mark.parametrize(
@@ -115,28 +105,28 @@ def test_java_logs_in_with_what_was_written_for_librdkafka(secured_kafka: Secure
         (
             "ssl.truststore.location=server.pem",
             "ssl.keystore.location=client.p12",
-            "ssl.keystore.password=store-secret",
+            f"ssl.keystore.password={STORE_PASSWORD}",
         ),
         ("ssl.truststore.location=server.pem", "ssl.keystore.location=both.pem"),
     ],
     ids=["two PEM files", "PKCS12", "one PEM file"],
 )
 def test_both_clients_use_the_same_certificates(
-    secured_kafka: SecuredKafka, tmp_path: Path, certificate: tuple[str, ...]
+    secured_kafka: SecuredKafka, java: JavaClient, certificate: tuple[str, ...]
 ) -> None:
-    folder = secured_kafka.certificates.folder
+    folder = secured_kafka.certificates
     both = "".join((folder / name).read_text() for name in ("client.key", "client.pem"))
     (folder / "both.pem").write_text(both)
     topic = secured_kafka.create(fresh("orders"))
     lines = ("kafka.security.protocol=SSL", *(f"kafka.{line}" for line in certificate))
     config = configure(secured_kafka.tls, topic, *lines, base=folder)
     check_topics(config)
-    assert topic in topics_by_java(config, tmp_path)
+    until(lambda: topic in java.topics(config).split())
 
 
 def test_a_server_that_is_not_trusted_is_refused(secured_kafka: SecuredKafka) -> None:
     lines = ("kafka.security.protocol=SSL", "kafka.ssl.ca.location=client.pem")
-    config = configure(secured_kafka.tls, "t", *lines, base=secured_kafka.certificates.folder)
+    config = configure(secured_kafka.tls, "t", *lines, base=secured_kafka.certificates)
     with pytest.raises(HardFailureError, match=r"no TLS: .*; check kafka\.ssl\.\* and kafka\.security\.protocol"):
         check_topics(config, timeout_seconds=20)
 

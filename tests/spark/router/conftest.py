@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -42,21 +41,27 @@ def known(config: Config) -> Config:
     return replace(config, routes=tuple(map(resolved, config.routes)))
 
 
-@pytest.fixture
-def router(spark: SparkSession, tmp_path: Path) -> Router:
+NOW_MS = 1_700_000_000_000
+"""The same in all tests: times are constants in the code that Spark makes, and it makes no code twice."""
+
+
+@pytest.fixture(scope="session")
+def router(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Router:
     """`router(configuration, messages, limits=…, now_ms=…)`: the results in the order of the messages."""
+    folder = tmp_path_factory.mktemp("router")
 
     def run(
         text: str,
         messages: Sequence[Message | Record],
         limits: Mapping[str, int] | None = None,
-        now_ms: int | None = None,
+        now_ms: int = NOW_MS,
     ) -> list[Result]:
-        config = known(loads(HEAD + text, base=tmp_path))
+        config = known(loads(HEAD + text, base=folder))
         records = [message.to_record() if isinstance(message, Message) else message for message in messages]
-        frame = records_frame(spark, {"journal": records})
-        routed = route(frame, config, limits, None if now_ms is None else F.lit(now_ms))
-        rows = routed.frame.orderBy("journal_offset").collect()
+        journaled = F.timestamp_millis(F.lit(NOW_MS))
+        frame = records_frame(spark, {"journal": records}).withColumn("timestamp", journaled)
+        routed = route(frame, config, limits, F.lit(now_ms))
+        rows = sorted(routed.frame.collect(), key=lambda row: int(row.journal_offset))
         return [
             Result(
                 row.topic,

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from engine.message import BodyType, Message, Record
 from routes.model import HeaderStyle
 from routes.properties import JmsType, Property
-from tests.spark.router.harness import Router
+from tests.spark.router.harness import Result, Router
 
 
 def message(body: str = "hello", to: str = "queue:orders", **headers: str) -> Message:
@@ -86,19 +86,65 @@ def test_a_message_through_two_bridges_carries_both_origins(router: Router) -> N
     assert [value for name, value in result.record.headers if name == "jmsbridge.origin"] == [b"other", b"b1"]
 
 
-@pytest.mark.parametrize("style", HeaderStyle)
-def test_a_trace_context_is_published_in_headers_of_its_own_in_every_style(router: Router, style: HeaderStyle) -> None:
-    context = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "a=1"}
-    came = message(traceparent=context["traceparent"]).to_record(context)
-    routed, dead = router(
-        f"routing.headers={style}\nrouting.on-unmatched=dead-letter\n{ORDERS}",
-        [came, message(to="queue:nobody", traceparent=context["traceparent"]).to_record(context)],
-    )
-    assert dead.topic == "dlt"
+STYLED = """\
+routing.headers={style}
+routing.on-soft-failure=skip
+routing.on-unmatched=dead-letter
+routes.a.in.include=r = 'a'
+routes.a.out.topic=a
+routes.a.conv.key=msg.header.k
+routes.b.in.include=r = 'b'
+routes.b.out.topic=b
+routes.b.conv.key=msg.header.k
+routes.b.on-soft-failure=dead-letter
+routes.field.in.include=r = 'field'
+routes.field.out.topic=chosen.${{msg.header.JMSCorrelationID}}
+routes.property.in.include=r = 'property'
+routes.property.out.topic=chosen.${{msg.header.region}}
+"""
+CONTEXT = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "a=1"}
+
+
+@pytest.fixture(scope="module", params=HeaderStyle)
+def styled(request: pytest.FixtureRequest, router: Router) -> tuple[HeaderStyle, list[Result]]:
+    """A style, and what became of the same messages in it."""
+    messages: list[Message | Record] = [
+        message(r="a"),
+        message(r="b"),
+        message(r="a", k="1"),
+        message(r="b", k="2"),
+        message(r="field", JMSCorrelationID="emea"),
+        message(r="property", region="emea"),
+        message(r="a", k="1", traceparent=CONTEXT["traceparent"]).to_record(CONTEXT),
+        message(r="none", traceparent=CONTEXT["traceparent"]).to_record(CONTEXT),
+    ]
+    return request.param, router(STYLED.format(style=request.param), messages)
+
+
+def test_each_route_follows_its_own_policy(styled: tuple[HeaderStyle, list[Result]]) -> None:
+    _, results = styled
+    assert [(result.outcome, result.topic, result.failed_message) for result in results[:4]] == [
+        ("skip.key-not-found", None, "ID:1"),
+        ("dead-letter.key-not-found", "dlt", "ID:1"),
+        ("routed", "a", None),
+        ("routed", "b", None),
+    ]
+
+
+def test_where_a_message_goes_does_not_depend_on_the_style_of_its_headers(
+    styled: tuple[HeaderStyle, list[Result]],
+) -> None:
+    _, results = styled
+    assert [(result.topic, result.outcome) for result in results[4:6]] == [("chosen.emea", "routed")] * 2
+
+
+def test_a_trace_context_is_published_in_headers_of_its_own(styled: tuple[HeaderStyle, list[Result]]) -> None:
+    style, (*_, routed, dead) = styled
+    assert (routed.topic, dead.topic) == ("a", "dlt")
     for result in (routed, dead):
-        assert [result.header(name) for name in context] == list(context.values())
+        assert [result.header(name) for name in CONTEXT] == list(CONTEXT.values())
     prefix = "jms.string." if style is HeaderStyle.TYPED else "jms."
-    assert routed.header(f"{prefix}traceparent") == context["traceparent"]
+    assert routed.header(f"{prefix}traceparent") == CONTEXT["traceparent"]
 
 
 def test_non_durable_messages_are_routed_by_default(router: Router) -> None:
@@ -159,12 +205,14 @@ def test_a_key_that_is_no_utf8_is_invalid(router: Router) -> None:
     assert result.outcome == "dead-letter.key-invalid"
 
 
-@pytest.mark.parametrize("kind", [BodyType.MAP, BodyType.STREAM, BodyType.OBJECT])
-def test_a_body_that_is_neither_text_nor_bytes_fails(router: Router, kind: BodyType) -> None:
+def test_a_body_that_is_neither_text_nor_bytes_fails(router: Router) -> None:
     text = ORDERS + "routing.on-soft-failure=dead-letter\n"
-    (result,) = router(text, [Message(b"x", kind, headers=message().headers)])
-    assert result.outcome == "dead-letter.body-not-convertible"
-    assert result.header("__connect.errors.exception.message") == f"the body is of type {kind}, neither text nor bytes"
+    kinds = (BodyType.MAP, BodyType.STREAM, BodyType.OBJECT)
+    results = router(text, [Message(b"x", kind, headers=message().headers) for kind in kinds])
+    for kind, result in zip(kinds, results, strict=True):
+        assert result.outcome == "dead-letter.body-not-convertible"
+        told = result.header("__connect.errors.exception.message")
+        assert told == f"the body is of type {kind}, neither text nor bytes"
 
 
 def test_bodies_are_published_byte_for_byte(router: Router) -> None:
@@ -194,26 +242,6 @@ def test_a_dead_letter_is_the_message_as_it_was_and_what_happened(router: Router
         "__connect.errors.exception.class.name": b"jmsbridge.key-not-found",
         "__connect.errors.exception.message": b"there is no value under 'customer' to take the key from",
     }
-
-
-def test_each_route_follows_its_own_policy(router: Router) -> None:
-    text = (
-        "routing.on-soft-failure=skip\n"
-        "routes.a.in.include=r = 'a'\nroutes.a.out.topic=a\nroutes.a.conv.key=msg.header.k\n"
-        "routes.b.in.include=r = 'b'\nroutes.b.out.topic=b\nroutes.b.conv.key=msg.header.k\n"
-        "routes.b.on-soft-failure=dead-letter\n"
-    )
-    results = router(text, [message(r="a"), message(r="b"), message(r="a", k="1"), message(r="b", k="2")])
-    assert [(result.outcome, result.topic) for result in results] == [
-        ("skip.key-not-found", None),
-        ("dead-letter.key-not-found", "dlt"),
-        ("routed", "a"),
-        ("routed", "b"),
-    ]
-    # Also in styles that spell it in another way.
-    for style in HeaderStyle:
-        results = router(text + f"routing.headers={style}\n", [message(r="a"), message(r="b"), message(r="a", k="1")])
-        assert [result.failed_message for result in results] == ["ID:1", "ID:1", None]
 
 
 def test_policy_stop_ends_the_query_and_names_the_message(router: Router) -> None:

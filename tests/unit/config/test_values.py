@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from routes.config.fields import FIELDS
 from routes.keys import addresses, values
 from routes.keys.addresses import Destination
 from routes.keys.language import KEY_HEADER
+from routes.keys.table import key, rows_of
 from routes.keys.values import BadValueError, ValueKind
 from routes.model import Policy
 from routes.targets import Reference, Template
@@ -216,3 +218,22 @@ def test_what_kafka_does_not_take_for_a_topic_is_refused(text: str) -> None:
 def test_a_port_that_is_left_out_is_that_of_the_scheme(written: str, read: str) -> None:
     kind = FIELDS.row("source.NAME.url").kind
     assert kind.parse(written) == read
+
+
+def test_systems_declare_a_key_that_they_share_in_the_same_words() -> None:
+    @dataclass(frozen=True)
+    class One:
+        window: int = key("window", values.whole(1, 10), "messages in flight", default="5")
+
+    @dataclass(frozen=True)
+    class Same:
+        window: int = key("window", values.whole(1, 10), "messages in flight", default="5")
+
+    @dataclass(frozen=True)
+    class Other:
+        window: int = key("window", values.whole(1, 20), "messages in flight", default="5")
+
+    (row,) = rows_of("sink.NAME.", systems=[(One, "one"), (Same, "same")])
+    assert row.systems == ("one", "same")
+    with pytest.raises(TypeError, match=r"sink\.NAME\.window is declared differently by other and by one"):
+        list(rows_of("sink.NAME.", systems=[(One, "one"), (Other, "other")]))

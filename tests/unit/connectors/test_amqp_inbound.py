@@ -238,6 +238,11 @@ def test_the_type_is_no_annotation_any_more() -> None:
 # The properties of the transformer.
 
 
+def test_a_name_on_which_the_translator_fails_is_the_fault_of_its_message() -> None:
+    with pytest.raises(TransformError, match="name translator 'builtins:int' failed on 'a'"):
+        read(Sections(application_properties=AmqpMap([("a", "1")])), name_translator="builtins:int")
+
+
 def test_the_defaults_are_those_of_the_table() -> None:
     message = read(Sections())
     assert message.headers["JMSDeliveryMode"] == "PERSISTENT"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.connectors.amqp import ids
 from engine.connectors.amqp import names as name_translators
 from engine.connectors.amqp.codec.values import ULong
-from engine.connectors.amqp.names import GROUP, translator
+from engine.connectors.amqp.names import GROUP, TranslationError, translator
 from engine.connectors.amqp.transformers import TransformerSettings, inbound, translated_selector
 from routes.errors import BridgeError
 
@@ -88,9 +88,9 @@ def test_a_translator_that_is_not_there_is_said(name: str) -> None:
 
 
 def test_what_a_translator_does_wrong_is_said() -> None:
-    with pytest.raises(BridgeError, match=r"name translator 'builtins:int' failed on 'x': ValueError: "):
+    with pytest.raises(TranslationError, match=r"name translator 'builtins:int' failed on 'x': ValueError: "):
         translator("builtins:int")("x")
-    with pytest.raises(BridgeError, match="name translator 'builtins:len' gave a int for 'x', no text"):
+    with pytest.raises(TranslationError, match="name translator 'builtins:len' gave a int for 'x', no text"):
         translator("builtins:len")("x")
 
 

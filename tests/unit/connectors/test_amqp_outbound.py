@@ -340,6 +340,11 @@ def test_what_amqp_cannot_carry_is_refused(message: Message, address: str, probl
     assert str(raised.value) == problem
 
 
+def test_a_name_on_which_the_translator_fails_is_the_fault_of_its_message() -> None:
+    with pytest.raises(RefusedError, match="name translator 'builtins:int' failed on 'a'"):
+        sent(Message(properties={"a": Property("1")}), name_translator="builtins:int")
+
+
 def test_transformers_are_chosen_by_destination_and_format() -> None:
     native = TransformerSettings(
         transformer=Transformer.AMQP_NATIVE, destinations=frozenset(("queue:raw",)), message_format=3

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from engine.connectors.amqp.codec.sections import DATA, Header, Sections, decode, encode_sections
 from engine.connectors.amqp.rabbitmq_messages import unpacked
 from engine.connectors.amqp.traits import TRAITS
-from engine.connectors.amqp.transformer_settings import TransformerSettings
-from engine.connectors.amqp.transformers import inbound
-from engine.connectors.products import RABBITMQ
+from engine.connectors.amqp.transformer_settings import Transformers, TransformerSettings
+from engine.connectors.amqp.transformers import inbound, outbound_of
+from engine.connectors.products import CLASSIC, RABBITMQ, Product
 from engine.delivery.deduplication.seen_messages import SeenMessages, digest
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
@@ -118,3 +118,15 @@ def test_any_change_of_a_message_leaves_one_that_can_be_read(
     changed = content[:offset] + inserted + content[offset + removed :]
     message = read(encode_sections(Sections(body=DATA, content=changed)))
     assert message.to_record()
+
+
+def test_messages_for_rabbitmq_always_have_a_priority() -> None:
+    def priority(product: Product, message: Message) -> int | None:
+        outbound = outbound_of(Transformers(), TRAITS[product])
+        encoded, _ = outbound.encoded(message, "queue/orders", None)
+        header = decode(encoded).header
+        return header and header.priority
+
+    assert priority(RABBITMQ, Message(b"x")) == 4
+    assert priority(RABBITMQ, Message(b"x", headers={"JMSPriority": "7"})) == 7
+    assert priority(CLASSIC, Message(b"x")) is None

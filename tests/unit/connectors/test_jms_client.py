@@ -61,7 +61,7 @@ class Sent:
         data = encoded(outgoing)
         self.number, letter = struct.unpack_from(">QB", data)
         self.letter = chr(letter)
-        (self.address, self.reply_to, self.id, *pairs), at = texts_at(data, 9)
+        (self.address, self.reply_to, self.id, _, *pairs), at = texts_at(data, 9)
         self.values = dict(zip(pairs[::2], pairs[1::2], strict=True))
         self.body = data[at + 4 :]
 

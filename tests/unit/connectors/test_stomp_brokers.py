@@ -1,6 +1,6 @@
 """What brokers do in their own way over STOMP, by frames that they sent.
 
-The frames are those of ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and OpenMQ 6.5.0.
+The frames are those of Artemis 2.56.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and OpenMQ 6.5.0.
 """
 
 from __future__ import annotations
@@ -37,6 +37,15 @@ CLASSIC_TEXT = {
     "message-id": "ID:vm-32881-1795440127717-1:1:1:1:2",
     "persistent": "true",
     "timestamp": "1795440128344",
+}
+ARTEMIS_TEXT = {
+    "subscription": "1",
+    "message-id": "48,27",
+    "ack": "1",
+    "destination": "q",
+    "persistent": "true",
+    "destination-type": "ANYCAST",
+    "__AMQ_CID": "1af0a3bd-e764-11f1-91f1-02fc00000001",
 }
 RABBITMQ_TEXT = {
     "subscription": "1",
@@ -154,6 +163,23 @@ def test_a_name_is_spelled_as_the_broker_reads_it_and_read_as_it_is_spelled(
     assert frame.headers["destination"] == frame.headers["reply-to"] == spelled
     back = received(product, frame.headers).headers
     assert back["JMSReplyTo"] == back["JMSDestination"] == f"queue:{name}"
+
+
+@pytest.mark.parametrize(
+    ("product", "given", "spelled"),
+    [
+        (ARTEMIS, "queue:replies", "queue://replies"),
+        (CLASSIC, "topic:replies", "/topic/replies"),
+        (RABBITMQ, "queue:a/b", "/queue/a%2Fb"),
+        (OPENMQ, "queue:replies", "/queue/replies"),
+        (OPENMQ, "queue:ID:a-1", None),
+        (ARTEMIS, "_INBOX.a", None),
+    ],
+)
+def test_the_reply_address_of_a_message_that_is_no_request_is_kept(
+    product: Product, given: str, spelled: str | None
+) -> None:
+    assert sent(product, Message(b"x", headers={"JMSReplyTo": given})).headers.get("reply-to") == spelled
 
 
 def test_at_openmq_expires_is_the_time_that_is_left() -> None:
@@ -325,6 +351,7 @@ def frame(headers: Mapping[str, str], body: bytes = b"") -> bytes:
 
 
 CLASSIC_SAYS, RABBITMQ_SAYS, OPENMQ_SAYS = "ActiveMQ/5.18.3", "RabbitMQ/3.10.8", "Eclipse OpenMQ(tm)"
+ARTEMIS_SAYS = "ActiveMQ-Artemis/2.56.0 ActiveMQ Artemis Messaging Engine"
 
 
 @pytest.mark.parametrize(
@@ -394,8 +421,35 @@ def test_a_message_of_classic_without_a_body_is_not_taken_as_an_empty_text(
 
 
 @pytest.mark.parametrize(
+    ("headers", "body", "what"),
+    [
+        ({}, b"", "the frame has no body: it may be an empty text, or"),
+        # A map of two entries.
+        ({"content-length": "1"}, b"\0", "the body begins with NUL: it may be a text, or"),
+    ],
+)
+def test_a_map_or_stream_of_artemis_own_client_is_not_taken_as_a_text(
+    opened: Callable[..., tuple[StompSource, Broker]], headers: dict[str, str], body: bytes, what: str
+) -> None:
+    mine, others = ARTEMIS_TEXT | headers, {name: text for name, text in ARTEMIS_TEXT.items() if name != "__AMQ_CID"}
+    source, _ = opened(ARTEMIS_SAYS, frames=[frame(mine, body), frame(ARTEMIS_TEXT, b"x"), frame(others)])
+
+    hidden, text, of_stomp = source.receive(5), source.receive(5), source.receive(5)
+
+    assert hidden is not None
+    assert hidden.fault is not None
+    assert hidden.fault.startswith(f"{what} a map, stream or object message, which ActiveMQ-Artemis/2.56.0")
+    assert "convert-bodies" not in hidden.fault
+    assert text is not None
+    assert text.fault is None
+    assert of_stomp is not None
+    assert of_stomp.fault is None
+
+
+@pytest.mark.parametrize(
     ("server", "settings", "headers"),
     [
+        (ARTEMIS_SAYS, ("empty-body=accept",), ARTEMIS_TEXT),
         (CLASSIC_SAYS, ("empty-body=accept",), CLASSIC_TEXT),
         (CLASSIC_SAYS, (), CLASSIC_TEXT | {"content-length": "0"}),
         (RABBITMQ_SAYS, (), CLASSIC_TEXT),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.connectors.base import Outgoing, RefusedError
-from engine.connectors.products import ARTEMIS, product_of
+from engine.connectors.products import ARTEMIS, CLASSIC, RABBITMQ, product_of
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 from engine.connectors.stomp.message import to_frame, to_message
 from engine.connectors.stomp.traits import SPECIFICATION, traits_of
@@ -230,3 +230,17 @@ def test_any_message_is_one_frame_with_its_headers_and_its_body(
         assert properties[name] == value.text
     lost = properties.keys() - back.properties.keys()
     assert all(sent(properties={name: "x"}).headers == headers() for name in lost)
+
+
+def test_the_reply_address_of_a_request_takes_the_place_of_another() -> None:
+    frame = sent(headers={"JMSReplyTo": "queue:theirs"}, reply_to="queue:ours")
+    assert frame.headers["reply-to"] == "queue://ours"
+
+
+def test_messages_for_rabbitmq_always_have_a_priority() -> None:
+    plain, urgent = Message(b"x"), Message(b"x", headers={"JMSPriority": "7"})
+    frames = [
+        to_frame(Outgoing(7, message, "queue/a", "the-id"), traits_of(product))
+        for product, message in ((RABBITMQ, plain), (RABBITMQ, urgent), (CLASSIC, plain))
+    ]
+    assert [frame.partition(b"\npriority:")[2][:1] for frame in frames] == [b"4", b"7", b""]

@@ -17,7 +17,7 @@ from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_loop import SinkLoop
 from engine.delivery.source_loop import SourceLoop, SourceWorker
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, SetupError
 from engine.kafka.journal import JournalError
 from engine.kafka.retry import StoppedError
 from engine.telemetry.meters import SinkMetrics, SourceMetrics
@@ -170,6 +170,44 @@ def test_a_refusal_at_the_first_attempt_ends_the_source() -> None:
     loop = SourceLoop(CONFIG, SourceWorker("jms", 1, 1), RefusingLater(), metrics, Said())
     with pytest.raises(HardFailureError, match="asks for a selector"):
         loop.run(Event())
+
+
+@pytest.mark.parametrize(
+    "error", [HardFailureError("source.jms asks for a selector"), SetupError("Java does not start: no memory")]
+)
+def test_what_is_refused_to_a_source_of_a_bridge_at_work_stops_only_that_source(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    stop, said = Event(), Said()
+    hours = Hours(stop)
+    monkeypatch.setattr(source_loop, "BackOff", lambda: hours)
+    metrics = SourceMetrics(CollectorRegistry(), "jms", "source:jms")
+    source = RefusingLater(*[error] * 10)
+
+    SourceLoop(CONFIG, SourceWorker("jms", 1, 1), source, metrics, said, is_first=False).run(stop)
+
+    assert said.states == [(State.DEGRADED, f"{source.address}: {error}")] * 10
+    assert min(hours.waits) >= 30
+
+
+def test_what_is_refused_to_a_sink_of_a_bridge_at_work_stops_only_that_sink(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect() -> None:
+        raise HardFailureError("sink.out asks for messages to a topic")
+
+    stop, said, registry = Event(), Said(), CollectorRegistry()
+    hours, sink = Hours(stop), UnreachableSink()
+    monkeypatch.setattr(sink_loop, "BackOff", lambda: hours)
+    monkeypatch.setattr(SinkLetters, "open", lambda _: None)
+    monkeypatch.setattr(sink, "connect", connect)
+    own, voice = CONFIG.sinks[0], PartStates(said).voice()
+    metrics = SinkMetrics(registry, "out", "sink:out")
+    requests = Requests(CONFIG, own, 1, metrics)
+    listener = ReplyReceiver(CONFIG, own, requests, registry, PartStates(said).voice(), is_first=False)
+
+    SinkLoop(CONFIG, own, sink, requests, metrics, voice, is_first=False).run(stop, listener)
+
+    assert said.states[-1] == (State.DEGRADED, "stomp://127.0.0.1:1: sink.out asks for messages to a topic")
+    assert min(hours.waits) >= 30
 
 
 def test_a_source_is_not_ready_before_it_has_looked_for_repeated_messages(monkeypatch: pytest.MonkeyPatch) -> None:

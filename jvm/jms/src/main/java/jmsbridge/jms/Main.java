@@ -25,6 +25,8 @@ public final class Main {
 
   /** Runs until the worker closes the pipe. */
   public static void main(String[] arguments) throws Exception {
+    // A call to the provider may hang for ever, and then the end of the pipe is not read.
+    ProcessHandle.current().parent().ifPresent(worker -> worker.onExit().thenRun(() -> Runtime.getRuntime().halt(1)));
     OutputStream out = new FileOutputStream(arguments[0]);
     Pipe pipe = new Pipe(System.in, out);
     Pipe.Frame first = pipe.read();
@@ -35,9 +37,15 @@ public final class Main {
     beat(pipe, link);
     Settings settings = new Settings(first.content());
     refuseOthers(settings.get("deserialized"));
-    run(pipe, settings, link);
-    // A provider may have left threads behind.
-    Runtime.getRuntime().halt(0);
+    int status = 0;
+    try {
+      run(pipe, settings, link);
+    } catch (Throwable error) {
+      error.printStackTrace();
+      status = 1;
+    }
+    // A provider may have left threads behind, which would keep this process alive.
+    Runtime.getRuntime().halt(status);
   }
 
   /** Lets this process deserialise the classes of a filter alone (JEP 290), and remembers which class was refused. */

@@ -25,7 +25,8 @@ import jmsbridge.jms.Texts.Entry;
  * Sends the messages of a frame in one transaction.
  *
  * <p>If the provider does not take them together, each is sent alone, so that one bad message, or one that the provider has
- * already, does not keep the others back. A persistent message needs no transaction for that: its sending is confirmed.
+ * already, does not keep the others back. A persistent message needs no transaction for that: its sending is confirmed. With
+ * positions, each transaction moves them as well, and what the broker has already is not sent again.
  */
 final class Sender {
   private static final int MOST_DESTINATIONS = 1000;
@@ -38,12 +39,20 @@ final class Sender {
   private final Way single;
   private final Pipe pipe;
   private final String duplicateId;
+  private final Positions positions;
   private final Map<String, Destination> destinations = new LinkedHashMap<>();
   private volatile long busySince;
 
   /** A message as the worker gives it. */
   private record Given(
-      long number, char letter, String address, String replyTo, String id, List<String> texts, byte[] body) {}
+      long number,
+      char letter,
+      String address,
+      String replyTo,
+      String id,
+      Positions.Place place, // null for a message that is from no topic
+      List<String> texts,
+      byte[] body) {}
 
   /** A session with its producer. */
   private static final class Way {
@@ -69,12 +78,22 @@ final class Sender {
   }
 
   /** `transacted` is null without transactions. */
-  Sender(Client client, Session transacted, Session plain, Pipe pipe) throws JMSException {
+  Sender(Client client, Session transacted, Session plain, Pipe pipe)
+      throws JMSException, NamingException, RefusedException {
     this.client = client;
     batches = transacted == null ? null : new Way(transacted);
     single = new Way(plain);
     this.pipe = pipe;
     duplicateId = client.settings.get("duplicate-id");
+    String queue = client.settings.get("position-queue");
+    if (queue != null && transacted == null) {
+      throw new RefusedException("the provider has no transactions, so it cannot keep positions: remove position-queue");
+    }
+    positions =
+        queue == null
+            ? null
+            : new Positions(
+                transacted, client.destination(transacted, "queue:" + queue), client.settings.get("position-owner"));
   }
 
   void send(ByteBuffer content) throws JMSException, IOException, NamingException {
@@ -83,8 +102,9 @@ final class Sender {
       long number = content.getLong();
       char letter = (char) content.get();
       List<String> texts = Texts.read(content);
-      List<String> rest = texts.subList(3, texts.size());
-      given.add(new Given(number, letter, texts.get(0), texts.get(1), texts.get(2), rest, Texts.sized(content)));
+      Positions.Place place = texts.get(3).isEmpty() ? null : Positions.Place.of(texts.get(3));
+      List<String> rest = texts.subList(4, texts.size());
+      given.add(new Given(number, letter, texts.get(0), texts.get(1), texts.get(2), place, rest, Texts.sized(content)));
     }
     List<String> outcomes = new ArrayList<>();
     busySince = System.currentTimeMillis();
@@ -92,7 +112,8 @@ final class Sender {
       outcomes.clear();
       for (Given each : given) {
         busySince = System.currentTimeMillis();
-        outcomes.addAll(List.of(String.valueOf(each.number()), alone(each)));
+        String refusal = each.place() == null ? alone(each) : aloneWithPosition(each);
+        outcomes.addAll(List.of(String.valueOf(each.number()), refusal));
         if (outcomes.size() >= REPORTED) {
           pipe.write(Pipe.OUTCOMES, outcomes);
           outcomes.clear();
@@ -112,20 +133,68 @@ final class Sender {
   private boolean together(List<Given> given, List<String> outcomes) throws JMSException, NamingException {
     try {
       for (Given each : given) {
-        String refusal = "";
-        try {
-          send(each, batches);
-        } catch (RefusedException error) {
-          refusal = error.getMessage();
+        if (each.place() != null) {
+          busySince = System.currentTimeMillis();
+          positions.know(each.place());
         }
-        outcomes.addAll(List.of(String.valueOf(each.number()), refusal));
       }
-      batches.session.commit();
+      for (Given each : given) {
+        outcomes.addAll(List.of(String.valueOf(each.number()), sendOnce(each)));
+      }
+      commit();
       return true;
     } catch (JMSException error) {
       giveUp(error);
       return false;
     }
+  }
+
+  /** Sends one message in the open transaction, unless the broker has it; returns why it is refused, or an empty text. */
+  private String sendOnce(Given each) throws JMSException, NamingException {
+    if (each.place() != null && positions.has(each.place())) {
+      return "";
+    }
+    String refusal = "";
+    try {
+      send(each, batches);
+    } catch (RefusedException error) {
+      refusal = error.getMessage();
+    }
+    if (each.place() != null) {
+      positions.done(each.place(), !refusal.isEmpty());
+    }
+    return refusal;
+  }
+
+  private void commit() throws JMSException {
+    if (positions != null) {
+      positions.move();
+    }
+    batches.session.commit();
+  }
+
+  /** Sends one message in a transaction with its position; returns the reason why it is refused, or an empty text. */
+  private String aloneWithPosition(Given each) throws JMSException, NamingException {
+    positions.know(each.place());
+    String refusal;
+    try {
+      refusal = sendOnce(each);
+      commit();
+      return refusal;
+    } catch (JMSException error) {
+      if (error instanceof ResourceAllocationException || error instanceof IllegalStateException) {
+        throw error;
+      }
+      giveUp(error);
+      refusal = isDuplicate(error) ? "" : client.why(error);
+    }
+    positions.know(each.place());
+    if (refusal.isEmpty() || positions.has(each.place())) {
+      return "";
+    }
+    positions.done(each.place(), true);
+    commit();
+    return refusal;
   }
 
   /** Sends one message; returns the reason why it is refused, or an empty text. */
@@ -155,6 +224,9 @@ final class Sender {
 
   /** Ends the transaction; if that fails as well, the connection is lost. */
   private void giveUp(JMSException error) throws JMSException {
+    if (positions != null) {
+      positions.forget();
+    }
     if (client.hasFailed()) {
       throw error;
     }

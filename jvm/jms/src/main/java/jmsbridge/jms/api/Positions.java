@@ -1,0 +1,168 @@
+package jmsbridge.jms.api;
+
+import jakarta.jms.DeliveryMode;
+import jakarta.jms.Destination;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Session;
+import jakarta.jms.TextMessage;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import jmsbridge.jms.RefusedException;
+
+/**
+ * Positions of a sink in the partitions of its topic, kept in a queue at the broker.
+ *
+ * <p>Each partition has one message there. A transaction that sends messages receives it and sends its successor, so that
+ * position and messages change together or not at all. While a transaction is open or in doubt, no other connection gets the
+ * position. The text of a position is the offset, the time of the newest record, and the offsets below that were refused.
+ */
+final class Positions {
+  private static final String PROPERTY = "jmsbridge_position";
+  private static final long HELD_MILLISECONDS = 45_000;
+  private static final long OTHERS_MILLISECONDS = 500;
+  private static final int MOST_REFUSED = 2_000;
+
+  private final Session session;
+  private final Destination queue;
+  private final String owner;
+  private final MessageProducer producer;
+  private final Map<Integer, MessageConsumer> consumers = new TreeMap<>();
+  private final Map<Integer, Position> known = new TreeMap<>();
+
+  /** Place of a record in the topic, and the time at which it was written: offsets begin anew when a topic is made anew. */
+  record Place(int partition, long offset, long time) {
+    /** Reads three numbers. */
+    static Place of(String text) {
+      String[] numbers = text.split(" ");
+      return new Place(Integer.parseInt(numbers[0]), Long.parseLong(numbers[1]), Long.parseLong(numbers[2]));
+    }
+  }
+
+  private static final class Position {
+    private final TreeSet<Long> refused = new TreeSet<>();
+    private long offset = -1;
+    private long time = -1;
+    private boolean hasChanged;
+    private String text = "";
+
+    void add(String found) {
+      String[] numbers = found.split(" ");
+      offset = Math.max(offset, Long.parseLong(numbers[0]));
+      time = Math.max(time, Long.parseLong(numbers[1]));
+      for (int n = 2; n < numbers.length; n++) {
+        refused.add(Long.parseLong(numbers[n]));
+      }
+    }
+
+    void done(Place place, boolean isRefused) {
+      offset = Math.max(offset, place.offset());
+      time = Math.max(time, place.time());
+      hasChanged = true;
+      if (!isRefused) {
+        refused.remove(place.offset());
+      } else if (refused.add(place.offset()) && refused.size() > MOST_REFUSED) {
+        refused.pollFirst();
+      }
+    }
+
+    String write() {
+      text = offset + " " + time + refused.stream().map(each -> " " + each).collect(Collectors.joining());
+      hasChanged = false;
+      return text;
+    }
+  }
+
+  /** Positions of `owner` in a queue, by a session with transactions; fails where the provider or the user may not use it. */
+  Positions(Session session, Destination queue, String owner) throws JMSException, RefusedException {
+    this.session = session;
+    this.queue = queue;
+    this.owner = owner;
+    producer = session.createProducer(queue);
+    try {
+      // Of no partition: a consumer of one would receive its position ahead of its use.
+      consumer(-1);
+    } catch (UnsupportedOperationException error) {
+      throw new RefusedException("the client has no selectors, so it cannot keep positions: remove position-queue");
+    }
+  }
+
+  /**
+   * Gets the position of a partition, unless it is known. Commits, so nothing else may be open in the transaction.
+   *
+   * <p>It is put back as a new message, because a broker counts the deliveries of one.
+   */
+  void know(Place place) throws JMSException {
+    if (known.containsKey(place.partition())) {
+      return;
+    }
+    Position position = new Position();
+    MessageConsumer consumer = consumer(place.partition());
+    // The transaction of a connection that broke may hold it. The first record of a partition has no predecessor.
+    Message found = consumer.receive(place.offset() == 0 ? OTHERS_MILLISECONDS : HELD_MILLISECONDS);
+    if (found == null && place.offset() > 0) {
+      System.err.println("partition " + place.partition() + " has no position yet, and begins at " + place.offset());
+    }
+    for (; found != null; found = consumer.receive(OTHERS_MILLISECONDS)) {
+      position.add(((TextMessage) found).getText());
+    }
+    send(place.partition(), position);
+    session.commit();
+    known.put(place.partition(), position);
+  }
+
+  /** Whether the broker has a message already; its partition has to be known. */
+  boolean has(Place place) {
+    Position position = known.get(place.partition());
+    return place.offset() <= position.offset
+        && place.time() <= position.time
+        && !position.refused.contains(place.offset());
+  }
+
+  /** Takes note of a message that the open transaction sends; one that is refused is tried again, should it come again. */
+  void done(Place place, boolean isRefused) {
+    known.get(place.partition()).done(place, isRefused);
+  }
+
+  /** Puts the changed positions into the open transaction, in place of those that the broker has. */
+  void move() throws JMSException {
+    for (Map.Entry<Integer, Position> each : known.entrySet()) {
+      Position position = each.getValue();
+      if (position.hasChanged) {
+        Message found = consumer(each.getKey()).receive(HELD_MILLISECONDS);
+        if (!(found instanceof TextMessage before) || !before.getText().equals(position.text)) {
+          throw new IllegalStateException("another connection has moved the position of partition " + each.getKey());
+        }
+        send(each.getKey(), position);
+      }
+    }
+  }
+
+  /** Forgets all positions after a transaction that failed or is in doubt; they are asked for again. */
+  void forget() {
+    known.clear();
+  }
+
+  private MessageConsumer consumer(int partition) throws JMSException {
+    MessageConsumer found = consumers.get(partition);
+    if (found == null) {
+      found = session.createConsumer(queue, PROPERTY + " = '" + name(partition).replace("'", "''") + "'");
+      consumers.put(partition, found);
+    }
+    return found;
+  }
+
+  private void send(int partition, Position position) throws JMSException {
+    TextMessage message = session.createTextMessage(position.write());
+    message.setStringProperty(PROPERTY, name(partition));
+    producer.send(message, DeliveryMode.PERSISTENT, Message.DEFAULT_PRIORITY, 0);
+  }
+
+  private String name(int partition) {
+    return owner + "/" + partition;
+  }
+}

@@ -1,0 +1,1 @@
+"""A package, since the bridge that its tests share lives for a package."""

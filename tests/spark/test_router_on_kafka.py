@@ -1,0 +1,112 @@
+"""The router on a real Kafka, in this process: what stops it, what it counts, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from engine.errors import HardFailureError
+from engine.spark import runtime, session
+from engine.spark.generation import CheckpointLock
+from engine.spark.last_progress import check_progress
+from engine.spark.row_counters import RowCounters
+from routes.config import load
+from tests.integration.spark.bench import Bench, RouterThread, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from engine.embedded import EmbeddedKafka
+    from tests.conftest import TopicFactory
+
+pytestmark = pytest.mark.timeout(600)
+
+BLUE_BY_REGION = """\
+routes.red.in.include=color='red'
+routes.red.out.topic={red}
+routes.blue.in.include=color='blue'
+routes.blue.out.topic={blue}
+routes.blue.conv.key=region
+"""
+
+
+@pytest.fixture
+def bench(
+    spark: SparkSession, tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Bench[RouterThread]]:
+    """A bench whose routers run, one after the other, on the session of all tests."""
+    locks: list[CheckpointLock] = []
+
+    def locked(*arguments: object) -> CheckpointLock:
+        locks.append(CheckpointLock(*arguments))  # type: ignore[arg-type]
+        return locks[-1]
+
+    def end(_: SparkSession) -> None:
+        """What else the end of the JVM does."""
+        RowCounters(spark).reset()
+        lock = locks.pop()
+        if lock._lock.isValid():
+            lock.release()
+
+    monkeypatch.setattr(runtime, "CheckpointLock", locked)
+    monkeypatch.setattr(session, "start", lambda *_: spark)
+    monkeypatch.setattr(session, "close", end)
+    made = Bench(tmp_path, kafka.bootstrap, topic, RouterThread)
+    yield made
+    made.close()
+
+
+def test_a_message_that_stops_the_router_waits_for_a_route_that_takes_it(bench: Bench) -> None:
+    bench.send(20, region="emea")
+    bench.send(1, region="?")
+    router = bench.start(routes=BLUE_BY_REGION)
+    assert router.wait_end() == 5
+    assert "route 'blue' cannot take the message at" in router.error
+    assert "(key-invalid)" in router.error
+    assert "\n" not in router.error
+    labels = {"route": "blue", "reason": "key-invalid", "policy": "stop"}
+    assert router.metric("jmsbridge_failed_messages_total", **labels) == 1
+
+    bench.start(routes=BLUE_BY_REGION + "routes.blue.on-soft-failure=dead-letter\n").wait_ready()
+    bench.wait_numbers(21)
+    assert bench.numbers() == dict.fromkeys(range(21), 1)
+    assert bench.numbers(bench.dead) == {20: 1}
+
+
+def test_a_topic_that_vanishes_while_the_router_runs_ends_it_with_a_clear_error(bench: Bench) -> None:
+    router = bench.start().wait_ready()
+    admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
+    admin.delete_topics([bench.blue])[bench.blue].result(30)
+    bench.send(10)
+    assert router.wait_end() == 4
+    assert bench.blue in router.error
+
+
+def test_a_tail_of_transaction_markers_is_no_lag_and_a_journal_that_was_made_anew_is_refused(
+    bench: Bench,
+) -> None:
+    def lag() -> float:
+        return sum(router.metric("jmsbridge_journal_lag_records", partition=number) for number in "01")
+
+    router = bench.start().wait_ready()
+    bench.send_in_transaction(10)
+    bench.send_in_transaction(5, abort=True)
+    bench.send_in_transaction(5)
+    assert bench.wait_numbers(15) == dict.fromkeys(range(15), 1)
+    assert "jmsbridge_journal_lag_seconds" in router.lines[-1]["metrics"]
+    wait_for(lambda: lag() == 0, 30)
+    assert router.stop() == 0
+    assert json.loads(next(bench.checkpoint.glob("*/stop.json")).read_text())["decided"]
+
+    start = next(bench.checkpoint.glob("*/start.json"))
+    text = start.read_text()
+    start.write_text(text.replace('"journal_id": "', '"journal_id": "x'))
+    with pytest.raises(HardFailureError, match="was deleted and created again") as refused:
+        check_progress(load(bench.folder / "jms-bridge.properties"), leads=True)
+    assert refused.value.exit_code == 4

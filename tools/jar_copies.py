@@ -1,0 +1,76 @@
+"""Makes copies of some of Spark's jars with which its JVM starts faster.
+
+* A jar without its signature. A JVM takes no class of a signed jar from a class-data archive, and computes a digest of
+  each class that it loads from one. Spark's compiler Janino is signed.
+* Hadoop's default settings without their descriptions, in a jar of their own. Spark's JVM parses these files several
+  times at its start, and descriptions are most of their size.
+
+The classes and the settings are the same as in the originals. `engine.spark.jvm` puts the copies into the class path.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+from zipfile import ZIP_STORED, ZipFile
+
+from engine.jars import defaults_copy
+
+__all__ = ["copy_jars"]
+
+_SIGNATURE = re.compile(r"META-INF/(?:[^/]+\.(?:SF|RSA|DSA|EC)|SIG-[^/]*)", re.IGNORECASE)
+_DEFAULTS = re.compile(r"\w+-default\.xml")
+_MANIFEST = "META-INF/MANIFEST.MF"
+
+
+def copy_jars(source: Path, folder: Path) -> list[Path]:
+    """Makes the copies of jars in `source` that need one, in `folder`; returns their paths.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        zipfile.BadZipFile: a jar is damaged.
+        xml.etree.ElementTree.ParseError: a file of default settings is damaged.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    copies = []
+    for jar in sorted(source.glob("*.jar")):
+        with ZipFile(jar) as original:
+            names = original.namelist()
+            if any(_SIGNATURE.fullmatch(name) for name in names):
+                copies.append(_written(folder / jar.name, _unsigned(original)))
+            if defaults := [name for name in names if _DEFAULTS.fullmatch(name)]:
+                files = {name: without_descriptions(original.read(name)) for name in defaults}
+                copies.append(_written(folder / defaults_copy(jar.name), files))
+    return copies
+
+
+def without_descriptions(settings: bytes) -> bytes:
+    """A file of Hadoop's settings with nothing but what Hadoop reads: the name, value and other marks of each."""
+    root = ET.fromstring(settings)  # noqa: S314 # from a jar that is pinned by its hash
+    for setting in root:
+        for description in setting.findall("description"):
+            setting.remove(description)
+        setting.tail = setting.text = None
+        for each in setting:
+            each.tail = None
+    root.text = None
+    content: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return content
+
+
+def _unsigned(jar: ZipFile) -> dict[str, bytes]:
+    """The files of a jar, in its order, without the signature and the digests in the manifest."""
+    files = {name: jar.read(name) for name in jar.namelist() if not _SIGNATURE.fullmatch(name)}
+    # Sections after the first empty line are about single files: their digests.
+    main, *_ = re.split(rb"\r?\n\r?\n", files[_MANIFEST], maxsplit=1)
+    return {**files, _MANIFEST: main + b"\n\n"}
+
+
+def _written(path: Path, files: dict[str, bytes]) -> Path:
+    """Writes a jar; one of an interrupted set-up never has its name."""
+    fresh = path.with_suffix(".new")
+    with ZipFile(fresh, "w", ZIP_STORED) as jar:
+        for name, content in files.items():
+            jar.writestr(name, content)
+    return fresh.replace(path)
