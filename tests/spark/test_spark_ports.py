@@ -28,11 +28,12 @@ def listening(pid: int) -> set[int]:
 
 def ports(spark: SparkSession) -> tuple[int, int, int]:
     """Those of the driver, of its blocks, and of the gateway to Python."""
-    jvm: Any = spark._jvm
-    env = jvm.org.apache.spark.SparkEnv.get()
+    # The JVM cannot list the methods of `SparkEnv`: Spark 4.3.0 comes without a class (of protobuf) that one returns.
+    context: Any = spark.sparkContext
     gateway: Any = SparkContext._gateway
-    driver, blocks = int(env.rpcEnv().address().port()), int(env.blockManager().blockManagerId().port())
-    return driver, blocks, int(gateway.gateway_parameters.port)
+    (blocks,) = str(context._jsc.sc().getExecutorMemoryStatus().keys().mkString(",")).split(",")
+    driver = int(context.getConf().get("spark.driver.port"))
+    return driver, int(blocks.rpartition(":")[2]), int(gateway.gateway_parameters.port)
 
 
 def answer(port: int, body: bytes) -> int | None:
@@ -75,7 +76,9 @@ def test_a_stranger_is_refused_at_every_port(spark: SparkSession) -> None:
 
 def test_the_secret_is_in_no_setting_and_no_log(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
-    secret = str(jvm.org.apache.spark.SparkEnv.get().securityManager().getSecretKey())
+    user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
+    # The name of the secret in Spark's `SecurityManager`, SECRET_LOOKUP_KEY.
+    secret = user.getCredentials().getSecretKey(jvm.org.apache.hadoop.io.Text("sparkCookie")).decode()
     assert len(secret) >= 32
     context = spark.sparkContext
     assert secret not in str(context.getConf().getAll())
