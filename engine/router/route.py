@@ -41,6 +41,8 @@ class Routed:
     `failed_message` (JMSMessageID of a message that failed softly); and `kept`, `new_value`, `new_headers` and `trail`,
     which tell what is published as it was read (`engine.streams.compile.Compiled`)."""
     outcomes: tuple[RoutingOutcome, ...]
+    limit: int | None = None
+    """Smallest of the limits that `route` was given, in bytes; None without any."""
 
 
 def route(
@@ -85,7 +87,7 @@ def route(
         F.col("source_timestamp").alias("journal_timestamp"),
         F.when(failed, field_text(compiled.source_header_view, "JMSMessageID")).alias("failed_message"),
     )
-    return Routed(result, outcomes)
+    return Routed(result, outcomes, min((limits or {}).values(), default=None))
 
 
 def _outcome(compiled: Compiled, outcomes: tuple[RoutingOutcome, ...]) -> Column:

@@ -41,7 +41,8 @@ _CONSUMER = {
 _LONGER_SECONDS = 60.0
 _REQUEST_TIMEOUT_MS = 30_000
 """Kafka's default of `request.timeout.ms`."""
-_PRODUCER = {"kafka.batch.size": str(256 * 1024)}
+_BATCH_SIZE = "kafka.batch.size"
+_PRODUCER = {_BATCH_SIZE: str(256 * 1024)}
 _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"kafka.linger.ms": "100"}}
 # Records of a batch, at most. After a crash, recovery compares a whole batch with the outputs, so a batch must not hold
 # all of a long backlog; smaller batches cost throughput. About as many as real-time mode routes between two commits.
@@ -95,7 +96,7 @@ class KafkaIO:
             *_counted(),
             "failed_message",
         )
-        self._jvm.RecordSink.write(rows._jdf, self._sink())
+        self._jvm.RecordSink.write(rows._jdf, self._sink(routed.limit))
 
     def published(self, routed: Routed) -> DataFrame:
         """The rows of a stream for the sink, which takes what they keep from the records as they are read."""
@@ -109,7 +110,7 @@ class KafkaIO:
         """
         rows, jvm = self.published(routed), self._jvm
         jvm.OneStage.check(rows._jdf)
-        writer: Any = rows.writeStream.format(_SINK).options(**self._sink()).queryName("jms-bridge")
+        writer: Any = rows.writeStream.format(_SINK).options(**self._sink(routed.limit)).queryName("jms-bridge")
         writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
         milliseconds = f"{round(self.config.router.interval_seconds * 1000)} milliseconds"
         if self.config.router.mode is RouterMode.REALTIME:
@@ -136,11 +137,14 @@ class KafkaIO:
         fixed = {"kafka.isolation.level": level, "includeHeaders": "true"}
         return {**_CONSUMER, **spark_options(self.config, "consumer"), **fixed}
 
-    def _sink(self) -> Mapping[str, str]:
+    def _sink(self, limit: int | None) -> Mapping[str, str]:
         # A record that a producer gives up ends the process abruptly (`jmsbridge.Sends`). Producers therefore try for
         # longer than `router.outage-timeout`, after which the process ends in good order.
         options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
         options.setdefault("kafka.delivery.timeout.ms", str(delivery_timeout_ms(self.config, options)))
+        if limit is not None:
+            # A batch of several records that is too large for its topic would be split to this size and sent for ever.
+            options[_BATCH_SIZE] = str(min(int(options[_BATCH_SIZE]), limit))
         options |= {"origin": self.config.bridge_id, "message": f"{JMS_PREFIX}JMSMessageID"}
         theirs = options.get(_INTERCEPTORS)
         return {**options, _INTERCEPTORS: f"{theirs},{INTERCEPTOR}" if theirs else INTERCEPTOR}

@@ -220,6 +220,31 @@ def test_a_plan_that_may_keep_rows_back_is_refused_at_the_start(
         kafka_io.start(Routed(change(routed.frame), routed.outcomes), tmp_path / "checkpoint")
 
 
+def test_batches_of_small_records_are_not_larger_than_their_topic_takes(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
+) -> None:
+    world = World(kafka, topic, records=0)
+    world.topics["rest"] = topic("rest", config={"max.message.bytes": "6000"})
+    small: Any = [("jms.JMSMessageID", b"ID:1"), ("jms.size", b"5"), (TYPES, b"size=int")]
+    producer = Producer({"bootstrap.servers": world.bootstrap, "log_level": 0})
+    for _ in range(100):
+        producer.produce(world.journal, b"x" * 100, headers=small)
+    assert producer.flush(60) == 0
+    config = world.config("small", "batch", tmp_path)
+    kafka_io, counters = KafkaIO(spark, config), RowCounters(spark)
+    counters.reset()
+    routed = route(kafka_io.follow({0: 0}), config, {world.topics["rest"]: 6000}, F.lit(1_000))
+    counters.begin(routed.outcomes, len(config.routes))
+    query = kafka_io.start(routed, tmp_path / "checkpoint")
+    try:
+        wait_for(lambda: query.exception() is not None or counters.read().acknowledged == 100, 60)
+        assert query.exception() is None
+    finally:
+        query.stop()
+        counters.reset()
+        kafka_io.close()
+
+
 def test_a_record_that_kafka_does_not_take_ends_the_query_with_its_reason(
     spark: SparkSession, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
 ) -> None:
