@@ -50,6 +50,10 @@ class Decided:
     def has_leader(self) -> bool:
         return self.leads
 
+    @property
+    def stands_by(self) -> bool:
+        return not self.leads
+
     def start(self) -> None: ...
 
     def resign(self) -> None:
