@@ -17,8 +17,9 @@ import scala.util.Right;
 /**
  * Sink that publishes the records which a query has read, and counts its rows; {@link RecordWriter} has the columns.
  *
- * <p>Options: {@code origin}, the text of the header with which published records are marked; {@code message}, the name
- * of the header with a message's id, for notes; {@code kafka.*}, settings of the producer. Its table is that of Spark's {@code foreach}, which real-time mode allows.
+ * <p>Options: {@code origin}, the text of the header with which published records are marked; {@code message}, the
+ * name of the header with a message's id, for notes; {@code kafka.*}, settings of the producer. Its table is that of
+ * Spark's {@code foreach}, which real-time mode allows.
  */
 public final class RecordSink implements TableProvider {
   private static final String KAFKA = "kafka.";

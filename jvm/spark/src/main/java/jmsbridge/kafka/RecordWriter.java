@@ -20,11 +20,11 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Writer of one task: counts each row, and publishes those with a topic.
  *
- * <p>Columns by position: topic (null: not published), key, kept (int, a sum of {@code KEEPS_*}), value, headers, trail,
- * outcome, route (may be null), journal partition, offset and time in microseconds; in rows of other records than the
- * task's own also message (id of a message to be noted, may be null). What a row keeps is taken from the record that the task has just read, uncopied; the columns value and headers
- * count otherwise. The headers of a published record are: the record's or the column's; if kept, origin and position;
- * those of the trail.
+ * <p>Columns by position: topic (null: not published), key, kept (int, a sum of {@code KEEPS_*}), value, headers,
+ * trail, outcome, route (may be null), journal partition, offset and time in microseconds; in rows of other records
+ * than the task's own also message (id of a message to be noted, may be null). What a row keeps is taken from the
+ * record that the task has just read, uncopied; the columns value and headers count otherwise. The headers of a
+ * published record are: the record's or the column's; if kept, origin and position; those of the trail.
  *
  * <p>A failed send ends the task at its next row or at its end, with Kafka's exception.
  */
