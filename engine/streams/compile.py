@@ -100,6 +100,8 @@ class _Compiler:
             F.lit(0).alias("place_0"),
         )
         self._version = 0
+        self._columns: dict[str, Column] = {}
+        """Columns that rows consist of, by name: each takes several calls into the JVM to make."""
         self._moves: list[tuple[Column, Column]] = []
         """Pending changes of the place: pairs of condition and new place, of which the first true condition counts."""
 
@@ -173,7 +175,7 @@ class _Compiler:
         return self._places.get(_edge(parent, node), self._places[parent])
 
     def _here(self, node: Node) -> Column:
-        return _one_of(F.col(self._place), self._from(node))
+        return _one_of(self._column(self._place), self._from(node))
 
     def _settle(self) -> None:
         """Makes the pending moves a new place column, for the conditions of the nodes that follow."""
@@ -206,17 +208,23 @@ class _Compiler:
 
     def _row_of(self, content: Sequence[str], source_key: str, source_headers: str) -> Row:
         key, value, headers, trail = content
+        column = self._column
         return Row(
-            key=F.col(f"`{key}`"),
-            value=F.col(f"`{value}`"),
-            headers=F.col(f"`{headers}`"),
-            trail=F.col(f"`{trail}`") if trail else None,
-            header_view=HeaderView(F.col(f"`{headers}`")),
-            **{name: F.col(f"source_{name}") for name in _ORIGIN},
-            source_key=F.col(f"`{source_key}`"),
-            source_header_view=HeaderView(F.col(f"`{source_headers}`")),
+            key=column(key),
+            value=column(value),
+            headers=column(headers),
+            trail=column(trail) if trail else None,
+            header_view=HeaderView(column(headers)),
+            **{name: column(f"source_{name}") for name in _ORIGIN},
+            source_key=column(source_key),
+            source_header_view=HeaderView(column(source_headers)),
             branches=self._taken,
         )
+
+    def _column(self, name: str) -> Column:
+        if name not in self._columns:
+            self._columns[name] = F.col(f"`{name}`")
+        return self._columns[name]
 
     def _holds(self, condition: RowFunction, node: Node) -> Column:
         row = self._record(node) if isinstance(condition, RecordCondition) else self._row(node)
@@ -275,7 +283,8 @@ class _Compiler:
                     for p, c in zip(merge.parents, content, strict=True)
                 ]
                 # A stream without a trail has no column for it.
-                first, *others = (F.when(_one_of(F.col(self._place), at), F.col(name)) for at, name in ways if name)
+                place = self._column(self._place)
+                first, *others = (F.when(_one_of(place, at), self._column(name)) for at, name in ways if name)
                 self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
         self._content[merge.name] = tuple(merged)
 
