@@ -27,6 +27,7 @@ from engine.spark.generation import CheckpointLock, Generations
 from engine.spark.kafka_io import KafkaIO
 from engine.spark.lag import LagSampler
 from engine.spark.last_progress import last_progress
+from engine.spark.launch import log_file
 from engine.spark.position_store import PositionStore
 from engine.spark.publish_deadline import limited
 from engine.spark.recovery import Recovery, outputs
@@ -110,7 +111,7 @@ def run_router(
             _Router(config, status, KafkaIO(spark, config), revisions or _NoRevisions()).run(stop)
         lock.release()
     except (Py4JNetworkError, ConnectionError) as error:
-        msg = f"Spark's Java process has ended; {session.log_file(config)} may say why"
+        msg = f"Spark's Java process has ended; {log_file(config)} may say why"
         raise ServerEndedError(msg) from error
     finally:
         session.close(spark)

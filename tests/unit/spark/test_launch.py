@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spark.session import _java_options
+from engine.spark.launch import _java_options
 
 
 @pytest.mark.parametrize(
