@@ -18,6 +18,7 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.router.headers import header, position
 from engine.router.language import declared_type, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
+from engine.streams.casts import INT, STRING, STRINGS, cast, from_json, try_cast
 from engine.streams.row import Row
 from routes.model import Route
 from routes.properties import NUMBERS, JmsType
@@ -103,7 +104,7 @@ def _body(settings: RouteSettings) -> FailureCheck:
             other &= settings.any_body(row).isNull()
         if not settings.json_body.values:
             return other
-        is_json = F.coalesce(F.get_json_object(row.value.cast("string"), "$").isNotNull(), F.lit(False))
+        is_json = F.coalesce(F.get_json_object(cast(row.value, STRING), "$").isNotNull(), F.lit(False))
         return other & ~(settings.json_body(row).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
 
     def says(row: Row) -> Column:
@@ -157,13 +158,13 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
 
     def fails(row: Row) -> Column:
         # One expression for type and text keeps the generated code small; the JVM does not compile large methods well.
-        fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), row.key.cast("string")).rlike(valid), F.lit(False))
+        fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), cast(row.key, STRING)).rlike(valid), F.lit(False))
         return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
 
     neither = "is neither a number nor text that matches routing.key-pattern"
 
     def says(row: Row) -> Column:
-        shown = F.substring(F.make_valid_utf8(row.key.cast("string")), 1, 100)
+        shown = F.substring(F.make_valid_utf8(cast(row.key, STRING)), 1, 100)
         return F.concat(F.lit("the key '"), shown, F.lit("' from '"), names(row), F.lit(f"' {neither}"))
 
     def stops(route: Route) -> str:
@@ -178,12 +179,12 @@ def _size(settings: RouteSettings) -> FailureCheck:
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
 
     def fails(row: Row) -> Column:
-        limit = allowed(row).cast("int")
+        limit = cast(allowed(row), INT)
         return F.coalesce(measure(row) + FRAMING_BYTES > limit, F.lit(False))
 
     def says(row: Row) -> Column:
         parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
-        return F.concat(*(F.lit(part) if isinstance(part, str) else part.cast("string") for part in parts))
+        return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
 
     def stops(route: Route) -> str:
         return f"the record is larger than its topic takes ({limits.get(route.name)} bytes)"
@@ -193,7 +194,7 @@ def _size(settings: RouteSettings) -> FailureCheck:
 
 def _declared_size(row: Row) -> Column:
     """Size in bytes of a record that has the header of large records; NULL for all others, below `LARGE_BYTES`."""
-    return row.header(SIZE).try_cast("int")
+    return try_cast(row.header(SIZE), INT)
 
 
 def _measured(row: Row) -> Column:
@@ -226,7 +227,7 @@ def dead_letter(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...
     too_large = F.coalesce(size + FRAMING_BYTES > limit, F.lit(False))
     kept = min(KEPT_BYTES, limit // 4)
     headers = F.when(too_large & (size - F.octet_length(row.value) > limit // 2), F.lit(None)).otherwise(row.headers)
-    cut = F.array(header("jmsbridge.truncated", size.cast("string")))
+    cut = F.array(header("jmsbridge.truncated", cast(size, STRING)))
     return row.replace(
         key=row.source_key,
         value=F.when(too_large, F.substring(row.value, 1, kept)).otherwise(row.value),
@@ -244,8 +245,8 @@ def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, .
         "jmsbridge.route": F.coalesce(settings.names(row), F.lit("")),
         "jmsbridge.time": _iso(now),
         "__connect.errors.topic": row.topic,
-        "__connect.errors.partition": row.partition.cast("string"),
-        "__connect.errors.offset": row.offset.cast("string"),
+        "__connect.errors.partition": cast(row.partition, STRING),
+        "__connect.errors.offset": cast(row.offset, STRING),
         "__connect.errors.stage": F.coalesce(stages(row), F.lit("match")),
         "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
         "__connect.errors.exception.message": _sentence(row, made),
@@ -261,7 +262,7 @@ def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ..
         for check in made
         for route in settings.routes
     ]
-    texts = F.from_json(F.lit(json.dumps(known)), "array<string>")
+    texts = from_json(F.lit(json.dumps(known)), STRINGS)
     index = row.branch(CHECKS) * len(settings.routes) + row.branch(ROUTES)
     return F.concat(F.lit(_STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
 
