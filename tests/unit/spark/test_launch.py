@@ -1,4 +1,4 @@
-"""The options of the router's JVM, without starting one."""
+"""The launch of the router's JVM, without starting one."""
 
 from __future__ import annotations
 
