@@ -20,6 +20,7 @@ from pyspark import SparkContext
 
 from engine.router import route
 from engine.spark import session
+from engine.spark.launch import Launch
 from routes.config import loads
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def main(arguments: list[str]) -> None:
     """Prints the figures of one table."""
     count, kind = int(arguments[0]), arguments[1]
     folder = Path(tempfile.mkdtemp(prefix="route-start-"))
-    spark = session.open_session(folder / "spark", folder / "spark.log", {"spark.master": "local[2]"})
+    spark = session.open_session(Launch(folder / "spark", folder / "spark.log", {}), "local[2]")
     _run(_records(spark, 1, count))
     gateway: Any = SparkContext._gateway
     pid = gateway.proc.pid

@@ -18,7 +18,8 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.router.headers import header, position
 from engine.router.language import declared_type, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
-from engine.streams.row import Row, jvm_function
+from engine.streams.casts import INT, STRING, STRINGS, cast, from_json, try_cast
+from engine.streams.row import JvmFunctions, Row
 from routes.keys.pattern import plain_characters
 from routes.model import Route
 
@@ -104,7 +105,7 @@ def _body(settings: RouteSettings) -> FailureCheck:
             other &= settings.any_body(row).isNull()
         if not settings.json_body.values:
             return other
-        is_json = F.coalesce(F.get_json_object(row.value.cast("string"), "$").isNotNull(), F.lit(False))
+        is_json = F.coalesce(F.get_json_object(cast(row.value, STRING), "$").isNotNull(), F.lit(False))
         return other & ~(settings.json_body(row).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
 
     def says(row: Row) -> Column:
@@ -153,13 +154,13 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
         return found
 
     def fails(row: Row) -> Column:
-        fails = ~key_check(settings.key_pattern, kind(row), row.key)
+        fails = ~key_check(row.header_view.functions, settings.key_pattern, kind(row), row.key)
         return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
 
     neither = "is neither a number nor text that matches routing.key-pattern"
 
     def says(row: Row) -> Column:
-        shown = F.substring(F.make_valid_utf8(row.key.cast("string")), 1, 100)
+        shown = F.substring(F.make_valid_utf8(cast(row.key, STRING)), 1, 100)
         return F.concat(F.lit("the key '"), shown, F.lit("' from '"), names(row), F.lit(f"' {neither}"))
 
     def stops(route: Route) -> str:
@@ -168,11 +169,11 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
     return FailureCheck("key-invalid", "key", fails, says, stops)
 
 
-def key_check(pattern: str, kind: Column, key: Column) -> Column:
+def key_check(functions: JvmFunctions, pattern: str, kind: Column, key: Column) -> Column:
     """True for a key (binary) that is a number, by its declared type, or text that the pattern matches as a whole."""
     letters, others = plain_characters(pattern)
     check = json.dumps({"pattern": pattern, "letters": letters, "others": others})
-    return jvm_function(f"key-check:{check}", kind, key)
+    return functions.call(f"key-check:{check}", kind, key)
 
 
 def _size(settings: RouteSettings) -> FailureCheck:
@@ -181,12 +182,12 @@ def _size(settings: RouteSettings) -> FailureCheck:
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
 
     def fails(row: Row) -> Column:
-        limit = allowed(row).cast("int")
+        limit = cast(allowed(row), INT)
         return F.coalesce(measure(row) + FRAMING_BYTES > limit, F.lit(False))
 
     def says(row: Row) -> Column:
         parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
-        return F.concat(*(F.lit(part) if isinstance(part, str) else part.cast("string") for part in parts))
+        return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
 
     def stops(route: Route) -> str:
         return f"the record is larger than its topic takes ({limits.get(route.name)} bytes)"
@@ -196,7 +197,7 @@ def _size(settings: RouteSettings) -> FailureCheck:
 
 def _declared_size(row: Row) -> Column:
     """Size in bytes of a record that has the header of large records; NULL for all others, below `LARGE_BYTES`."""
-    return row.header(SIZE).try_cast("int")
+    return try_cast(row.header(SIZE), INT)
 
 
 def _measured(row: Row) -> Column:
@@ -229,7 +230,7 @@ def dead_letter(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...
     too_large = F.coalesce(size + FRAMING_BYTES > limit, F.lit(False))
     kept = min(KEPT_BYTES, limit // 4)
     headers = F.when(too_large & (size - F.octet_length(row.value) > limit // 2), F.lit(None)).otherwise(row.headers)
-    cut = F.array(header("jmsbridge.truncated", size.cast("string")))
+    cut = F.array(header("jmsbridge.truncated", cast(size, STRING)))
     return row.replace(
         key=row.source_key,
         value=F.when(too_large, F.substring(row.value, 1, kept)).otherwise(row.value),
@@ -247,8 +248,8 @@ def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, .
         "jmsbridge.route": F.coalesce(settings.names(row), F.lit("")),
         "jmsbridge.time": _iso(now),
         "__connect.errors.topic": row.topic,
-        "__connect.errors.partition": row.partition.cast("string"),
-        "__connect.errors.offset": row.offset.cast("string"),
+        "__connect.errors.partition": cast(row.partition, STRING),
+        "__connect.errors.offset": cast(row.offset, STRING),
         "__connect.errors.stage": F.coalesce(stages(row), F.lit("match")),
         "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
         "__connect.errors.exception.message": _sentence(row, made),
@@ -264,7 +265,7 @@ def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ..
         for check in made
         for route in settings.routes
     ]
-    texts = F.from_json(F.lit(json.dumps(known)), "array<string>")
+    texts = from_json(F.lit(json.dumps(known)), STRINGS)
     index = row.branch(CHECKS) * len(settings.routes) + row.branch(ROUTES)
     return F.concat(F.lit(_STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from engine.message import TYPES
 from engine.router.language import JMS_PREFIX
+from engine.streams.casts import BINARY, STRING, cast
 from engine.streams.row import Row, interpreted
 from routes.model import HeaderStyle
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, encode_type_name
@@ -22,12 +23,12 @@ __all__ = ["header", "position", "styled"]
 
 def header(name: str | Column, value: Column) -> Column:
     """A Kafka header with a text value, as a struct of key and value."""
-    return F.struct((F.lit(name) if isinstance(name, str) else name).alias("key"), value.cast("binary").alias("value"))
+    return F.struct((F.lit(name) if isinstance(name, str) else name).alias("key"), cast(value, BINARY).alias("value"))
 
 
 def position(row: Row) -> Column:
     """Position of the record as it was read: `topic:partition:offset`."""
-    return F.concat_ws(":", row.topic, row.partition.cast("string"), row.offset.cast("string"))
+    return F.concat_ws(":", row.topic, cast(row.partition, STRING), cast(row.offset, STRING))
 
 
 def styled(headers: Column, style: HeaderStyle) -> Column:

@@ -25,6 +25,7 @@ from engine.router.failures import (
 from engine.router.headers import header, styled
 from engine.router.language import MessageCondition, RoutingLanguage, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
+from engine.streams.casts import BIGINT, BINARY, STRING, cast, try_cast
 from engine.streams.dsl import Stream, Topology, TopologyBuilder
 from engine.streams.row import Row
 from routes.model import Config, NonDurable, Policy, Unmatched
@@ -80,7 +81,7 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
 
 def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
     def not_own_origin(row: Row) -> Column:
-        own = F.struct(F.lit(ORIGIN).alias("key"), F.lit(config.bridge_id).cast("binary").alias("value"))
+        own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(config.bridge_id), BINARY).alias("value"))
         # Searching names alone is fast. Only the few messages that a bridge routed before have this header, so values
         # are rarely compared.
         return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
@@ -89,7 +90,7 @@ def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
         return F.coalesce(field_text(row.header_view, "JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))
 
     def not_expired(row: Row) -> Column:
-        expiration = field_text(row.header_view, "JMSExpiration").try_cast("bigint")
+        expiration = try_cast(field_text(row.header_view, "JMSExpiration"), BIGINT)
         # The clock is read only for the few messages that can expire.
         return F.when(expiration > 0, expiration > _milliseconds(now)).otherwise(F.lit(True))
 
@@ -121,7 +122,7 @@ def _published(wanted: Sequence[Stream], settings: RouteSettings, made: Sequence
 
 
 def _key(row: Row, name: str) -> Column:
-    return row.source_key.cast("string") if name == JOURNAL_KEY else field_text(row.header_view, name)
+    return cast(row.source_key, STRING) if name == JOURNAL_KEY else field_text(row.header_view, name)
 
 
 def _with_headers(row: Row, settings: RouteSettings) -> Row:

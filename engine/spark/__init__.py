@@ -1,8 +1,9 @@
 """Runtime of the router: one Spark session, one query at a time, and its recovery after stops and crashes.
 
     runtime           the router's main loop, which uses all modules below
-    session           the Spark session and its settings
-    jvm               start of the session's JVM
+    session           the Spark session
+    launch            start of its JVM with its settings, before PySpark is imported
+    jvm               class path and process of that JVM
     warm_up           warm-up of Spark, in a standby and before a query
     publish_deadline  the time until which the JVM may publish
     generation        files that a run leaves on disk for the next one, and the lock of the checkpoint

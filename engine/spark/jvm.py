@@ -2,6 +2,8 @@
 
 Spark's own scripts first start a JVM that only computes the class path and options of a second one. This module knows
 both. The class path consists of jars only, as a class-data archive requires, without the jars that no router uses.
+
+PySpark is imported when a JVM is ready for it: its import takes as long as the start of the JVM.
 """
 
 from __future__ import annotations
@@ -13,11 +15,9 @@ import struct
 import subprocess
 import tempfile
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-
-import pyspark
-from pyspark.java_gateway import launch_gateway
 
 from engine.embedded.java import find_java
 from engine.jars import class_data_options, copies, defaults_copy
@@ -26,7 +26,7 @@ from engine.private import UMASK
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["MODULE_OPTIONS", "JvmEndedError", "class_options", "spark_jars", "start_jvm"]
+__all__ = ["MODULE_OPTIONS", "JvmEndedError", "StartedJvm", "class_options", "spark_jars"]
 
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
@@ -126,63 +126,92 @@ def class_options(extra_jars: Path, more: Iterable[str] = ()) -> list[str]:
 
 def spark_jars() -> Path:
     """The folder of Spark's own jars, inside PySpark."""
-    return Path(pyspark.__file__).parent / "jars"
+    return _spark_home() / "jars"
 
 
-def start_jvm(
-    settings: Mapping[str, str],
-    options: Sequence[str],
-    extra_jars: Path,
-    environment: Mapping[str, str],
-    log: IO[bytes],
-) -> Any:
-    """Starts a JVM that waits for commands; returns PySpark's gateway to it, whose `proc` is the process.
+def _spark_home() -> Path:
+    """The folder of PySpark, which is not imported for it."""
+    spec = find_spec("pyspark")
+    assert spec is not None, "PySpark is a dependency"
+    assert spec.origin is not None, "PySpark is a package of files"
+    return Path(spec.origin).parent
 
-    From `settings` this function uses `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath`; Spark reads the
-    others from the folder that SPARK_CONF_DIR of `environment` names. The output of the JVM goes to `log`.
 
-    Raises:
-        SetupError: Java is missing or too old.
-        JvmEndedError: the JVM ended before it listened.
-    """
-    home = Path(pyspark.__file__).parent
-    java = [
-        f"-Xmx{settings['spark.driver.memory']}",
-        *class_options(extra_jars, filter(None, [settings.get("spark.driver.extraClassPath")])),
-        *class_data_options("spark"),
-        *options,
-        *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        connection, arguments = Path(folder, "connection"), Path(folder, "arguments")
+class StartedJvm:
+    """A JVM that is starting, and will wait for commands."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        options: Sequence[str],
+        extra_jars: Path,
+        environment: Mapping[str, str],
+        log: IO[bytes],
+    ) -> None:
+        """Starts it, and does not wait for it.
+
+        From `settings` this class uses `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath`; Spark reads
+        the others from the folder that SPARK_CONF_DIR of `environment` names. The output of the JVM goes to `log`.
+
+        Raises:
+            SetupError: Java is missing or too old.
+        """
+        java = [
+            f"-Xmx{settings['spark.driver.memory']}",
+            *class_options(extra_jars, filter(None, [settings.get("spark.driver.extraClassPath")])),
+            *class_data_options("spark"),
+            *options,
+            *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
+        ]
+        found = find_java()
+        self._folder = tempfile.TemporaryDirectory()
+        self._connection = Path(self._folder.name, "connection")
+        arguments = Path(self._folder.name, "arguments")
         # In a file, since options may contain passwords and every user can see the command line of a process.
         arguments.write_text("".join(f"{_quoted(each)}\n" for each in [*java, *_SUBMIT]))
-        process = subprocess.Popen(
-            [find_java(), f"@{arguments}"],
+        self._process = subprocess.Popen(
+            [found, f"@{arguments}"],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             env={
                 **environment,
-                "SPARK_HOME": str(home),
+                "SPARK_HOME": str(_spark_home()),
                 "SPARK_CONNECT_MODE": "0",
                 "PYTHONHASHSEED": "0",
-                _CONNECTION_FILE: str(connection),
+                _CONNECTION_FILE: str(self._connection),
             },
             umask=UMASK,
             # Ctrl-C in the terminal reaches all processes of the bridge; the Python process stops its JVM in order.
             preexec_fn=_ignore_interrupts,
         )
-        while not connection.exists():
-            if process.poll() is not None:
-                raise JvmEndedError
-            _pause(process)
-        content = connection.read_bytes()
-    return _connected(process, content)
+
+    def connect(self) -> Any:
+        """Waits until it listens; returns PySpark's gateway to it, whose `proc` is the process.
+
+        Raises:
+            JvmEndedError: it ended before it listened.
+        """
+        with self._folder:
+            while not self._connection.exists():
+                if self._process.poll() is not None:
+                    raise JvmEndedError
+                _pause(self._process)
+            return _connected(self._process, self._connection.read_bytes())
+
+    def kill(self) -> None:
+        """Ends it at once; for a JVM that nobody is connected to."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._folder.cleanup()
 
 
 def _connected(process: subprocess.Popen[bytes], content: bytes) -> Any:
     """PySpark's gateway to a JVM; `content` is its connection file: port, length of the secret, secret."""
+    from pyspark.java_gateway import launch_gateway
+
     port, length = struct.unpack_from("!ii", content)
     given = {
         "PYSPARK_GATEWAY_PORT": str(port),

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from engine.kafka.settings import spark_options
 from engine.router.language import JMS_PREFIX
 from engine.spark.row_counters import INTERCEPTOR
+from engine.streams.casts import HEADERS, cast
 from routes.model import RouterMode
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class KafkaIO:
             F.lit(0),
             "value",
             "headers",
-            F.lit(None).cast("array<struct<key: string, value: binary>>"),
+            cast(F.lit(None), HEADERS),
             *_counted(),
             "failed_message",
         )

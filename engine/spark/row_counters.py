@@ -151,10 +151,12 @@ class RowCounters:
 def _register(spark: SparkSession, name: str, function: Any, interface: str, result: Any) -> None:
     # By reflection, since py4j would choose between `udf(UDF0, DataType)` and `udf(Object, DataType)` at random.
     jvm: Any = spark._jvm
-    methods = jvm.java.lang.Class.forName("org.apache.spark.sql.functions").getMethods()
-    wanted = f"functions.udf(org.apache.spark.sql.api.java.{interface},"
-    make = next(method for method in methods if wanted in method.toString())
     gateway: Any = spark.sparkContext._gateway
+    find_class = jvm.java.lang.Class.forName
+    kinds = gateway.new_array(jvm.java.lang.Class, 2)
+    kinds[0] = find_class(f"org.apache.spark.sql.api.java.{interface}")
+    kinds[1] = find_class("org.apache.spark.sql.types.DataType")
+    make = find_class("org.apache.spark.sql.functions").getMethod("udf", kinds)
     arguments = gateway.new_array(jvm.java.lang.Object, 2)
     arguments[0], arguments[1] = function, result
     # Marked as not deterministic; otherwise Spark might call it for fewer rows, more often, or before the routing.

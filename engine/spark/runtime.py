@@ -27,6 +27,7 @@ from engine.spark.generation import CheckpointLock, Generations
 from engine.spark.kafka_io import KafkaIO
 from engine.spark.lag import LagSampler
 from engine.spark.last_progress import last_progress
+from engine.spark.launch import log_file
 from engine.spark.position_store import PositionStore
 from engine.spark.publish_deadline import limited
 from engine.spark.recovery import Recovery, outputs
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from engine.kafka.offsets import Offsets
     from engine.router import Routed
     from engine.spark.generation import Generation
     from engine.telemetry.status import Reporter
@@ -110,7 +112,7 @@ def run_router(
             _Router(config, status, KafkaIO(spark, config), revisions or _NoRevisions()).run(stop)
         lock.release()
     except (Py4JNetworkError, ConnectionError) as error:
-        msg = f"Spark's Java process has ended; {session.log_file(config)} may say why"
+        msg = f"Spark's Java process has ended; {log_file(config)} may say why"
         raise ServerEndedError(msg) from error
     finally:
         session.close(spark)
@@ -201,7 +203,7 @@ class _Router:
         routed = routed_by(self._kafka_io.follow(start.positions))
         self._counters.begin(routed.outcomes, len(config.routes))
         self._meter.begin(config, routed.outcomes)
-        if config.router.mode is RouterMode.BATCH:
+        if config.router.mode is RouterMode.BATCH and not self._has_records(start.positions):
             compile_routing(self._kafka_io, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
         query = self._kafka_io.start(routed, generation.checkpoint)
@@ -232,6 +234,12 @@ class _Router:
             query.stop()
             self._kafka_io.close()
             run.measure()
+
+    def _has_records(self, positions: Offsets) -> bool:
+        """True if the journal has records from `positions` on: the first batch compiles the routing, and soon."""
+        journal = self._config.journal.topic
+        ends = self._kafka.ends([journal]).get(journal, {})
+        return any(end > positions.get(partition, 0) for partition, end in ends.items())
 
     def _check(self, sampler: LagSampler) -> None:
         """Raises errors that the query itself would notice late or never."""

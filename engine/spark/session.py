@@ -1,124 +1,36 @@
-"""Spark session of the router: one JVM in local mode on loopback, with its settings and its log file.
-
-Settings go through a configuration folder of the bridge, not the command line: passwords in `spark.*` stay out of the
-process list, and another Spark installation on the machine has no effect. The output of Spark and its JVM goes to the
-log file, never to the user's terminal.
-"""
+"""Spark session of the router: one JVM in local mode on loopback (`engine.spark.launch` has its settings)."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from engine.embedded.java import LATE_OPTIMISING
-from engine.errors import SetupError
-from engine.file_lock import lock, try_lock
-from engine.jars import HALLMARKS, jars
-from engine.private import create_file, make_folder
-from engine.spark.jvm import JvmEndedError, start_jvm
+from engine.spark.launch import Launch, launch
 from routes.config.checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from routes.model import Config
 
-__all__ = ["close", "log_file", "open_session", "own_folder", "running_tasks", "start"]
+__all__ = ["close", "open_session", "running_tasks", "start"]
 
-_OURS = HALLMARKS["spark"]
 _STOP_SECONDS = 20
-_HELD: list[IO[str] | None] = []
-"""Locks of this process's temporary folders; the operating system frees them when the process ends."""
-_SIZE = re.compile(r"(\d+)([kmgt]?)b?")
-_KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
-
-_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-
-_JAVA_OPTIONS = (
-    # Routing makes much garbage and keeps no objects. With enough room for it (see `_java_options`), this collector
-    # takes a sixth less CPU than G1.
-    "-XX:+UseParallelGC",
-    # Routing writes all over the young generation: larger pages, where the system has them, save look-ups of pages.
-    "-XX:+UseTransparentHugePages",
-    # The space that Spark's classes take. With less, the JVM collects the whole heap during the start to make room.
-    "-XX:MetaspaceSize=192m",
-    "-XX:+ExitOnOutOfMemoryError",
-    # Routes whose addresses depend on the message make long methods, which the JVM would otherwise not compile.
-    "-XX:-DontCompileHugeMethods",
-    *LATE_OPTIMISING,
-)
-
-_SETTINGS = "spark-defaults.conf"
-_LOG_SETTINGS = "log4j2.properties"
-_SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
-"""Matches names of secret settings as `routes.keys.secrets` does; Spark's default leaves out half of them."""
-
-_DEFAULTS = {
-    "spark.app.name": "jms-bridge",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "2g",
-    # Spark's ports refuse requests without a secret, which it makes at each start and keeps inside this JVM.
-    "spark.authenticate": "true",
-    "spark.ui.enabled": "false",
-    "spark.redaction.regex": _SENSITIVE,
-    "spark.ui.showConsoleProgress": "false",
-    # Limits for the finished jobs that Spark keeps for its page; a query that runs for weeks has many.
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "200",
-    "spark.sql.ui.retainedExecutions": "10",
-    "spark.sql.streaming.numRecentProgressUpdates": "10",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stopTimeout": "30s",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # Each consumer that Spark keeps may hold a fetch of several MiB; recovery reads every partition of every output.
-    "spark.kafka.consumer.cache.capacity": "16",
-    # These settings shorten the pause between two intervals of real-time mode. They suit a checkpoint on a local disk.
-    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
-    # Without a process for the permissions of each file.
-    "spark.hadoop.fs.file.impl": "jmsbridge.LocalFiles",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
-
-_LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = {log}
-appender.file.filePattern = {log}.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}} %p %c{{1}}: %m%n%ex
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 20MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 3
-"""
 
 
-def start(config: Config, partitions: int | None = None) -> SparkSession:
+def start(config: Config, partitions: int | None = None, launched: Launch | None = None) -> SparkSession:
     """Starts a Spark session as configured, with a task slot for each of the journal's `partitions`.
 
     If a session is running, returns it, or a new one if it has too few slots. Without `partitions` the configured
-    number counts, since the journal may not exist yet.
+    number counts, since the journal may not exist yet. `launched` is a JVM for the session; None: it is started here.
 
     Raises:
         ConfigurationError: `spark.master` is not local, or has too few slots, with which the query would hang silently.
@@ -134,79 +46,19 @@ def start(config: Config, partitions: int | None = None) -> SparkSession:
         if given is not None or running.sparkContext.defaultParallelism >= slots:
             return running
         close(running)
-    settings = {"spark.master": f"local[{slots}]", **config.spark}
-    return open_session(config.embedded.data / "spark", log_file(config), settings)
+    return open_session(launched or launch(config), given or f"local[{slots}]")
 
 
-def log_file(config: Config) -> Path:
-    """Path of the log file of Spark and its JVM."""
-    return config.embedded.data / "log" / "spark.log"
-
-
-def open_session(folder: Path, log: Path, settings: Mapping[str, str]) -> SparkSession:
-    """Starts a JVM and a Spark session in it.
-
-    Args:
-        folder: folder for Spark's temporary files and configuration.
-        log: log file of Spark and its JVM.
-        settings: Spark settings; they override this module's defaults.
+def open_session(launched: Launch, master: str) -> SparkSession:
+    """Opens a Spark session in a JVM that was launched for it; `master` is as for `spark.master`.
 
     Raises:
-        SetupError: the JVM does not start, or the jars are missing.
+        SetupError: the JVM does not start.
     """
-    extras = jars() / "spark"
-    if not (extras / _OURS).exists():
-        msg = f"no {_OURS} in {extras}: run `make setup`"
-        raise SetupError(msg)
-    temporary = own_folder(folder.absolute() / "tmp")
-    make_folder(log.parent)
-    places = {"spark.local.dir": str(temporary), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
-    merged = {**_DEFAULTS, **places, **settings}
-    _write_settings(temporary, log, merged)
-    # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
-    options = [
-        f"-Djava.io.tmpdir={temporary}",
-        f"-Dlog4j2.configurationFile={temporary / _LOG_SETTINGS}",
-        *_java_options(merged["spark.driver.memory"]),
-    ]
-    with _own_interrupts(), log.open("ab") as output:
-        try:
-            gateway = start_jvm(merged, options, extras, _environment(temporary), output)
-        except JvmEndedError as error:
-            msg = f"Spark's Java process does not start: {_last_line(log)} (all of it: {log})"
-            raise SetupError(msg) from error
-        finally:
-            # The JVM has read the file, which may contain passwords.
-            (temporary / _SETTINGS).unlink()
-        conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
+    with _own_interrupts():
+        gateway = launched.connect()
+        conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm).setMaster(master)
         return SparkSession(SparkContext(gateway=gateway, conf=conf))
-
-
-def own_folder(tmp: Path) -> Path:
-    """Makes a new folder in `tmp` for temporary files of this process and its JVM.
-
-    Deletes the folders of processes that were killed. Folders of living processes, such as other routers that stand by,
-    stay: each process holds a lock on its folder.
-    """
-    make_folder(tmp)
-    with (tmp / "lock").open("w") as everybody:
-        lock(everybody.fileno())
-        for found in filter(Path.is_dir, tmp.iterdir()):
-            if (abandoned := _locked(found)) is not None:
-                shutil.rmtree(found, ignore_errors=True)
-                abandoned.close()
-        own = Path(tempfile.mkdtemp(dir=tmp))
-        _HELD.append(_locked(own))
-    return own
-
-
-def _locked(folder: Path) -> IO[str] | None:
-    """Takes the lock of a folder; None if another process holds it."""
-    file = (folder / "lock").open("w")
-    if try_lock(file.fileno()):
-        return file
-    file.close()
-    return None
 
 
 def close(session: SparkSession) -> None:
@@ -236,34 +88,6 @@ def running_tasks(session: SparkSession) -> int:
     return sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
 
 
-def _write_settings(folder: Path, log: Path, settings: Mapping[str, str]) -> None:
-    lines = "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
-    for name, text in ((_SETTINGS, lines), (_LOG_SETTINGS, _LOG4J.format(log=log.absolute()))):
-        with create_file(folder / name) as file:
-            file.write(text)
-
-
-def _java_options(memory: str) -> Iterator[str]:
-    """Options of the JVM for a heap of size `memory` in Spark's notation, in which a bare number means MiB.
-
-    The young generation gets a third of the heap: less takes more CPU (a fifth more with 96 MB), more slows the start.
-    """
-    yield from _JAVA_OPTIONS
-    if size := _SIZE.fullmatch(memory.strip().lower()):
-        yield f"-Xmn{int(size[1]) * _KIB[size[2] or 'm'] // 3}k"
-
-
-def _escaped(value: str) -> str:
-    """The value with the escapes of a Java properties file."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """Environment of the JVM: that of this process, with the bridge's Spark variables in place of any others."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    return {**kept, "SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
     """Restores the installed handler of Ctrl-C at the end; Spark replaces it with its own."""
@@ -275,8 +99,3 @@ def _own_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"

@@ -1,8 +1,9 @@
 """Warm-up of Spark: runs a router's first steps once and discards the results, because Spark is slow at first.
 
 A standby runs recovery and routing on a few records. That loads the classes and compiles the code that a takeover
-needs, which shortens the takeover by ten seconds and more on two cores. A router in batch mode compiles its routing
-before it reports that it is ready; Spark would otherwise do so at the first record. No record is written.
+needs, which shortens the takeover by ten seconds and more on two cores. A router in batch mode with nothing to route
+yet compiles its routing before it reports that it is ready; Spark would otherwise do so at the first record. No record
+is written.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from engine.record import ORIGIN, POSITION
+from engine.streams.casts import BINARY, HEADERS, INT, STRING, cast
 from engine.streams.dsl import Topology
 from engine.streams.nodes import (
     Branch,
@@ -32,12 +33,11 @@ from engine.streams.nodes import (
     SourceNode,
     Split,
 )
-from engine.streams.row import HeaderView, Row, TakenBranch, interpreted
+from engine.streams.row import HeaderView, JvmFunctions, Row, TakenBranch, interpreted
 
 __all__ = ["Compiled", "compile_topology"]
 
-_HEADERS = "array<struct<key: string, value: binary>>"
-_CONTENT = {"key": "binary", "value": "binary", "headers": _HEADERS, "trail": _HEADERS}
+_CONTENT = {"key": BINARY, "value": BINARY, "headers": HEADERS, "trail": HEADERS}
 _KEEPS_VALUE, _KEEPS_HEADERS, _ADDS_ORIGIN = 1, 2, 4
 """Parts of the column `kept`, as `jmsbridge.kafka.RecordWriter` reads it."""
 _ORIGIN = ("topic", "partition", "offset", "timestamp")
@@ -57,11 +57,12 @@ class Compiled:
     _places: dict[str, tuple[int, ...]]
     _dropped: dict[str, int]
     _taken: dict[str, TakenBranch]
+    _functions: JvmFunctions
 
     @property
     def source_header_view(self) -> HeaderView:
         """View of the headers of the source record."""
-        return _source_header_view()
+        return HeaderView(F.col("source_headers"), self._functions)
 
     def ended_at(self, name: str) -> Column:
         """True if a record of `frame` went no further than the node; false if the topology has no such node."""
@@ -73,7 +74,7 @@ class Compiled:
 
     def branch(self, split: str) -> Column:
         """Index of the branch of a split that took a record; NULL if the record did not reach it or no branch did."""
-        return self._taken[split].index if split in self._taken else F.lit(None).cast("int")
+        return self._taken[split].index if split in self._taken else cast(F.lit(None), INT)
 
 
 def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
@@ -100,6 +101,9 @@ class _Compiler:
             F.lit(0).alias("place_0"),
         )
         self._version = 0
+        self._functions = JvmFunctions(frame.sparkSession)
+        self._columns: dict[str, Column] = {}
+        """Columns that rows consist of, by name: each takes several calls into the JVM to make."""
         self._moves: list[tuple[Column, Column]] = []
         """Pending changes of the place: pairs of condition and new place, of which the first true condition counts."""
 
@@ -117,21 +121,21 @@ class _Compiler:
                 self._change(node, row, node.change(row), apart=node.apart)
             case SelectKey():
                 row = self._row(node)
-                self._change(node, row, row.replace(key=node.key(row).cast("binary")))
+                self._change(node, row, row.replace(key=cast(node.key(row), BINARY)))
             case Split():
                 self._split(node)
             case Merge():
                 self._merge(node)
             case Fail():
                 message = node.message(self._row(node))
-                self._moves.append((self._here(node), F.raise_error(message).cast("int")))
+                self._moves.append((self._here(node), cast(F.raise_error(message), INT)))
             case SinkNode():
                 self._publish(node)
         self._fan_out(node)
 
     def finish(self) -> Compiled:
         self._settle()
-        columns = {name: F.lit(None).cast(kind) for name, kind in (*_CONTENT.items(), ("topic", "string"))}
+        columns = {name: cast(F.lit(None), kind) for name, kind in (*_CONTENT.items(), ("topic", STRING))}
         columns |= {"kept": F.lit(0), "new_value": columns["value"], "new_headers": columns["headers"]}
         for sink in (node for node in self._topology.nodes if isinstance(node, SinkNode)):
             here = self._here(sink)
@@ -143,7 +147,7 @@ class _Compiler:
             *(f"place_{version}" for version in range(self._version + 1)),
             F.col(self._place).alias("place"),
         )
-        return Compiled(self._frame, self._places, self._dropped, self._taken)
+        return Compiled(self._frame, self._places, self._dropped, self._taken, self._functions)
 
     @property
     def _place(self) -> str:
@@ -173,7 +177,7 @@ class _Compiler:
         return self._places.get(_edge(parent, node), self._places[parent])
 
     def _here(self, node: Node) -> Column:
-        return _one_of(F.col(self._place), self._from(node))
+        return _one_of(self._column(self._place), self._from(node))
 
     def _settle(self) -> None:
         """Makes the pending moves a new place column, for the conditions of the nodes that follow."""
@@ -206,17 +210,23 @@ class _Compiler:
 
     def _row_of(self, content: Sequence[str], source_key: str, source_headers: str) -> Row:
         key, value, headers, trail = content
+        column = self._column
         return Row(
-            key=F.col(f"`{key}`"),
-            value=F.col(f"`{value}`"),
-            headers=F.col(f"`{headers}`"),
-            trail=F.col(f"`{trail}`") if trail else None,
-            header_view=HeaderView(F.col(f"`{headers}`")),
-            **{name: F.col(f"source_{name}") for name in _ORIGIN},
-            source_key=F.col(f"`{source_key}`"),
-            source_header_view=HeaderView(F.col(f"`{source_headers}`")),
+            key=column(key),
+            value=column(value),
+            headers=column(headers),
+            trail=column(trail) if trail else None,
+            header_view=HeaderView(column(headers), self._functions),
+            **{name: column(f"source_{name}") for name in _ORIGIN},
+            source_key=column(source_key),
+            source_header_view=HeaderView(column(source_headers), self._functions),
             branches=self._taken,
         )
+
+    def _column(self, name: str) -> Column:
+        if name not in self._columns:
+            self._columns[name] = F.col(f"`{name}`")
+        return self._columns[name]
 
     def _holds(self, condition: RowFunction, node: Node) -> Column:
         row = self._record(node) if isinstance(condition, RecordCondition) else self._row(node)
@@ -257,7 +267,7 @@ class _Compiler:
         alike = [c for c in conditions if isinstance(c, RecordCondition) and type(c) is type(conditions[0])]
         if alike and len(alike) == len(conditions):
             return type(alike[0]).first(alike, self._record(split))
-        index: Column = F.lit(None).cast("int")
+        index = cast(F.lit(None), INT)
         for number, condition in reversed(list(enumerate(conditions))):
             index = F.when(self._holds(condition, split), number).otherwise(index)
         return index
@@ -275,7 +285,8 @@ class _Compiler:
                     for p, c in zip(merge.parents, content, strict=True)
                 ]
                 # A stream without a trail has no column for it.
-                first, *others = (F.when(_one_of(F.col(self._place), at), F.col(name)) for at, name in ways if name)
+                place = self._column(self._place)
+                first, *others = (F.when(_one_of(place, at), self._column(name)) for at, name in ways if name)
                 self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
         self._content[merge.name] = tuple(merged)
 
@@ -289,7 +300,7 @@ class _Compiler:
     def _published(self, sink: SinkNode) -> dict[str, Column]:
         """The columns of the records that a sink publishes."""
         key, value, headers, trail = self._content[sink.name]
-        nothing = {name: F.lit(None).cast(kind) for name, kind in _CONTENT.items()}
+        nothing = {name: cast(F.lit(None), kind) for name, kind in _CONTENT.items()}
         origin = self._topology.origin
         keeps_value, keeps_headers = value == "source_value", headers == "source_headers"
         return {
@@ -321,19 +332,15 @@ class _Compiler:
         self._frame = self._frame.select("*", F.explode(spread).alias(self._place))
 
 
-def _source_header_view() -> HeaderView:
-    return HeaderView(F.col("source_headers"))
-
-
 def _whole(headers: str, trail: str, origin: str | None) -> Column:
     """All headers of a published record, as the sink that has the source record puts them together."""
     if origin is None and not trail:
         return F.col(headers)
-    parts = [F.coalesce(F.col(name), F.array().cast(_HEADERS)) for name in (headers, trail) if name]
+    parts = [F.coalesce(F.col(name), cast(F.array(), HEADERS)) for name in (headers, trail) if name]
     if origin is not None:
-        position = F.concat_ws(":", *(F.col(f"source_{name}").cast("string") for name in _ORIGIN[:3]))
+        position = F.concat_ws(":", *(cast(F.col(f"source_{name}"), STRING) for name in _ORIGIN[:3]))
         texts = {ORIGIN: F.lit(origin), POSITION: position}
-        own = (F.struct(F.lit(k).alias("key"), text.cast("binary").alias("value")) for k, text in texts.items())
+        own = (F.struct(F.lit(k).alias("key"), cast(text, BINARY).alias("value")) for k, text in texts.items())
         parts.insert(1, F.array(*own))
     return F.concat(*parts)
 

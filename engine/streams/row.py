@@ -15,11 +15,36 @@ from py4j.java_gateway import JavaPackage
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["HeaderView", "Row", "TakenBranch", "interpreted", "jvm_function"]
+from engine.streams.casts import STRINGS, from_json
+
+__all__ = ["HeaderView", "JvmFunctions", "Row", "TakenBranch", "interpreted"]
 
 _CATALOG = "jmsbridge"
 _CATALOG_CLASS = "jmsbridge.predicate.Functions"
 """Spark's catalog of the functions in `jvm/spark`, and the class that has them."""
+
+
+class JvmFunctions:
+    """Functions of `jmsbridge.predicate.Functions` in `jvm/spark`, for the frames of one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._are_declared = False
+
+    def call(self, function: str, *arguments: Column) -> Column:
+        """The result of a function; RuntimeError if the session lacks their jar."""
+        if not self._are_declared:
+            self._declare()
+        quoted = function.replace("`", "``")
+        return F.call_function(f"{_CATALOG}.`{quoted}`", *arguments)
+
+    def _declare(self) -> None:
+        jvm: Any = self._spark._jvm
+        if isinstance(jvm.jmsbridge.predicate.Functions, JavaPackage):
+            msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
+            raise RuntimeError(msg)
+        self._spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
+        self._are_declared = True
 
 
 class HeaderView:
@@ -29,9 +54,10 @@ class HeaderView:
     place where it was in the record before, without a copy.
     """
 
-    def __init__(self, headers: Column) -> None:
+    def __init__(self, headers: Column, functions: JvmFunctions) -> None:
         """Creates the view of headers, `array<struct<key: string, value: binary>>`, nullable."""
         self._headers = headers
+        self.functions = functions
 
     def has(self, name: str) -> Column:
         """True if there is a header of that name, with a value or without."""
@@ -42,20 +68,8 @@ class HeaderView:
         return self.call(f"header:{name}")
 
     def call(self, function: str) -> Column:
-        """Result of a function of `jvm/spark` over the headers."""
-        return jvm_function(function, self._headers)
-
-
-def jvm_function(function: str, *arguments: Column) -> Column:
-    """Result of a function of `jmsbridge.predicate.Functions` in `jvm/spark`; RuntimeError if Spark lacks its jar."""
-    spark = SparkSession.active()
-    jvm: Any = spark._jvm
-    if isinstance(jvm.jmsbridge.predicate.Functions, JavaPackage):
-        msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
-        raise RuntimeError(msg)
-    spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
-    quoted = function.replace("`", "``")
-    return F.call_function(f"{_CATALOG}.`{quoted}`", *arguments)
+        """The result of a function of `jvm/spark` over the headers."""
+        return self.functions.call(function, self._headers)
 
 
 def interpreted(column: Column) -> Column:
@@ -90,7 +104,7 @@ class TakenBranch:
         """
         # JSON takes one call into the JVM, a Column for each constant would take one each. Spark folds the parsed array
         # into one constant.
-        constants = F.from_json(F.lit(json.dumps([values.get(name) for name in self.branches])), "array<string>")
+        constants = from_json(F.lit(json.dumps([values.get(name) for name in self.branches])), STRINGS)
         # `get` gives NULL for an index outside the array.
         return F.get(constants, self.place - self.first)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -21,7 +22,7 @@ from engine.telemetry.status import State, Status
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from engine.supervision.child import Child
     from engine.telemetry.meters import BridgeMetrics
@@ -35,6 +36,7 @@ LONGEST_STOP_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0
 """Time that the parts of each stage may take to stop before they are killed."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+_KILLED_SECONDS = 0.01
 _STEADY_SECONDS = 60.0
 """Time of being ready after which the earlier deaths of a part are forgotten."""
 _HOPELESS = 5
@@ -202,6 +204,20 @@ class ProcessGroup:
         self.members = [ProcessSupervisor(child, board, metrics) for child in children]
         """Supervisors of the parts that are to run, in the order of their start."""
         self._leaving: list[ProcessSupervisor] = []
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Starts all parts, which prepare themselves during the block; kills those that are left at its end."""
+        try:
+            for member in self.members:
+                member.tend(math.inf)
+            yield
+        finally:
+            left = [member.child for member in (*self.members, *self._leaving) if member.child.running]
+            for child in left:
+                child.kill()
+            while any(child.running and child.ended() is None for child in left):
+                time.sleep(_KILLED_SECONDS)
 
     def find(self, name: str) -> ProcessSupervisor | None:
         """Returns the supervisor of the part with this name; None if no such part is kept running."""

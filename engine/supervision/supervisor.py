@@ -182,14 +182,6 @@ class Supervisor:
 
 
 def _supervise(first: Revision, only: str | None) -> int:
-    # Not imported by the children, which come through this module: a web server takes half a second to import.
-    from engine.page.app import pages
-    from engine.page.view import Samples, View
-    from engine.supervision.election import Election
-    from engine.supervision.progress import LoggedProgress, Progress
-    from engine.supervision.reload import Reload
-    from engine.telemetry.http import HttpServer, application, metrics_only
-
     config, elected = first.config, stands_for_election(only)
     names = [part.name for part in first.parts]
     secrets = set(logging.secrets_of(config))
@@ -198,7 +190,6 @@ def _supervise(first: Revision, only: str | None) -> int:
     registry = CollectorRegistry()
     metrics = BridgeMetrics(registry, names, metadata.version("jms-bridge"), metadata.version("pyspark"))
     registry.register(Merged(board))
-    election = Election(config) if elected else None
     with ExitStack() as stack:
         locks = _Locks(stack, config, elected=elected)
         locks.hold(first.parts)
@@ -214,6 +205,16 @@ def _supervise(first: Revision, only: str | None) -> int:
             board.clean_with(logging.Redactor(secrets))
 
         group = ProcessGroup([make(part, first) for part in first.parts], board, metrics)
+        stack.enter_context(group.begun())
+        # Imported while the parts start, since a web server takes half a second to import.
+        from engine.page.app import pages
+        from engine.page.view import Samples, View
+        from engine.supervision.election import Election
+        from engine.supervision.progress import LoggedProgress, Progress
+        from engine.supervision.reload import Reload
+        from engine.telemetry.http import HttpServer, application, metrics_only
+
+        election = Election(config) if elected else None
         ProcessMetrics(registry, group.leaders)
         reload = Reload(first, only, group, board, metrics, make, prepare)
         watch = _watch(reload, election, clean)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from engine.embedded.server import EmbeddedServer
+    from engine.spark.launch import Launch
     from routes.model import Config
 
 __all__ = ["STOP_SECONDS", "ControlMessages", "GivenRevisions", "run", "serve"]
@@ -235,6 +236,19 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
 
 
 def _route(config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions) -> None:
+    from engine.spark.launch import launch
+
+    # First of all: what follows up to the opening of the session takes about as long as the start of the JVM.
+    launched = launch(config)
+    try:
+        _route_in(launched, config, status, messages, revisions)
+    finally:
+        launched.abandon()
+
+
+def _route_in(
+    launched: Launch, config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions
+) -> None:
     from engine.kafka import topics
     from engine.spark import runtime, session
     from engine.spark.last_progress import is_kafka_first
@@ -246,15 +260,15 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
         partitions.append(topics.ensure_journal(config, seconds))
 
     steps = journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
-    # Kafka is looked at before Spark starts if it is not embedded, so that a missing topic or a damaged checkpoint is
-    # reported at once, also by a bridge that stands by. An embedded Kafka takes seconds to start, and so does Spark:
-    # they start at the same time, unless the start looks like being refused.
+    # Kafka is looked at before the session is opened if it is not embedded, so that a missing topic or a damaged
+    # checkpoint is reported at once, also by a bridge that stands by. An embedded Kafka takes seconds to start, and so
+    # does Spark: they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     is_checked = not config.embedded_kafka or is_kafka_first(config)
     if is_checked and not (_prepared(steps, config, status, messages.stop) and _can_continue(config, status, messages)):
         return
     status.state(State.STARTING, "starting Spark")
-    spark = session.start(config, *partitions[-1:])
+    spark = session.start(config, partitions[-1] if partitions else None, launched)
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     if not config.embedded_kafka and not messages.go.is_set():
         with warming(spark, config, lambda what: status.state(State.STARTING, what)):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from engine.spark.launch import Launch
 from engine.spark.session import close, open_session
 
 SETTINGS = {
@@ -21,6 +22,6 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
-    session = open_session(folder, folder / "spark.log", SETTINGS)
+    session = open_session(Launch(folder, folder / "spark.log", SETTINGS), SETTINGS["spark.master"])
     yield session
     close(session)

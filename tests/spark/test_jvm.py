@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from engine.jars import jars
 from engine.spark.jvm import MODULE_OPTIONS
+from engine.spark.launch import Launch
+from tests.spark.conftest import SETTINGS
 
 
 def test_java_modules_are_open_as_spark_itself_opens_them(spark: SparkSession) -> None:
@@ -47,3 +51,22 @@ def test_what_the_jvm_writes_is_for_one_user(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
 
     assert "Umask:\t0077" in Path(f"/proc/{gateway.proc.pid}/status").read_text()
+
+
+def test_a_jvm_that_is_not_needed_leaves_no_process_and_no_settings(tmp_path: Path) -> None:
+    launched = Launch(tmp_path, tmp_path / "spark.log", {**SETTINGS, "spark.secret": "x"})
+    jvm: Any = launched._jvm
+    written = list(tmp_path.rglob("spark-defaults.conf"))
+
+    launched.abandon()
+    launched.abandon()
+
+    assert jvm._process.poll() is not None
+    assert written
+    assert not list(tmp_path.rglob("spark-defaults.conf"))
+
+
+def test_a_launch_does_not_wait_for_the_import_of_pyspark() -> None:
+    program = "import sys, engine.spark.launch; sys.exit('pyspark' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

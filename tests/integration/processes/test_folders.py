@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from engine.embedded.process import ChildProcess
-from engine.spark.session import own_folder
+from engine.spark.launch import own_folder
 
 ROUTER = """
 import pathlib, sys
-from engine.spark.session import own_folder
+from engine.spark.launch import own_folder
 print(own_folder(pathlib.Path(sys.argv[1])), flush=True)
 input()
 """

@@ -321,3 +321,15 @@ def test_a_hang_up_stops_the_bridge_when_its_terminal_has_gone_and_reloads_it_el
                 if told == ["reload"]:
                     os.close(user)
     assert told == ["reload", "stop"]
+
+
+def test_parts_that_were_begun_are_gone_if_the_supervisor_never_runs(tmp_path: Path) -> None:
+    bridge = Bridge(tmp_path, router="steady", source="steady")
+    group = bridge.supervisor._group
+
+    with group.begun():
+        pids = list(group.leaders().values())
+
+    os.close(bridge.lock)
+    assert len(pids) == 2
+    assert all(map(gone, pids))

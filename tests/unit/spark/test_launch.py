@@ -1,10 +1,10 @@
-"""The options of the router's JVM, without starting one."""
+"""The launch of the router's JVM, without starting one."""
 
 from __future__ import annotations
 
 import pytest
 
-from engine.spark.session import _java_options
+from engine.spark.launch import _java_options
 
 
 @pytest.mark.parametrize(
