@@ -170,7 +170,12 @@ class ClientProcess:
         return frame
 
     def write(self, kind: int, content: bytes) -> None:
-        """Writes a frame; NotConnectedError if the process has ended or takes nothing."""
+        """Writes a frame.
+
+        Raises:
+            NotConnectedError: the process has ended, with the reason that it gave, or takes nothing.
+            HardFailureError: it has ended before it has connected, and no attempt can succeed.
+        """
         data = memoryview(_HEAD.pack(len(content), kind) + content)
         deadline = time.monotonic() + _CONNECT_SECONDS + _SILENT_SECONDS
         while data:
@@ -275,6 +280,10 @@ class ClientProcess:
         if not data:
             raise self._ended()
         self._heard = time.monotonic()
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Takes bytes of the process, and keeps the frames that are complete."""
         self._received += data
         at = 0
         while len(self._received) - at >= _HEAD.size:
@@ -295,8 +304,13 @@ class ClientProcess:
             return HardFailureError(f"'{self._broker.name}' of type jms: {why}")
         return NotConnectedError(why, None if kind == "lost" else _LOGIN_SECONDS)
 
-    def _ended(self) -> NotConnectedError:
-        """Error for a process that has closed its pipe."""
+    def _ended(self) -> NotConnectedError | HardFailureError:
+        """Error for a process that has closed its pipe: the reason that it gave, else how it ended."""
+        with suppress(OSError):
+            while data := os.read(self._out, _READ_BYTES):
+                self._take(data)
+        if last_words := next((each for each in self._frames if each.kind == _FAILED), None):
+            return self._failure(*texts_at(last_words.content, 0)[0])
         assert self._process is not None
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
