@@ -181,6 +181,18 @@ def test_what_was_not_acknowledged_comes_again(make: Callable[..., Ends], queue:
     until(lambda: broker.waiting(queue) == 0)
 
 
+def test_more_messages_are_taken_than_a_transaction_may_have(make: Callable[..., Ends], queue: str) -> None:
+    both = make()
+    both.sink.connect()
+    count = 1_200
+    for begin in range(0, count, 400):
+        sent = [Message(str(n).encode()) for n in range(begin, begin + 400)]
+        assert set(both.send(f"queue/{queue}", *sent).values()) == {None}
+    both.source.connect()
+    found = [each.body for _ in range(count // 100) for each in both.receive(100)]
+    assert found == [str(n).encode() for n in range(count)]
+
+
 def test_client_acknowledgement_loses_nothing_either(make: Callable[..., Ends], queue: str, broker: Broker) -> None:
     both = make(client_acknowledge="true")
     both.sink.connect()

@@ -21,6 +21,7 @@ import structlog
 from engine.connectors.base import NotConnectedError
 from engine.connectors.jms import client_id_of
 from engine.connectors.jms_client.class_path import files, resolve
+from engine.connectors.jms_client.providers import provider_of
 from engine.connectors.jms_client.settings import JNDI_NAME
 from engine.embedded.java import find_java
 from engine.errors import HardFailureError, SetupError
@@ -58,8 +59,6 @@ _CLOSED = (
     "-Djdk.jndi.ldap.object.factoriesFilter=java.naming/com.sun.jndi.ldap.**;!*",
 )
 """Options that close what JNDI could be made to load from elsewhere."""
-_NEEDED = {"com.rabbitmq.jms.": "com.rabbitmq.jms.admin.RMQDestination;!*"}
-"""Filters for what clients deserialise in every message, by the beginning of their factories' names."""
 _log = structlog.get_logger(__name__)
 _java = cache(find_java)
 
@@ -99,8 +98,7 @@ def connection_settings(broker: JmsClientConfig, worker: int = 1) -> dict[str, s
         "username": broker.username,
         "password": broker.password,
         "client-id": broker.client_id and client_id_of(broker.client_id, worker),
-        "deserialized": broker.deserialized
-        or next((needed for client, needed in _NEEDED.items() if (broker.factory or "").startswith(client)), "!*"),
+        "deserialized": broker.deserialized or provider_of(broker).deserialized,
         "system.javax.net.ssl.trustStore": str(broker.trust_store or "") or None,
         "system.javax.net.ssl.trustStorePassword": broker.trust_store_password,
         "system.javax.net.ssl.keyStore": str(broker.key_store or "") or None,

@@ -41,7 +41,7 @@ source.mq.connection-factory=org.apache.activemq.artemis.jms.client.ActiveMQConn
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClientProcess]:
-    """A client whose process writes the bytes in the file `frames`, and then does what the file `then` says: it reads."""
+    """A client whose process writes the bytes in the file `frames`, then does what `then` says: it reads."""
     script = tmp_path / "java"
     script.write_text(
         f"#!{sys.executable}\nimport sys, time\n"
