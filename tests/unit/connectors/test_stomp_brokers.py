@@ -150,6 +150,7 @@ def test_a_frame_that_does_not_call_its_message_persistent_says_what_the_broker_
     ("product", "name", "spelled"),
     [
         (RABBITMQ, "a/b%ü c:d", "/queue/a%2Fb%25%C3%BC%20c:d"),
+        (RABBITMQ, "jms-temp-queue-99ee-1", "/amq/queue/jms-temp-queue-99ee-1"),
         (CLASSIC, "a/b", "/queue/a/b"),
         (CLASSIC, "ID:vm-1-2:1:1", "/remote-temp-queue/ID:vm-1-2:1:1"),
         (OPENMQ, "a.b", "/queue/a.b"),
@@ -192,6 +193,15 @@ def test_at_openmq_expires_is_the_time_that_is_left() -> None:
 
 def test_at_openmq_a_message_that_has_expired_on_the_way_expires_there() -> None:
     assert sent(OPENMQ, Message(b"x", headers={"JMSExpiration": "1000"})).headers["expires"] == "1"
+
+
+def test_rabbitmq_does_not_make_a_queue_of_the_connection_for_a_message_that_is_not_persistent() -> None:
+    headers = sent(RABBITMQ, Message(b"x", headers={"JMSDeliveryMode": "NON_PERSISTENT"})).headers
+    assert (headers["persistent"], headers["durable"]) == ("false", "true")
+    # For the queue the later one counts.
+    assert list(headers).index("persistent") < list(headers).index("durable")
+    assert "durable" not in sent(RABBITMQ, Message(b"x")).headers
+    assert "durable" not in sent(CLASSIC, Message(b"x", headers={"JMSDeliveryMode": "NON_PERSISTENT"})).headers
 
 
 def test_at_rabbitmq_the_time_that_is_left_has_a_header_of_its_own() -> None:
