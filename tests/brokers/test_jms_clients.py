@@ -12,6 +12,7 @@ from engine.connectors.base import NotConnectedError
 from engine.errors import HardFailureError, SetupError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
+from tests.brokers.application import Application
 from tests.brokers.broker import Broker, Protocol
 from tests.brokers.packages import CACHE
 from tests.brokers.registry import BROKERS
@@ -278,6 +279,22 @@ def test_a_delivery_delay_is_honoured_or_refused(make: Callable[..., Ends], queu
     else:
         assert "delivery delay" in found[0]
         assert [each.body for each in both.receive(1)] == [b"now"]
+
+
+def test_a_reply_reaches_the_temporary_queue_of_a_requester(
+    make: Callable[..., Ends], broker: Broker, queue: str, tmp_path: Path
+) -> None:
+    both = make()
+    both.source.connect()
+    both.sink.connect()
+    application = Application(broker, Protocol.JMS, tmp_path / "application.log")
+    try:
+        application.request(f"queue:{queue}", "question")
+        (request,) = both.receive(1)
+        assert both.send(request.headers["JMSReplyTo"], Message(b"answer")) == {0: None}
+        assert application.reply().get("body") == "answer"
+    finally:
+        application.kill()
 
 
 def test_a_wrong_password_is_told(make: Callable[..., Ends]) -> None:
