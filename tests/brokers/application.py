@@ -29,8 +29,6 @@ _OPTIONS = (
     "jms.populateJMSXUserID=false",
     # Milliseconds until it gives up a link that the broker never answers for.
     "jms.requestTimeout=10000",
-    # A receive with a time-out ends without draining the link: RabbitMQ 3.10 fails at that under load.
-    "amqp.drainTimeout=-1",
 )
 
 
