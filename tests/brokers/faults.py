@@ -217,9 +217,11 @@ def _numbers_by_a_source(bench: Bench, queue: str) -> Counter[int]:
     found: Counter[int] = Counter()
     source = bench.source(f"queue:{queue}")
     source.connect()
-    while delivery := source.receive(10 if len(found) < _LOAD else _QUIET_SECONDS):
-        found[int(delivery.message.body.rstrip(b"."))] += 1
-        source.acknowledge([delivery.token])
+    deadline = time.monotonic() + _SECONDS
+    while bench.broker.waiting(queue) and time.monotonic() < deadline:
+        while delivery := source.receive(1):
+            found[int(delivery.message.body.rstrip(b"."))] += 1
+            source.acknowledge([delivery.token])
     return found
 
 
