@@ -1,4 +1,4 @@
-"""What providers of JMS need or limit beyond the specification, recognised by the classes of their clients."""
+"""Needs and limits of JMS providers beyond the specification, recognised by the classes of their clients."""
 
 from __future__ import annotations
 

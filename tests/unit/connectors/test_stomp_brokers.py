@@ -195,15 +195,6 @@ def test_at_openmq_a_message_that_has_expired_on_the_way_expires_there() -> None
     assert sent(OPENMQ, Message(b"x", headers={"JMSExpiration": "1000"})).headers["expires"] == "1"
 
 
-def test_rabbitmq_does_not_make_a_queue_of_the_connection_for_a_message_that_is_not_persistent() -> None:
-    headers = sent(RABBITMQ, Message(b"x", headers={"JMSDeliveryMode": "NON_PERSISTENT"})).headers
-    assert (headers["persistent"], headers["durable"]) == ("false", "true")
-    # For the queue the later one counts.
-    assert list(headers).index("persistent") < list(headers).index("durable")
-    assert "durable" not in sent(RABBITMQ, Message(b"x")).headers
-    assert "durable" not in sent(CLASSIC, Message(b"x", headers={"JMSDeliveryMode": "NON_PERSISTENT"})).headers
-
-
 def test_at_rabbitmq_the_time_that_is_left_has_a_header_of_its_own() -> None:
     later = str(int(time.time() * 1000) + 60_000)
 
