@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from tests.conftest import JARS
-from tests.brokers.broker import Broker
+    from tests.brokers.broker import Broker
 
 __all__ = ["QPID", "Application"]
 
@@ -26,8 +25,11 @@ QPID = "org.apache.qpid:qpid-jms-client:2.7.0"
 _QPID_FACTORY = "org.apache.qpid.jms.JmsConnectionFactory"
 _LOGGING = "org.slf4j:slf4j-simple:2.0.16"
 _FACTORY = ".connection-factory"
-_PATIENCE_MS = 10_000
-"""Milliseconds until Qpid JMS gives up a link that the broker never answers for."""
+_OPTIONS = (
+    "jms.populateJMSXUserID=false",
+    # Milliseconds until it gives up a link that the broker never answers for.
+    "jms.requestTimeout=10000",
+)
 
 
 class Application(QpidProcess):
@@ -38,7 +40,7 @@ class Application(QpidProcess):
         self._has_transactions = broker.has_transactions(by)
         keys = broker.settings(Protocol.JMS)
         if by is Protocol.AMQP:
-            url = f"{broker.settings(by)['.url']}?jms.populateJMSXUserID=false&jms.requestTimeout={_PATIENCE_MS}"
+            url = f"{broker.settings(by)['.url']}?{'&'.join(_OPTIONS)}"
             keys = {".packages": QPID, _FACTORY: _QPID_FACTORY, f"{_FACTORY}.remoteURI": url}
         found = jars(*keys[".packages"].split(","), _LOGGING) if ".packages" in keys else []
         found += files([each.strip() for each in keys[".class-path"].split(",")]) if ".class-path" in keys else []

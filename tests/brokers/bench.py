@@ -31,6 +31,8 @@ WAIT_SECONDS = 15.0
 _QUIET_SECONDS = 1.0
 _LONGEST_TEXT = 400
 _THROWN = 'Exception in thread "main" '
+_FAILED, _TRACE = "FAILED ", "\tat "
+"""How the application tells an exception that does not end it, and what follows in that line."""
 
 
 class Bench:
@@ -177,7 +179,10 @@ def first_line(error: Exception) -> str:
     """
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     ended = [f"the application ends: {line.removeprefix(_THROWN)}" for line in lines if line.startswith(_THROWN)]
-    return stable([*ended, *lines][0])[:_LONGEST_TEXT]
+    first = [*ended, *lines][0]
+    if first.startswith(_FAILED):
+        first = f"the application says: {first.removeprefix(_FAILED).partition(_TRACE)[0].strip()}"
+    return stable(first)[:_LONGEST_TEXT]
 
 
 def stable(text: str) -> str:

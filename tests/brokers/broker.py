@@ -12,7 +12,7 @@ from engine.embedded.ports import LOOPBACK, free_ports
 from engine.embedded.server import EmbeddedServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["PASSWORD", "USER", "Broker", "Protocol"]
@@ -47,6 +47,8 @@ class Broker(EmbeddedServer):
     """The package of the API that its JMS client has: `jakarta`, or `javax` before Jakarta Messaging 3."""
     keeps_positions: ClassVar[bool] = True
     """A sink by its JMS client is given a `position-queue`, since the broker drops no duplicates itself."""
+    application_fails_under_load: ClassVar[Collection[Protocol]] = ()
+    """Protocols beside which the application cannot read thousands of messages."""
     others: ClassVar[Sequence[str]] = ()
     """Names of further ports that it listens on."""
 

@@ -12,6 +12,7 @@ from engine.connectors.base import NotConnectedError
 from engine.errors import HardFailureError
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
+from tests.brokers.application import Application
 from tests.brokers.broker import PASSWORD, Protocol
 from tests.brokers.connections import Connections
 from tests.brokers.connections import received as received_at_least
@@ -19,6 +20,7 @@ from tests.brokers.registry import BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from engine.connectors.base import Delivery
     from tests.brokers.broker import Broker
@@ -119,3 +121,20 @@ def test_a_message_that_comes_again_has_the_same_id(connections: Connections, na
     first.close()
     (again,) = received(connections.source(f"queue:{name}"), 1)
     assert again.message.headers["JMSMessageID"] == once.message.headers["JMSMessageID"]
+
+
+def test_a_reply_reaches_the_temporary_queue_of_a_requester(
+    connections: Connections, name: str, tmp_path: Path
+) -> None:
+    broker = connections.broker
+    if broker.title == "RabbitMQ":
+        pytest.skip("it makes no temporary queues over AMQP")
+    broker.create(name)
+    application = Application(broker, Protocol.AMQP, tmp_path / "application.log")
+    try:
+        application.request(f"queue:{name}", "question")
+        (request,) = received(connections.source(f"queue:{name}"), 1)
+        connections.send(request.message.headers["JMSReplyTo"], Message(b"answer"))
+        assert application.reply().get("body") == "answer"
+    finally:
+        application.kill()

@@ -154,3 +154,14 @@ def test_the_reason_why_a_virtual_host_is_refused_is_shown(
     monkeypatch.setattr(connections.broker, "settings", lambda _: keys)
     with pytest.raises(NotConnectedError, match=r"Virtual host '127.0.0.1' access denied; the key virtual-host names"):
         connections.source("queue:a")
+
+
+def test_a_message_that_is_not_persistent_comes_to_a_queue_that_stays(connections: Connections, name: str) -> None:
+    """At RabbitMQ it made a queue of the sink's connection, and where there was a queue, ended the connection."""
+    message = Message(b"x", headers={"JMSDeliveryMode": "NON_PERSISTENT"})
+    connections.send(f"queue/{name}", message)
+    connections.close()
+    connections.send(f"queue/{name}", message)
+    found = received(connections.source(f"queue:{name}"), 2, alone=True)
+    if connections.broker.title != "OpenMQ":
+        assert {each.message.headers["JMSDeliveryMode"] for each in found} == {"NON_PERSISTENT"}

@@ -40,6 +40,9 @@ class AmqpTraits:
     """True if several connections of a client may share a durable subscription."""
     prefixes: Mapping[str, str] = field(default_factory=dict)
     """Prefix of addresses by kind of destination, `queue` or `topic`; none: the kind is told by capabilities alone."""
+    temporary_names: str = ""
+    """Beginning of the names of temporary destinations, and of no others, whose prefix has `temp-` before it; empty:
+    they are spelt as all others."""
     needs_priority: bool = False
     """Its own JMS client fails to read the priority of a message that was sent without one."""
     kinds: Mapping[str, str] = field(default_factory=lambda: PREFIXES)
@@ -64,7 +67,10 @@ class AmqpTraits:
 
     def spelling(self, kind: str, name: str) -> str:
         """Returns the address of a queue or topic; a name that is already in the broker's spelling stays as it is."""
-        return name if self.spelt.match(name) else self.prefixes.get(kind, "") + name
+        if self.spelt.match(name):
+            return name
+        is_temporary = bool(self.temporary_names) and name.startswith(self.temporary_names)
+        return f"{'temp-' if is_temporary else ''}{self.prefixes.get(kind, '')}{name}"
 
 
 SPECIFIED = AmqpTraits()
@@ -78,6 +84,8 @@ TRAITS: Mapping[Product, AmqpTraits] = {
     CLASSIC: AmqpTraits(
         # Without the prefix, every address is a queue, and its attach still says what it was asked for.
         prefixes={"queue": "queue://", "topic": "topic://"},
+        # The id of its owner's connection.
+        temporary_names="ID:",
         # Its OpenWire clients' messages have no message type, but always the kind of their destination.
         jms_marks=frozenset((MESSAGE_TYPE, DESTINATION)),
         raw_for_others=True,

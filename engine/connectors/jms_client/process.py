@@ -21,6 +21,7 @@ import structlog
 from engine.connectors.base import NotConnectedError
 from engine.connectors.jms import client_id_of
 from engine.connectors.jms_client.class_path import files, resolve
+from engine.connectors.jms_client.providers import provider_of
 from engine.connectors.jms_client.settings import JNDI_NAME
 from engine.embedded.java import find_java
 from engine.errors import HardFailureError, SetupError
@@ -58,8 +59,6 @@ _CLOSED = (
     "-Djdk.jndi.ldap.object.factoriesFilter=java.naming/com.sun.jndi.ldap.**;!*",
 )
 """Options that close what JNDI could be made to load from elsewhere."""
-_NEEDED = {"com.rabbitmq.jms.": "com.rabbitmq.jms.admin.RMQDestination;!*"}
-"""Filters for what clients deserialise in every message, by the beginning of their factories' names."""
 _log = structlog.get_logger(__name__)
 _java = cache(find_java)
 
@@ -99,8 +98,7 @@ def connection_settings(broker: JmsClientConfig, worker: int = 1) -> dict[str, s
         "username": broker.username,
         "password": broker.password,
         "client-id": broker.client_id and client_id_of(broker.client_id, worker),
-        "deserialized": broker.deserialized
-        or next((needed for client, needed in _NEEDED.items() if (broker.factory or "").startswith(client)), "!*"),
+        "deserialized": broker.deserialized or provider_of(broker).deserialized,
         "system.javax.net.ssl.trustStore": str(broker.trust_store or "") or None,
         "system.javax.net.ssl.trustStorePassword": broker.trust_store_password,
         "system.javax.net.ssl.keyStore": str(broker.key_store or "") or None,
@@ -170,7 +168,12 @@ class ClientProcess:
         return frame
 
     def write(self, kind: int, content: bytes) -> None:
-        """Writes a frame; NotConnectedError if the process has ended or takes nothing."""
+        """Writes a frame.
+
+        Raises:
+            NotConnectedError: the process has ended, with the reason that it gave, or takes nothing.
+            HardFailureError: it has ended before it has connected, and no attempt can succeed.
+        """
         data = memoryview(_HEAD.pack(len(content), kind) + content)
         deadline = time.monotonic() + _CONNECT_SECONDS + _SILENT_SECONDS
         while data:
@@ -275,6 +278,10 @@ class ClientProcess:
         if not data:
             raise self._ended()
         self._heard = time.monotonic()
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Takes bytes of the process, and keeps the frames that are complete."""
         self._received += data
         at = 0
         while len(self._received) - at >= _HEAD.size:
@@ -295,8 +302,13 @@ class ClientProcess:
             return HardFailureError(f"'{self._broker.name}' of type jms: {why}")
         return NotConnectedError(why, None if kind == "lost" else _LOGIN_SECONDS)
 
-    def _ended(self) -> NotConnectedError:
-        """Error for a process that has closed its pipe."""
+    def _ended(self) -> NotConnectedError | HardFailureError:
+        """Error for a process that has closed its pipe: the reason that it gave, else how it ended."""
+        with suppress(OSError):
+            while data := os.read(self._out, _READ_BYTES):
+                self._take(data)
+        if last_words := next((each for each in self._frames if each.kind == _FAILED), None):
+            return self._failure(*texts_at(last_words.content, 0)[0])
         assert self._process is not None
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(2)

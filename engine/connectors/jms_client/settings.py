@@ -146,11 +146,12 @@ class JmsClientSourceConfig(JmsClientConfig, SourceConfig):
         "Whether all workers share the durable subscription (JMS 2.0). Otherwise worker 1 alone reads topics.",
         default="false",
     )
-    batch: int = key(
+    batch: int | None = key(
         "batch",
         whole(1, 100_000),
         "How many messages are acknowledged together at most. After a crash, so many come again, and are recognised.",
-        default="1000",
+        default_note="1000; with the client of OpenMQ 100, of Solace 200, since their brokers limit transactions",
+        example="1000",
     )
     client_acknowledge: bool = key(
         "client-acknowledge",
@@ -164,6 +165,13 @@ class JmsClientSourceConfig(JmsClientConfig, SourceConfig):
 class JmsClientSinkConfig(JmsClientConfig, SinkConfig):
     """Settings of a JMS sink."""
 
+    batch: int | None = key(
+        "batch",
+        whole(1, 500),
+        "How many messages are sent in one transaction at most.",
+        default_note="500; with the client of Solace 200, since its broker limits transactions",
+        example="500",
+    )
     duplicate_id: str | None = key(
         "duplicate-id",
         TEXT,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.jms_client.message import encoded
 from engine.connectors.jms_client.process import ClientProcess, connection_settings, texts_at
+from engine.connectors.jms_client.providers import provider_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["JmsClientSink"]
 
 _SEND, _OUTCOMES = ord("S"), ord("O")
-_ARTEMIS = "org.apache.activemq.artemis."
-_ARTEMIS_ID = "_AMQ_DUPL_ID"
 
 
 class JmsClientSink:
@@ -50,8 +49,7 @@ class JmsClientSink:
         self._known.clear()
         self._open.clear()
         given = {**connection_settings(self._sink, self._worker), "role": "sink"}
-        own = _ARTEMIS_ID if (self._sink.factory or "").startswith(_ARTEMIS) else None
-        if (name := self._sink.duplicate_id or own) is not None:
+        if (name := self._sink.duplicate_id or provider_of(self._sink).duplicate_id) is not None:
             given["duplicate-id"] = name
         if self._sink.position_queue is not None:
             given["position-queue"] = self._sink.position_queue
@@ -59,7 +57,7 @@ class JmsClientSink:
         self._process.start(given)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """Hands all messages over as one batch."""
+        """Hands all messages over, in as many batches as the provider's transactions need."""
         found = []
         for each in messages:
             try:
@@ -68,11 +66,12 @@ class JmsClientSink:
                 self._known.append(Outcome(each.number, str(error)))
             else:
                 self._open.add(each.number)
-        if found:
-            try:
-                self._process.write(_SEND, struct.pack(">I", len(found)) + b"".join(found))
-            except NotConnectedError as error:
-                raise self._lost(error) from None
+        most = self._sink.batch or provider_of(self._sink).most_sent
+        try:
+            for batch in (found[begin : begin + most] for begin in range(0, len(found), most)):
+                self._process.write(_SEND, struct.pack(">I", len(batch)) + b"".join(batch))
+        except NotConnectedError as error:
+            raise self._lost(error) from None
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
         """Returns the results of batches."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from engine.connectors.base import Delivery, Redelivery
 from engine.connectors.jms_client.message import deliveries
 from engine.connectors.jms_client.process import ClientProcess, connection_settings
+from engine.connectors.jms_client.providers import provider_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,7 @@ class JmsClientSource:
         given = {
             **connection_settings(source, self._worker),
             "role": "source",
-            "batch": str(source.batch),
+            "batch": str(source.batch or provider_of(source).most_received),
             "batch-bytes": str(_BATCH_BYTES),
             "most-bytes": str(self._config.journal.max_message_bytes),
             "kept-bytes": str(_KEPT_BYTES),

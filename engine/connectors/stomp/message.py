@@ -250,7 +250,10 @@ def _fields(message: Message, traits: StompTraits) -> dict[str, str]:
     """
     fields, now = message.headers, time.time() * 1000
     headers = {_TEXTS[name]: text for name, text in fields.items() if name in _TEXTS}
-    headers["persistent"] = "false" if fields.get("JMSDeliveryMode") == "NON_PERSISTENT" else "true"
+    if fields.get("JMSDeliveryMode") == "NON_PERSISTENT":
+        headers |= {"persistent": "false", **traits.with_non_persistent}
+    else:
+        headers["persistent"] = "true"
     if (priority := _number(fields, "JMSPriority", _MOST_PRIORITY)) is not None:
         headers["priority"] = str(priority)
     elif traits.needs_priority:

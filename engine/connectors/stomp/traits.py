@@ -65,9 +65,13 @@ def _classic_path(kind: str, name: str) -> str:
 
 
 def _rabbit_path(kind: str, name: str) -> str:
-    return f"/{kind}/{quote(name, safe=_UNQUOTED)}"
+    # `/queue/` declares the queue, which RabbitMQ refuses for a temporary one: that belongs to its client's connection.
+    prefix = "/amq/queue" if name.startswith(_RABBIT_TEMPORARY) else f"/{kind}"
+    return f"{prefix}/{quote(name, safe=_UNQUOTED)}"
 
 
+_RABBIT_TEMPORARY = "jms-temp-queue-"
+"""Beginning of the names that RabbitMQ's JMS client gives to temporary queues."""
 _UNQUOTED = "".join(char for char in map(chr, range(33, 127)) if char not in "/%")
 
 
@@ -130,6 +134,8 @@ class StompTraits:
     """Header of SEND for the milliseconds that a message has left until JMSExpiration; empty: none."""
     is_expires_absolute: bool = True
     """`expires` of SEND is a time; else the header has another meaning, and is `lifetime` or left out."""
+    with_non_persistent: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    """Further headers of SEND for a message that is not persistent."""
     needs_priority: bool = False
     """Its JMS client fails to read the priority of a message that was sent without one."""
     marks_bytes: bool = False
@@ -195,6 +201,9 @@ TRAITS: Mapping[Product, StompTraits] = {
         foreign_type="amqp-1.0",
         sent_id="amqp-message-id",
         lifetime="expiration",
+        # Else it declares a queue for the connection alone: refused where a durable one exists, lost with the
+        # connection where none does. The later of `persistent` and `durable` counts for the queue.
+        with_non_persistent={"durable": "true"},
         marks_bytes=True,
         errors_name_messages=False,
         # Properties that say how to make the queue, who else gets the message, and what to compare with the login.

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.errors import SetupError
+from engine.message import Message
 from tests.brokers.broker import Protocol
 from tests.brokers.cases import CASES
 from tests.brokers.classic import Classic6
+from tests.brokers.packages import CACHE
 from tests.brokers.results import Verdict, read
 from tests.brokers.run import run_cases
+from tests.integration.connectors.jms_ends import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,3 +42,26 @@ def test_classic_does_no_worse_than_the_table_says(classic: Classic6, protocol: 
 
     assert [each.case for each in found] == list(_CASES)
     assert not [each for each in found if each.verdict is not Verdict.OK and each.verdict is not written[each.case]]
+
+
+def test_a_connection_factory_and_destinations_are_looked_up_in_jndi(classic: Classic6, tmp_path: Path) -> None:
+    context = "org.apache.activemq.jndi.ActiveMQInitialContextFactory"
+    keys = {
+        **{name: text for name, text in classic.settings(Protocol.JMS).items() if "connection-factory" not in name},
+        ".jndi.java.naming.factory.initial": context,
+        ".jndi.java.naming.provider.url": f"tcp://127.0.0.1:{classic.port(Protocol.JMS)}",
+        ".jndi.connection-factory": "ConnectionFactory",
+        ".jndi.queue.ORDERS": "by.jndi",
+        ".jndi-destinations": "true",
+    }
+    both = ends_of(tmp_path, keys, "queue:ORDERS", {"embedded.data": str(CACHE)})
+    try:
+        both.sink.connect()
+        assert both.send("queue/ORDERS", Message(b"1")) == {0: None}
+        both.source.connect()
+        (found,) = both.receive(1)
+        assert (found.body, found.headers["JMSDestination"]) == (b"1", "queue:by.jndi")
+        (refusal,) = both.send("queue/OTHER", Message(b"2")).values()
+        assert refusal == "JNDI has no destination 'OTHER'"
+    finally:
+        both.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from threading import Timer
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 READY = (ord("R"), texts(["Coil", "1", "2.0"]))
 REFUSED = (ord("F"), texts(["refused", "the client jars do not fit together: NoClassDefFoundError: A"]))
+LOST = (ord("F"), texts(["lost", "the connection is broken (MQRC 2009)"]))
 LIB = artemis_home(JARS) / "lib"
 CONFIG = f"""
 bridge.id=b1
@@ -39,12 +41,14 @@ source.mq.connection-factory=org.apache.activemq.artemis.jms.client.ActiveMQConn
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClientProcess]:
-    """A client whose process writes the bytes in the file `frames`."""
+    """A client whose process writes the bytes in the file `frames`, then does what `then` says: it reads."""
     script = tmp_path / "java"
     script.write_text(
-        f"#!{sys.executable}\nimport sys\n"
-        f"open(sys.argv[-1], 'wb').write(open({str(tmp_path / 'frames')!r}, 'rb').read())\nsys.stdin.read()\n"
+        f"#!{sys.executable}\nimport sys, time\n"
+        f"open(sys.argv[-1], 'wb').write(open({str(tmp_path / 'frames')!r}, 'rb').read())\n"
+        f"exec(open({str(tmp_path / 'then')!r}).read())\n"
     )
+    (tmp_path / "then").write_text("sys.stdin.read()")
     script.chmod(0o700)
     monkeypatch.setattr(process, "_java", lambda: script)
     config = loads(CONFIG)
@@ -72,3 +76,25 @@ def test_jars_in_which_a_later_message_misses_a_class_are_a_lost_connection(
     with pytest.raises(NotConnectedError, match="do not fit together") as lost:
         client.next(10)
     assert lost.value.back_off_seconds == 30
+
+
+def test_a_process_that_cannot_be_written_to_has_said_why_it_ended(client: ClientProcess, tmp_path: Path) -> None:
+    (tmp_path / "then").write_text("")
+    write(tmp_path, READY, (ord("O"), texts(["1", ""])), LOST)
+    client.start({})
+    assert client._process is not None
+    client._process.wait(10)
+    with pytest.raises(NotConnectedError, match="MQRC 2009"):
+        client.write(ord("S"), b"x" * 100_000)
+
+
+def test_a_process_that_ends_while_much_is_written_to_it_has_said_why(client: ClientProcess, tmp_path: Path) -> None:
+    """The pipe is full, so the frames of the process are read in between, its last one too."""
+    (tmp_path / "then").write_text("time.sleep(60)")
+    write(tmp_path, READY, LOST)
+    client.start({})
+    process = client._process
+    assert process is not None
+    Timer(0.5, process.kill).start()
+    with pytest.raises(NotConnectedError, match="MQRC 2009"):
+        client.write(ord("S"), b"x" * 1_000_000)

@@ -148,6 +148,22 @@ def test_rabbitmqs_own_spelling_of_a_destination_tells_its_kind() -> None:
 
 
 @pytest.mark.parametrize(
+    ("product", "kind", "name", "spelt"),
+    [
+        (CLASSIC, "queue", "orders", "queue://orders"),
+        (CLASSIC, "queue", "ID:vm-1:2:0", "temp-queue://ID:vm-1:2:0"),
+        (CLASSIC, "topic", "ID:vm-1:2:0", "temp-topic://ID:vm-1:2:0"),
+        (CLASSIC, "queue", "temp-queue://ID:vm-1:2:0", "temp-queue://ID:vm-1:2:0"),
+        (ARTEMIS, "queue", "ID:vm-1:2:0", "ID:vm-1:2:0"),
+    ],
+)
+def test_a_temporary_queue_of_a_client_has_the_brokers_own_spelling(
+    product: Product, kind: str, name: str, spelt: str
+) -> None:
+    assert TRAITS[product].spelling(kind, name) == spelt
+
+
+@pytest.mark.parametrize(
     ("product", "reply_to"), [(ARTEMIS, "replies"), (CLASSIC, "topic://replies"), (RABBITMQ, "/topic/replies")]
 )
 def test_a_reply_address_has_the_brokers_own_spelling(product: Product, reply_to: str) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from engine.connectors.base import Delivery, Outgoing, RefusedError
 from engine.connectors.jms_client.class_files import Classes, parse
 from engine.connectors.jms_client.message import deliveries, encoded
-from engine.connectors.jms_client.process import connection_settings, texts, texts_at
-from engine.connectors.jms_client.settings import JmsClientSourceConfig
+from engine.connectors.jms_client.process import ClientProcess, connection_settings, texts, texts_at
+from engine.connectors.jms_client.providers import provider_of
+from engine.connectors.jms_client.settings import JmsClientConfig, JmsClientSinkConfig, JmsClientSourceConfig
+from engine.connectors.jms_client.sink import JmsClientSink
 from engine.embedded.artemis import artemis_home
 from engine.message import BodyType, Message
 from routes import config as configuration
@@ -195,6 +197,42 @@ def test_a_right_configuration_has_no_fault_and_shows_no_secret(tmp_path: Path, 
     assert config.url(source) == f"jms://{FACTORY}?brokerURL=tcp://broker:61616"
     assert "geheim-1" in source.secrets
     assert connection_settings(source)["property.password"] == "geheim-1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"factory": "com.sun.messaging.ConnectionFactory"}, (100, 500, None)),
+        ({"factory": FACTORY}, (1000, 500, "_AMQ_DUPL_ID")),
+        ({"factory": "com.ibm.mq.jms.MQConnectionFactory"}, (1000, 500, None)),
+        (
+            {"jndi": {"java.naming.factory.initial": "com.solacesystems.jndi.SolJNDIInitialContextFactory"}},
+            (200, 200, None),
+        ),
+    ],
+    ids=["OpenMQ", "Artemis", "IBM MQ", "Solace by JNDI"],
+)
+def test_a_provider_is_known_by_its_classes(settings: dict[str, Any], expected: tuple[int, int, str | None]) -> None:
+    found = provider_of(JmsClientConfig(type="jms", name="mq", **settings))
+    assert (found.most_received, found.most_sent, found.duplicate_id) == expected
+
+
+def test_a_batch_of_a_sink_is_not_larger_than_its_setting(
+    tmp_path: Path, lines: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_sink = {key.replace("source.mq", "sink.out"): text for key, text in lines.items() if "source.mq." in key}
+    del of_sink["sink.out.destinations"]
+    assert faults(tmp_path, lines | of_sink | {"sink.out.batch": "2"}) == []
+    config = configuration.load(tmp_path / "b.properties")
+    (settings,) = config.sinks
+    assert isinstance(settings, JmsClientSinkConfig)
+    sink = JmsClientSink(config, settings, 1)
+    counts: list[int] = []
+    monkeypatch.setattr(
+        ClientProcess, "write", lambda _, __, content: counts.append(struct.unpack_from(">I", content)[0])
+    )
+    sink.send([Outgoing(number, Message(b"x"), "queue/a", str(number)) for number in range(5)])
+    assert counts == [2, 2, 1]
 
 
 def test_jars_that_are_missing_are_named(tmp_path: Path, lines: dict[str, str]) -> None:

@@ -150,6 +150,7 @@ def test_a_frame_that_does_not_call_its_message_persistent_says_what_the_broker_
     ("product", "name", "spelled"),
     [
         (RABBITMQ, "a/b%ü c:d", "/queue/a%2Fb%25%C3%BC%20c:d"),
+        (RABBITMQ, "jms-temp-queue-99ee-1", "/amq/queue/jms-temp-queue-99ee-1"),
         (CLASSIC, "a/b", "/queue/a/b"),
         (CLASSIC, "ID:vm-1-2:1:1", "/remote-temp-queue/ID:vm-1-2:1:1"),
         (OPENMQ, "a.b", "/queue/a.b"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.connectors.base import Outgoing, RefusedError
-from engine.connectors.products import ARTEMIS, CLASSIC, RABBITMQ, product_of
+from engine.connectors.products import ARTEMIS, CLASSIC, RABBITMQ, Product, product_of
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 from engine.connectors.stomp.message import to_frame, to_message
 from engine.connectors.stomp.traits import SPECIFICATION, traits_of
@@ -244,3 +244,14 @@ def test_messages_for_rabbitmq_always_have_a_priority() -> None:
         for product, message in ((RABBITMQ, plain), (RABBITMQ, urgent), (CLASSIC, plain))
     ]
     assert [frame.partition(b"\npriority:")[2][:1] for frame in frames] == [b"4", b"7", b""]
+
+
+def test_rabbitmq_does_not_make_a_queue_of_the_connection_for_a_message_that_is_not_persistent() -> None:
+    def head(mode: str, product: Product = RABBITMQ) -> bytes:
+        message = Message(b"x", headers={"JMSDeliveryMode": mode})
+        return to_frame(Outgoing(7, message, "queue/orders", "the-id"), traits_of(product))
+
+    # For the queue the later one counts.
+    assert b"\npersistent:false\ndurable:true\n" in head("NON_PERSISTENT")
+    assert b"durable" not in head("PERSISTENT")
+    assert b"durable" not in head("NON_PERSISTENT", CLASSIC)

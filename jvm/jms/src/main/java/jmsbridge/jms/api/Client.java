@@ -104,7 +104,11 @@ public final class Client implements Link {
       }
       throw new RefusedException("JNDI has no destination '" + name + "'");
     }
-    return address.startsWith("topic:") ? session.createTopic(name) : session.createQueue(name);
+    if (address.startsWith("topic:")) {
+      return session.createTopic(name);
+    }
+    Destination temporary = TemporaryQueues.found(session, name);
+    return temporary == null ? session.createQueue(name) : temporary;
   }
 
   @Override

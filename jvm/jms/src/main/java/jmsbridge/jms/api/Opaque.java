@@ -39,9 +39,9 @@ final class Opaque {
         return java.util.Arrays.copyOfRange(data, offset, offset + (int) call(sequence, "getLength"));
       }
       if (has(message, "getFacade")) {
-        // Qpid JMS: what deserialises is asked for its bytes.
-        Object delegate = call(call(message, "getFacade"), "getDelegate");
-        Object section = callHidden(delegate, "getBody");
+        // Qpid JMS: the section of AMQP that is the body.
+        Object facade = call(message, "getFacade");
+        Object section = hidden(facade, "getBody").invoke(facade);
         Object binary = section == null ? null : call(section, "getValue");
         if (binary != null && has(binary, "getArray")) {
           byte[] data = (byte[]) call(binary, "getArray");
@@ -76,6 +76,16 @@ final class Opaque {
         method(message, "setContent", type).invoke(message, sequence);
         return message;
       }
+      if (has(message, "getFacade")) {
+        Object facade = call(message, "getFacade");
+        Method set = hidden(facade, "setBody");
+        ClassLoader loader = message.getClass().getClassLoader();
+        Class<?> binary = Class.forName("org.apache.qpid.proton.amqp.Binary", true, loader);
+        Class<?> data = Class.forName("org.apache.qpid.proton.amqp.messaging.Data", true, loader);
+        Object bytes = binary.getConstructor(byte[].class).newInstance((Object) body);
+        set.invoke(facade, data.getConstructor(binary).newInstance(bytes));
+        return message;
+      }
     } catch (ReflectiveOperationException | RuntimeException error) {
       throw new MessageFormatException("the bytes of the object cannot be given: " + error);
     }
@@ -95,17 +105,17 @@ final class Opaque {
     return method(target, name).invoke(target);
   }
 
-  private static Object callHidden(Object target, String name) throws ReflectiveOperationException {
+  /** A method that may not be public, of the class or one above it. */
+  private static Method hidden(Object target, String name) throws NoSuchMethodException {
     for (Class<?> each = target.getClass(); each != null; each = each.getSuperclass()) {
-      try {
-        Method found = each.getDeclaredMethod(name);
-        found.setAccessible(true);
-        return found.invoke(target);
-      } catch (NoSuchMethodException above) {
-        continue;
+      for (Method found : each.getDeclaredMethods()) {
+        if (found.getName().equals(name)) {
+          found.setAccessible(true);
+          return found;
+        }
       }
     }
-    return null;
+    throw new NoSuchMethodException(target.getClass().getName() + "." + name);
   }
 
   private static Method method(Object target, String name, Class<?>... types) throws ReflectiveOperationException {
