@@ -84,7 +84,7 @@ final class Value {
   }
 
   /** The value as a number, if it is one or is UNTYPED text of one; otherwise null. */
-  private Value number() {
+  Value number() {
     switch (kind) {
       case EXACT, SINGLE, DOUBLE:
         return this;
@@ -174,7 +174,8 @@ final class Value {
     return kind == Kind.EXACT ? (float) exact : approximate;
   }
 
-  private double asDouble() {
+  /** The number as a double; to be called on numbers. */
+  double asDouble() {
     return kind == Kind.EXACT ? exact : approximate;
   }
 
