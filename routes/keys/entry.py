@@ -28,17 +28,17 @@ class OneLine(Sequence[Spot]):
     """Places that follow each other in a line; each is made when it is asked for, which is rare."""
 
     first: Spot
-    count: int
+    length: int
 
     def __len__(self) -> int:
-        return self.count
+        return self.length
 
     @overload
     def __getitem__(self, index: int) -> Spot: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Spot]: ...
     def __getitem__(self, index: int | slice) -> Spot | Sequence[Spot]:
-        columns = range(self.first.column, self.first.column + self.count)[index]
+        columns = range(self.first.column, self.first.column + self.length)[index]
         if isinstance(columns, int):
             return Spot(self.first.line, columns)
         return [Spot(self.first.line, column) for column in columns]

@@ -32,8 +32,8 @@ def largest_method(spark: SparkSession, folder: Path, routes: int) -> int:
         for n in range(routes)
     )
     frame = spark.range(1).selectExpr(
-        *("CAST(id || '' AS binary) AS key", "CAST(id || '' AS binary) AS value", "'journal' AS topic", "1 AS partition"),
-        *("id AS offset", "timestamp_millis(id) AS timestamp"),
+        *("CAST(id || '' AS binary) AS key", "CAST(id || '' AS binary) AS value", "timestamp_millis(id) AS timestamp"),
+        *("'journal' AS topic", "1 AS partition", "id AS offset"),
         "array(named_struct('key', id || '', 'value', CAST(id || '' AS binary))) AS headers",
     )
     config = loads(HEAD + text, base=folder)
