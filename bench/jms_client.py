@@ -1,7 +1,9 @@
 """Sources and sinks of type `jms`, without Kafka, beside a bare loop in Java of the same client: `-m bench.jms_client`.
 
-The contestants receive and send the same messages in transactions of the same size, in turns. What is compared is the
-child process with its pipe and the conversion of messages; `bench connectors` measures whole sources and sinks.
+The contestants receive and send the same messages in transactions of the same size, in turns: with Artemis' own client,
+and with that of ActiveMQ Classic (OpenWire), each at its own broker. What is compared is the child process with its
+pipe and the conversion of messages; `bench connectors` measures whole sources and sinks. The exit status is 1 if a
+target is missed.
 """
 
 from __future__ import annotations
@@ -11,13 +13,17 @@ import os
 import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.connectors.case import message_of
+from bench.report import Check
 from engine.connectors.base import Outgoing
 from engine.connectors.system import connector
 from engine.embedded import EmbeddedArtemis, free_ports
@@ -25,46 +31,89 @@ from engine.embedded.artemis import artemis_home
 from engine.embedded.java import find_java
 from engine.jars import jars
 from routes import config as configuration
+from tests.brokers.broker import PASSWORD, USER, Protocol
+from tests.brokers.classic import Classic5
+from tests.brokers.packages import jars as package_jars
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from routes.model import Config
 
-_FACTORY = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"
+TARGET_RATIO = 0.9
+_CORE, _OPENWIRE = "core", "openwire"
+_FACTORIES = {
+    _CORE: "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory",
+    _OPENWIRE: "org.apache.activemq.ActiveMQConnectionFactory",
+}
 _PROGRAM = Path(__file__).with_name("JmsBare.java")
 _SENT, _TAKEN = 500, 1000
 """Messages in a transaction of a sink and of a source."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """JMS client beside its running broker."""
+
+    name: str
+    url: str
+    """URL for the bare loop, with the login if there is one."""
+    class_path: str
+    """Class path of the bare loop."""
+    settings: Mapping[str, str]
+    """Keys of a source and sink of this client, with their dot."""
+
+
 def main() -> None:
-    """Prints messages a second for each pass, and the medians."""
+    """Prints messages a second for each pass, the medians, and the targets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--client", choices=_FACTORIES, action="append", help="only this one")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        core, stomp, amqp = free_ports(3)
-        artemis = EmbeddedArtemis(Path(folder, "artemis"), core, stomp, amqp, jars().absolute())
-        artemis.start()
-        try:
-            _measure(_config(Path(folder), artemis.core_url), artemis.core_url, given.messages, given.rounds)
-        finally:
-            artemis.stop()
+    missed = False
+    for name in given.client or _FACTORIES:
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            start = _classic if name == _OPENWIRE else _artemis
+            client = start(Path(folder), stack)
+            checks = _measure(_config(Path(folder), client), client, given.messages, given.rounds)
+            for check in checks:
+                told = "met" if check.passed else "missed"
+                print(f"{check.name}: {check.value:.2f}, at least {check.target}: {told}", flush=True)
+                missed = missed or not check.passed
+    sys.exit(missed)
 
 
-def _config(folder: Path, url: str) -> Config:
+def _artemis(folder: Path, stack: ExitStack) -> _Client:
+    core, stomp, amqp = free_ports(3)
+    artemis = EmbeddedArtemis(folder / "artemis", core, stomp, amqp, jars().absolute())
+    artemis.start()
+    stack.callback(artemis.stop)
+    classes = f"{artemis_home(jars().absolute())}/lib/*"
+    factory = {".connection-factory": _FACTORIES[_CORE], ".connection-factory.brokerURL": artemis.core_url}
+    return _Client(_CORE, artemis.core_url, classes, {".class-path": f"{classes}.jar", **factory})
+
+
+def _classic(folder: Path, stack: ExitStack) -> _Client:
+    classic = stack.enter_context(Classic5(folder))
+    url = f"tcp://127.0.0.1:{classic.port(Protocol.JMS)}?jms.userName={USER}&jms.password={PASSWORD}"
+    classes = package_jars(f"org.apache.activemq:activemq-client:{classic.version}")[0].parent
+    settings = {key: text for key, text in classic.settings(Protocol.JMS).items() if key not in (".type", ".packages")}
+    return _Client(_OPENWIRE, url, f"{classes}/*", {".class-path": f"{classes}/*.jar", **settings})
+
+
+def _config(folder: Path, client: _Client) -> Config:
     lines = {"bridge.id": "bench", "kafka.bootstrap.servers": "127.0.0.1:1", "source.in.destinations": "queue:bench"}
     lines |= {"routes.r.in.include": "TRUE", "routes.r.out.topic": "bench"}
-    own = {".type": "jms", ".class-path": f"{artemis_home(jars().absolute())}/lib/*.jar"}
-    own |= {".connection-factory": _FACTORY, ".connection-factory.brokerURL": url}
+    own = {".type": "jms", **client.settings}
     lines |= {f"{section}{key}": text for section in ("source.in", "sink.out") for key, text in own.items()}
     file = folder / "bench.properties"
     file.write_text("".join(f"{key}={text}\n" for key, text in lines.items()), encoding="utf-8")
     return configuration.load(file)
 
 
-def _measure(config: Config, url: str, messages: int, rounds: int) -> None:
+def _measure(config: Config, client: _Client, messages: int, rounds: int) -> list[Check]:
+    """Runs all contestants in turns; returns the targets of source and sink."""
     found: dict[str, list[float]] = {}
     cpu: dict[str, list[tuple[float, ...]]] = {}
     outgoing = [Outgoing(n, message_of(n), "queue/bench", f"bench/{n}") for n in range(messages)]
@@ -72,19 +121,25 @@ def _measure(config: Config, url: str, messages: int, rounds: int) -> None:
         again = [Outgoing(each.number, each.message, each.address, f"{number}/{each.id}") for each in outgoing]
         for name, run in (
             ("sink", partial(_sink, config, again)),
-            ("bare receive", partial(_bare, url, "receive", messages, _TAKEN)),
-            ("bare send", partial(_bare, url, "send", messages, _SENT)),
+            ("bare receive", partial(_bare, client, "receive", messages, _TAKEN)),
+            ("bare send", partial(_bare, client, "send", messages, _SENT)),
             ("source", partial(_source, config, messages)),
         ):
             python, java = time.process_time(), _children_seconds()
             found.setdefault(name, []).append(messages / run())
             used = (time.process_time() - python, _children_seconds() - java)
             cpu.setdefault(name, []).append(tuple(seconds / messages * 1e6 for seconds in used))
-            print(f"{name}: {found[name][-1]:,.0f}/s", flush=True)
+            print(f"{client.name}, {name}: {found[name][-1]:,.0f}/s", flush=True)
     for name, rates in found.items():
         python, java = (statistics.median(each) for each in zip(*cpu[name], strict=True))
         told = "" if name.startswith("bare") else f"Python {python:.0f} and "
-        print(f"median of {name}: {statistics.median(rates):,.0f}/s, {told}Java {java:.0f} CPU-s a million")
+        rate = statistics.median(rates)
+        print(f"{client.name}, median of {name}: {rate:,.0f}/s, {told}Java {java:.0f} CPU-s a million")
+    checks = []
+    for name, bare in (("source", "bare receive"), ("sink", "bare send")):
+        ratio = statistics.median(own / other for own, other in zip(found[name], found[bare], strict=True))
+        checks.append(Check(f"{client.name}, {name}: rate to the bare loop's", ratio, TARGET_RATIO, at_least=True))
+    return checks
 
 
 def _children_seconds() -> float:
@@ -93,9 +148,9 @@ def _children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _bare(url: str, what: str, messages: int, batch: int) -> float:
-    classes = f"{artemis_home(jars().absolute())}/lib/*"
-    command = [str(find_java()), "-cp", classes, str(_PROGRAM), _FACTORY, url, what, "bench", str(messages), str(batch)]
+def _bare(client: _Client, what: str, messages: int, batch: int) -> float:
+    command = [str(find_java()), "-cp", client.class_path, str(_PROGRAM), _FACTORIES[client.name], client.url]
+    command += [what, "bench", str(messages), str(batch)]
     environment = {key: text for key, text in os.environ.items() if key != "JDK_JAVA_OPTIONS"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return float(done.stdout) / 1000

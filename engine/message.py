@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from engine.record import ORIGIN, POSITION, Record
 from routes.immutable import immutable
-from routes.properties import HEADER_FIELDS, Property, decode_types, encode_types
+from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
 
 __all__ = [
     "BODY",
@@ -57,6 +57,7 @@ _JMS = "jms."
 _BARE = slice(len(_JMS), None)
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 _MILLISECONDS = re.compile("[0-9]{1,18}")
+_LONGEST_KNOWN_TYPES, _MOST_KNOWN_TYPES = 1000, 1000
 
 
 class BodyType(StrEnum):
@@ -79,6 +80,7 @@ class BodyType(StrEnum):
 
 
 _BODY_TYPES: Mapping[bytes, BodyType] = {kind.encode(): kind for kind in BodyType}
+_ENCODED_BODY_TYPES: Mapping[BodyType, bytes] = {kind: encoded for encoded, kind in _BODY_TYPES.items()}
 
 
 @immutable
@@ -125,30 +127,32 @@ class Message:
 
         `trace` is the trace context of the record, as headers by name (`engine.trace_context`).
         """
-        # `encode` with `replace`: UTF-8 cannot hold a lone surrogate, and a wire format that allows one must not stop
-        # the source.
-        headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in self.headers.items()]
-        typed = []
-        for name, value in self.properties.items():
-            headers.append((_JMS + name, value.text.encode("utf-8", "replace")))
-            if value.type is not None:
-                typed.append((name, value.type))
-        if typed:
-            headers.append((TYPES, encode_types(typed).encode("utf-8", "replace")))
-        headers.append((BODY, self.body_type.encode()))
+        properties = self.properties
+        try:
+            headers = [(_JMS + name, text.encode()) for name, text in self.headers.items()]
+            headers += [(_JMS + name, value.text.encode()) for name, value in properties.items()]
+        except UnicodeEncodeError:
+            # UTF-8 cannot hold a lone surrogate, and a wire format that allows one must not stop the source.
+            texts = [*self.headers.items(), *((name, value.text) for name, value in properties.items())]
+            headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in texts]
+        if typed := tuple([(name, value.type) for name, value in properties.items() if value.type is not None]):
+            headers.append((TYPES, _types(typed)))
+        headers.append((BODY, _ENCODED_BODY_TYPES[self.body_type]))
         if self.body_types:
             headers.append((BODY_TYPES, self.body_types.encode("utf-8", "replace")))
         if self.source:
             headers.append((SOURCE, self.source.encode("utf-8", "replace")))
-        headers += [(ORIGIN, origin.encode("utf-8", "replace")) for origin in self.origins]
+        if self.origins:
+            headers += [(ORIGIN, origin.encode("utf-8", "replace")) for origin in self.origins]
         if trace:
             headers += [(name, text.encode()) for name, text in trace.items()]
         key = self.key
         record = Record(None if key is None else key.encode("utf-8", "replace"), self.body, tuple(headers))
         # Measuring costs as much as everything else here, so an upper bound comes first: a character has at most four
-        # bytes.
-        most = len(self.body) + 4 * sum([len(name) + len(value) for name, value in headers])
-        if most < LARGE_BYTES or record.size < LARGE_BYTES:
+        # bytes, and the key is the value of a header.
+        names = len("".join([name for name, _ in headers]))
+        values = len(b"".join([value for _, value in headers]))
+        if len(self.body) + 4 * names + 2 * values < LARGE_BYTES or record.size < LARGE_BYTES:
             return record
         return replace(record, headers=(*record.headers, (SIZE, str(record.size).encode())))
 
@@ -186,6 +190,21 @@ class Message:
             _origins(record.headers if repeated else [(ORIGIN, first.get(ORIGIN))]),
             body_types.decode("utf-8", "replace") if body_types else "",
         )
+
+
+_known_types: dict[tuple[tuple[str, JmsType], ...], bytes] = {}
+
+
+def _types(typed: tuple[tuple[str, JmsType], ...]) -> bytes:
+    """Returns the value of the types header; short ones from a cache, since many messages declare the same types."""
+    if (known := _known_types.get(typed)) is not None:
+        return known
+    encoded = encode_types(typed).encode("utf-8", "replace")
+    if len(encoded) <= _LONGEST_KNOWN_TYPES:
+        if len(_known_types) >= _MOST_KNOWN_TYPES:
+            _known_types.clear()
+        _known_types[typed] = encoded
+    return encoded
 
 
 def _origins(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, ...]:

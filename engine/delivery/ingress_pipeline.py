@@ -274,9 +274,14 @@ class _Waiting:
 
     def journaled(self, error: Exception | None) -> None:
         """Receives the journal's confirmation, or the reason why the journal will not have the message."""
-        if error is None:
-            self._pipeline.journaled += 1
-        self.settled(error)
+        if error is not None:
+            self.settled(error)
+            return
+        # As `settled` does, without the call: this runs for each message.
+        self.confirmed = True
+        pipeline = self._pipeline
+        pipeline.confirmed += 1
+        pipeline.journaled += 1
 
     def settled(self, error: Exception | None) -> None:
         """Receives the end of a delivery, also one that was not journalled but dealt with otherwise."""

@@ -18,9 +18,9 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.router.headers import header, position
 from engine.router.language import declared_type, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
-from engine.streams.row import Row
+from engine.streams.row import Row, jvm_function
+from routes.keys.pattern import plain_characters
 from routes.model import Route
-from routes.properties import NUMBERS, JmsType
 
 __all__ = [
     "CHECKS",
@@ -29,6 +29,7 @@ __all__ = [
     "StoppedByPolicyError",
     "checks",
     "dead_letter",
+    "key_check",
     "stop_message",
     "stopped_by_policy",
 ]
@@ -142,10 +143,6 @@ def _key_found(settings: RouteSettings) -> FailureCheck:
 
 def _key_valid(settings: RouteSettings) -> FailureCheck:
     names = settings.configured_keys
-    # Flags of Java's regular expressions for Python's meaning: U, \w and the like match letters and digits of any
-    # script; d, only \n ends a line.
-    text, number = f"(?:{JmsType.STRING})?", "|".join(NUMBERS)
-    valid = f"(?Ud)\\A(?:{text} (?:{settings.key_pattern})|(?:{number}) [^\\n]+)\\z"
 
     def kind(row: Row) -> Column:
         """Declared type of the property that the key was taken from."""
@@ -156,8 +153,7 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
         return found
 
     def fails(row: Row) -> Column:
-        # One expression for type and text keeps the generated code small; the JVM does not compile large methods well.
-        fails = ~F.coalesce(F.concat(kind(row), F.lit(" "), row.key.cast("string")).rlike(valid), F.lit(False))
+        fails = ~key_check(settings.key_pattern, kind(row), row.key)
         return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
 
     neither = "is neither a number nor text that matches routing.key-pattern"
@@ -170,6 +166,13 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
         return f"the key from '{settings.keys.values[route.name]}' {neither}"
 
     return FailureCheck("key-invalid", "key", fails, says, stops)
+
+
+def key_check(pattern: str, kind: Column, key: Column) -> Column:
+    """True for a key (binary) that is a number, by its declared type, or text that the pattern matches as a whole."""
+    letters, others = plain_characters(pattern)
+    check = json.dumps({"pattern": pattern, "letters": letters, "others": others})
+    return jvm_function(f"key-check:{check}", kind, key)
 
 
 def _size(settings: RouteSettings) -> FailureCheck:

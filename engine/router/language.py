@@ -6,27 +6,24 @@ builder.stream("orders", name="orders").filter("region = 'emea'", name="emea").t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.message import TYPES
 from engine.streams.nodes import RecordCondition
 from engine.streams.row import HeaderView, Row
 from routes.predicate import Predicate, parse
 from routes.predicate.columns import compile_predicate, first_match
 from routes.predicate.nodes import ADDRESS
-from routes.properties import HEADER_FIELDS, JmsType, encode_type_name
+from routes.properties import HEADER_FIELDS, encode_type_name
 
 __all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "RoutingLanguage", "declared_type", "field_text"]
 
 JMS_PREFIX = "jms."
 """Prefix of the Kafka headers that hold a JMS field or property; its name follows."""
 
-_KINDS = "|".join(JmsType)
 _REST = 2**31 - 1
 
 
@@ -89,5 +86,4 @@ def declared_type(headers: HeaderView, name: str) -> Column:
     """Declared type of a JMS field or property (`routes.properties.JmsType`); empty text if it has none."""
     if name in HEADER_FIELDS:
         return F.lit(HEADER_FIELDS[name])
-    pair = rf"(?:^|,){re.escape(encode_type_name(name))}=({_KINDS})(?:,|\z)"
-    return F.coalesce(F.regexp_extract(headers.text(TYPES), pair, 1), F.lit(""))
+    return headers.call(f"declared-type:{encode_type_name(name)}")

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from engine.kafka.settings import spark_options
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from engine.kafka.offsets import Offsets, Topics
@@ -110,7 +111,8 @@ class KafkaIO:
         """
         rows, jvm = self.published(routed), self._jvm
         jvm.OneStage.check(rows._jdf)
-        writer: Any = rows.writeStream.format(_SINK).options(**self._sink(routed.limit)).queryName("jms-bridge")
+        planned = DataFrame(jvm.StreamPlan.optimised(rows._jdf), self.spark)
+        writer: Any = planned.writeStream.format(_SINK).options(**self._sink(routed.limit)).queryName("jms-bridge")
         writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
         milliseconds = f"{round(self.config.router.interval_seconds * 1000)} milliseconds"
         if self.config.router.mode is RouterMode.REALTIME:

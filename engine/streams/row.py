@@ -15,7 +15,7 @@ from py4j.java_gateway import JavaPackage
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["HeaderView", "Row", "TakenBranch", "interpreted"]
+__all__ = ["HeaderView", "Row", "TakenBranch", "interpreted", "jvm_function"]
 
 _CATALOG = "jmsbridge"
 _CATALOG_CLASS = "jmsbridge.predicate.Functions"
@@ -35,21 +35,27 @@ class HeaderView:
 
     def has(self, name: str) -> Column:
         """True if there is a header of that name, with a value or without."""
-        return self._call(f"has-header:{name}")
+        return self.call(f"has-header:{name}")
 
     def text(self, name: str) -> Column:
         """Text of the first header of that name; NULL without one or its value."""
-        return self._call(f"header:{name}")
+        return self.call(f"header:{name}")
 
-    def _call(self, function: str) -> Column:
-        spark = SparkSession.active()
-        jvm: Any = spark._jvm
-        if isinstance(jvm.jmsbridge.predicate.Functions, JavaPackage):
-            msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
-            raise RuntimeError(msg)
-        spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
-        quoted = function.replace("`", "``")
-        return F.call_function(f"{_CATALOG}.`{quoted}`", self._headers)
+    def call(self, function: str) -> Column:
+        """Result of a function of `jvm/spark` over the headers."""
+        return jvm_function(function, self._headers)
+
+
+def jvm_function(function: str, *arguments: Column) -> Column:
+    """Result of a function of `jmsbridge.predicate.Functions` in `jvm/spark`; RuntimeError if Spark lacks its jar."""
+    spark = SparkSession.active()
+    jvm: Any = spark._jvm
+    if isinstance(jvm.jmsbridge.predicate.Functions, JavaPackage):
+        msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
+        raise RuntimeError(msg)
+    spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
+    quoted = function.replace("`", "``")
+    return F.call_function(f"{_CATALOG}.`{quoted}`", *arguments)
 
 
 def interpreted(column: Column) -> Column:

@@ -12,7 +12,7 @@ import warnings
 
 from routes.keys.values import BadValueError, ValueKind
 
-__all__ = ["DEFAULT_KEY_PATTERN", "KEY_PATTERN"]
+__all__ = ["DEFAULT_KEY_PATTERN", "KEY_PATTERN", "plain_characters"]
 
 # Letters, marks and digits of any script, by excluding all other characters: \w differs between Python and Java
 # (combining marks, fractions), explicit ranges do not. ASCII first, then Latin-1, then the blocks of blanks,
@@ -23,12 +23,20 @@ _NEITHER_LETTER_NOR_DIGIT = (
     "\U0001f000-\U0001fbef\U0001fbfa-\U0001ffff"
 )
 _PUNCTUATION = r"\-_.:@#+/={}"
-# Each character is listed: Java then looks it up in a table, eight times as fast as testing the ranges of the other
-# set.
-_ASCII = string.digits + string.ascii_letters + _PUNCTUATION
 
-DEFAULT_KEY_PATTERN = rf"(?![{_PUNCTUATION}]*$)[{_ASCII}]*+[^{_NEITHER_LETTER_NOR_DIGIT}]*"
+DEFAULT_KEY_PATTERN = rf"(?![{_PUNCTUATION}]*$)[^{_NEITHER_LETTER_NOR_DIGIT}]*"
 """Letters and digits of any script, at least one, and `- _ . : @ # + / = { }`: UUIDs, `ID:host-1234-1:1`, base64."""
+
+
+def plain_characters(pattern: str) -> tuple[str, str]:
+    """ASCII letters, and other ASCII characters, of which `pattern` matches any text with at least one of the letters.
+
+    Most keys are such texts, and need no regular expression. Empty for a pattern of which that is not known.
+    """
+    if pattern != DEFAULT_KEY_PATTERN:
+        return "", ""
+    return string.digits + string.ascii_letters, _PUNCTUATION.replace("\\", "")
+
 
 _DIFFERENT = (
     (

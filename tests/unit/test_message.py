@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.message import BODY, BODY_TYPES, TYPES, BodyType, Message, Record
+from engine.message import BODY, BODY_TYPES, LARGE_BYTES, SIZE, TYPES, BodyType, Message, Record
 from routes.properties import JmsType, Property
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -21,6 +21,24 @@ def test_types_of_a_body_stand_beside_those_of_properties() -> None:
 def test_a_body_that_says_everything_has_no_such_header() -> None:
     assert Message(b"x").to_record().header(BODY_TYPES) is None
     assert Message.from_record(Record(None, b"x", ())).body_types == ""
+
+
+def test_a_record_that_only_its_key_makes_large_tells_its_size() -> None:
+    record = Message(headers={"JMSCorrelationID": "x" * (LARGE_BYTES // 2)}).to_record()
+    size = sum(len(name) + len(value or b"") for name, value in record.headers if name != SIZE) + LARGE_BYTES // 2
+    assert size > LARGE_BYTES
+    assert record.header(SIZE) == str(size)
+
+
+def test_each_text_without_utf_8_becomes_a_question_mark() -> None:
+    record = Message(headers={"JMSType": "a\ud800"}, properties={"p": Property("\ud800b", JmsType.STRING)}).to_record()
+    assert record.headers[:2] == (("jms.JMSType", b"a?"), ("jms.p", b"?b"))
+
+
+def test_the_types_of_another_message_with_these_names_are_others() -> None:
+    for kind in (JmsType.INT, JmsType.LONG, None):
+        types = Message(properties={"p": Property("1", kind)}).to_record().header(TYPES)
+        assert types == (None if kind is None else f"p={kind}")
 
 
 def test_a_header_without_a_value_is_none() -> None:

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import javax.jms.Connection;
+import javax.jms.ConnectionFactory;
 import javax.jms.DeliveryMode;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
@@ -18,11 +19,12 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.qpid.jms.JmsConnectionFactory;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /**
- * A plain JMS application beside sources, with Artemis's own client; run from its source.
+ * A plain JMS application beside sources, with Artemis's own client, or with Qpid JMS for a URL of amqp; run from its source.
  *
  * <p>{@code load url= queue= messages= bytes=} sends persistent text messages. {@code consume url= queue= messages=
  * bootstrap= topic= batch= each=} takes that many, produces each to Kafka (value and message id) and acknowledges a batch
@@ -38,7 +40,7 @@ public final class JmsPeer {
         for (String argument : Arrays.copyOfRange(arguments, 1, arguments.length)) {
             given.put(argument.substring(0, argument.indexOf('=')), argument.substring(argument.indexOf('=') + 1));
         }
-        try (var factory = new ActiveMQConnectionFactory(given.get("url")); var connection = factory.createConnection()) {
+        try (var connection = factory(given.get("url")).createConnection()) {
             connection.start();
             switch (arguments[0]) {
                 case "load" -> load(connection, given);
@@ -48,6 +50,10 @@ public final class JmsPeer {
                 default -> throw new IllegalArgumentException(arguments[0]);
             }
         }
+    }
+
+    private static ConnectionFactory factory(String url) throws Exception {
+        return url.startsWith("amqp") ? new JmsConnectionFactory(url) : new ActiveMQConnectionFactory(url);
     }
 
     private static void load(Connection connection, Map<String, String> given) throws Exception {

@@ -77,8 +77,9 @@ class JmsMappingInbound:
         self._footer = _Names(vendor + settings.prefix_footer, translate)
         self._application_properties = _Names("", translate)
         self._format, self._native = f"{vendor}MESSAGE_FORMAT", f"{vendor}NATIVE"
-        self._known: dict[int, _Given] = {}
-        """Cache by the identity of the decoded annotations: decoding returns the same object for the same bytes."""
+        self._known: dict[tuple[object, ...], _Given] = {}
+        """Cache by the header's fields and by the identity of the decoded annotations: decoding returns the same object
+        for the same bytes."""
 
     def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
         """Makes the canonical message of an encoded AMQP message.
@@ -92,10 +93,11 @@ class JmsMappingInbound:
             raise TransformError(f"no AMQP 1.0 message: {error}") from error
         if self._unpacked is not None:
             sections = self._unpacked(sections)
-        given = self._given(sections.message_annotations or _NO_PAIRS)
-        draft = _Draft(given.properties.copy(), exact=given.is_of_jms)
+        header = sections.header or _NO_HEADER
+        given = self._given(header, sections.message_annotations or _NO_PAIRS)
+        draft = _Draft(given.delivery.copy(), given.properties.copy(), exact=given.is_of_jms)
         properties = sections.properties or _NO_PROPERTIES
-        self._header(draft, sections.header or _NO_HEADER, properties)
+        self._expiration(draft, header, properties)
         self._properties(draft, properties, given.marks, address)
         draft.fields.update(given.fields)
         for name, value in sections.delivery_annotations or ():
@@ -108,24 +110,25 @@ class JmsMappingInbound:
         draft.properties[self._native] = _NOT_NATIVE
         return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
 
-    def _given(self, annotations: AmqpMap) -> _Given:
-        """Returns the facts from message annotations, from the cache for an annotations object that was seen before."""
-        known = self._known.get(id(annotations))
+    def _given(self, header: Header, annotations: AmqpMap) -> _Given:
+        """Returns the facts from header and annotations, from the cache for a pair that was seen before."""
+        key = id(annotations), header.durable, header.priority, header.first_acquirer, header.delivery_count
+        known = self._known.get(key)
         if known is not None and known.annotations is annotations:
             return known
-        given = self._read(annotations)
+        given = self._read(header, annotations)
         if _is_short(annotations):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[id(annotations)] = given
+            self._known[key] = given
         return given
 
-    def _read(self, annotations: AmqpMap) -> _Given:
+    def _read(self, header: Header, annotations: AmqpMap) -> _Given:
         marks = {name: value for name, value in annotations if type(name) is Symbol and name in _MARKS}
         mark = marks.get(MESSAGE_TYPE)
         is_of_jms = any(type(marks.get(name)) is Byte for name in self._jms_marks)
         given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None, is_of_jms)
-        draft = _Draft(given.properties, exact=is_of_jms)
+        draft = _Draft(given.delivery, given.properties, exact=is_of_jms)
         for name, value in annotations:
             if type(name) is not Symbol or name != JMS_TYPE:
                 draft.add(self._message_annotations[name], value)
@@ -134,9 +137,10 @@ class JmsMappingInbound:
         delivery_time = marks.get(DELIVERY_TIME)
         if isinstance(delivery_time, _TIMES) and delivery_time > 0:
             given.fields["JMSDeliveryTime"] = str(int(delivery_time))
+        self._header(draft, header)
         return given
 
-    def _header(self, draft: _Draft, header: Header, properties: Properties) -> None:
+    def _header(self, draft: _Draft, header: Header) -> None:
         settings, fields = self._settings, draft.fields
         durable, priority = header.durable, header.priority
         # JMS clients leave out fields that have AMQP's default value, so an absent field means that default.
@@ -148,19 +152,21 @@ class JmsMappingInbound:
             fields["JMSPriority"] = str(_AMQP_PRIORITY if draft.exact else settings.default_priority)
         else:
             fields["JMSPriority"] = str(min(priority, _MOST_PRIORITY))
-        # A zero from the sender means that the message never expires; only an absent ttl gets the default.
-        expires_at: int | None = properties.absolute_expiry_time
-        if expires_at is None:
-            time_to_live = settings.default_ttl_ms if header.ttl is None else header.ttl
-            expires_at = time.time_ns() // 1_000_000 + time_to_live if time_to_live else 0
-        if expires_at:
-            fields["JMSExpiration"] = str(int(expires_at))
         comes_again = self._marks_redelivery and header.first_acquirer is False
         failed = header.delivery_count or int(comes_again)
         fields["JMSXDeliveryCount"] = str(min(failed + 1, _MOST_INT))
         fields["JMSRedelivered"] = "true" if failed else "false"
         if header.first_acquirer is not None:
             draft.properties[f"{self._vendor}FirstAcquirer"] = to_property(header.first_acquirer, exact=True)
+
+    def _expiration(self, draft: _Draft, header: Header, properties: Properties) -> None:
+        # A zero from the sender means that the message never expires; only an absent ttl gets the default.
+        expires_at: int | None = properties.absolute_expiry_time
+        if expires_at is None:
+            time_to_live = self._settings.default_ttl_ms if header.ttl is None else header.ttl
+            expires_at = time.time_ns() // 1_000_000 + time_to_live if time_to_live else 0
+        if expires_at:
+            draft.fields["JMSExpiration"] = str(int(expires_at))
 
     def _properties(self, draft: _Draft, found: Properties, marks: Mapping[Symbol, Any], address: str) -> None:
         fields = draft.fields
@@ -255,7 +261,7 @@ class _Names(dict[Any, str | None]):
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Facts from the message annotations of a message."""
+    """Facts from the header and the message annotations of a message, which many messages share."""
 
     annotations: AmqpMap
     marks: Mapping[Symbol, Any]
@@ -264,6 +270,9 @@ class _Given:
     is_of_jms: bool
     """True if the message is one of a JMS client."""
     fields: dict[str, str] = field(default_factory=dict)
+    """JMS fields from the annotations, which win over those of other sections."""
+    delivery: dict[str, str] = field(default_factory=dict)
+    """JMS fields from the header, without the expiration, which the properties decide too."""
     properties: dict[str, Property] = field(default_factory=dict)
 
 
@@ -272,10 +281,10 @@ class _Draft:
 
     __slots__ = ("exact", "fields", "properties")
 
-    def __init__(self, properties: dict[str, Property], *, exact: bool) -> None:
+    def __init__(self, fields: dict[str, str], properties: dict[str, Property], *, exact: bool) -> None:
         self.exact = exact
         """True if types are kept because the sender is a JMS client, see `conversion`."""
-        self.fields: dict[str, str] = {}
+        self.fields = fields
         self.properties = properties
 
     def add(self, name: str | None, value: Any) -> None:

@@ -181,14 +181,16 @@ class Receiver(Link):
         """See `Link`."""
         partial = self._partial
         if partial is None:
-            partial = _Partial(transfer.delivery_id or 0, transfer.message_format or 0)
-            partial.settled = transfer.settled
+            transaction = None
             if transfer.state is not None:
-                partial.transaction, _ = performatives.transaction_of(transfer.state)
-            if not transfer.more and not transfer.aborted and len(transfer.payload) <= self._max:
-                self._complete(partial, transfer.payload, len(transfer.payload))
+                transaction, _ = performatives.transaction_of(transfer.state)
+            number, form, encoded = transfer.delivery_id or 0, transfer.message_format or 0, transfer.payload
+            if not transfer.more and not transfer.aborted and len(encoded) <= self._max:
+                self._complete(
+                    IncomingTransfer(self, number, form, encoded, len(encoded), transfer.settled, transaction)
+                )
                 return
-            self._partial = partial
+            self._partial = partial = _Partial(number, form, transaction)
         if transfer.aborted:
             self._partial = None
             self._counted()
@@ -197,13 +199,12 @@ class Receiver(Link):
         partial.add(transfer.payload, self._max, self._kept)
         if not transfer.more:
             self._partial = None
-            self._complete(partial, bytes(partial.kept), partial.size)
+            self._complete(partial.complete(self))
 
-    def _complete(self, partial: _Partial, encoded: bytes, size: int) -> None:
+    def _complete(self, incoming: IncomingTransfer) -> None:
         self._counted()
         self._waiting += 1
-        form, settled, transaction = partial.message_format, partial.settled, partial.transaction
-        self._take(IncomingTransfer(self, partial.delivery_id, form, encoded, size, settled, transaction))
+        self._take(incoming)
 
     def _counted(self) -> None:
         self._count = serial(self._count + 1)
@@ -219,11 +220,11 @@ class _Partial:
 
     __slots__ = ("delivery_id", "kept", "message_format", "settled", "size", "transaction")
 
-    def __init__(self, delivery_id: int, message_format: int) -> None:
+    def __init__(self, delivery_id: int, message_format: int, transaction: bytes | None) -> None:
         self.delivery_id = delivery_id
         self.message_format = message_format
+        self.transaction = transaction
         self.settled = False
-        self.transaction: bytes | None = None
         self.kept = bytearray()
         self.size = 0
 
@@ -232,6 +233,13 @@ class _Partial:
         self.kept += piece
         if self.size > most:
             del self.kept[kept:]
+
+    def complete(self, receiver: Receiver) -> IncomingTransfer:
+        """Makes the message of which all parts have arrived."""
+        encoded = bytes(self.kept)
+        return IncomingTransfer(
+            receiver, self.delivery_id, self.message_format, encoded, self.size, self.settled, self.transaction
+        )
 
 
 class _Unsent:

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _MOST_FORMAT = (1 << 32) - 1
+_MOST_CHOSEN = 1000
 _QPID_FIELDS: Mapping[str, str] = {
     "amqp.durable": "JMSDeliveryMode",
     "amqp.delivery_mode": "JMSDeliveryMode",
@@ -214,12 +215,20 @@ class _InboundChoice:
     def __init__(self, transformers: Transformers, traits: AmqpTraits) -> None:
         self._transformers = transformers
         self._made = {settings: inbound(settings, traits) for settings in transformers.all}
+        self._chosen: dict[tuple[str, int], Inbound] = {}
 
     def to_message(self, encoded: bytes, message_format: int, address: str, source: str) -> Message:
+        chosen = self._chosen.get((address, message_format)) or self._choose(address, message_format)
+        return chosen.to_message(encoded, message_format, address, source)
+
+    def _choose(self, address: str, message_format: int) -> Inbound:
         settings = self._transformers.settings(address, message_format)
         if settings is None:
             raise TransformError(f"there is no transformer for message format {message_format} from {address}")
-        return self._made[settings].to_message(encoded, message_format, address, source)
+        if len(self._chosen) >= _MOST_CHOSEN:
+            self._chosen.clear()
+        self._chosen[address, message_format] = self._made[settings]
+        return self._made[settings]
 
 
 class _OutboundChoice:

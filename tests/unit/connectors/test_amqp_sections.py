@@ -55,6 +55,27 @@ def read(*parts: str) -> Sections:
     return decode(bytes.fromhex("".join(parts)))
 
 
+def test_the_beginning_of_properties_within_an_annotation_begins_no_properties() -> None:
+    annotations = AmqpMap([(Symbol("x"), bytes.fromhex("00 53 73 c0 05 01 a1 02 6964"))])
+    written = Sections(Header(durable=True), message_annotations=annotations, properties=Properties(message_id="own"))
+    assert decode(encode_sections(written)) == written
+    assert decode(encode_sections(written)) == written
+
+
+def test_what_stands_before_properties_is_checked_in_each_message() -> None:
+    for _ in range(2):
+        with pytest.raises(AmqpError, match="section header at byte 7 is too late, or twice"):
+            read(HEADER, HEADER, PROPERTIES)
+        with pytest.raises(AmqpError, match="too late"):
+            read(APPLICATION, PROPERTIES)
+
+
+def test_fields_that_were_right_in_one_section_are_checked_in_the_other() -> None:
+    read("00 53 73 c0 05 01 a1 02 6964")
+    with pytest.raises(AmqpError, match="field durable is of type string"):
+        read("00 53 70 c0 05 01 a1 02 6964")
+
+
 def test_every_section_is_found() -> None:
     found = read(HEADER, DELIVERY, ANNOTATIONS, PROPERTIES, APPLICATION, VALUED, FOOTER)
     assert found.header == Header(durable=True)

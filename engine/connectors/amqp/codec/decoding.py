@@ -195,15 +195,18 @@ def _items(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[list
     start = at
     if depth <= 0 or end > len(data) or count > end - at:
         raise _unlikely(data, at, end, count, depth)
-    values = []
+    values: list[Any] = []
     for _ in range(count):
         code = data[at]
         if code == _STRING8:
-            # Short strings are the most frequent values, and a call costs as much as reading one, so they are read in
-            # place. A string that ends too far shows below, where `at` is compared with `end`.
+            # Short strings are the most frequent values beside null, and a call costs as much as reading one, so they
+            # are read in place. A string that ends too far shows below, where `at` is compared with `end`.
             begin = at + 2
             at = begin + data[at + 1]
             values.append(data[begin:at].decode())
+        elif code == _NULL:
+            values.append(None)
+            at += 1
         else:
             value, at = READERS[code](data, at + 1, depth - 1)
             values.append(value)
@@ -324,7 +327,7 @@ def _other_size(start: int, at: int, end: int) -> AmqpError:
 _UINT = struct.Struct(">I")
 _UINTS = struct.Struct(">II")
 _DESCRIBED = 0x00
-_STRING8 = 0xA1
+_NULL, _STRING8 = 0x40, 0xA1
 _WITHOUT_BYTES = frozenset((0x40, 0x41, 0x42, 0x43, 0x44, 0x45))
 _SIGNED = [*range(128), *range(-128, 0)]
 

@@ -48,6 +48,8 @@ _BODY_RANK = 5
 _SMALL_ULONG = 0x53
 _SMALL, _LARGE = (0xC0, 0xC1), (0xD0, 0xD1)
 _LONGEST_KNOWN = 128
+_LONGEST_HEAD = 256
+_MOST_RIGHT = 1000
 _UINT = struct.Struct(">I")
 _OFTEN_THE_SAME = (_HEADER, _ANNOTATIONS)
 _DESCRIPTORS = tuple(bytes((0, _SMALL_ULONG, _FIRST + number)) for number in range(len(_NAMES)))
@@ -79,6 +81,10 @@ _PROPERTIES_FIELDS: Fields = (
     ("group-sequence", (UInt,)),
     ("reply-to-group-id", _TEXT),
 )
+
+
+_right_types: dict[str, set[tuple[type, ...]]] = {"header": set(), "properties": set()}
+"""Types of a section's fields, in their order, that were found right: checking them one by one takes longer."""
 
 
 @dataclass(slots=True)
@@ -144,6 +150,9 @@ def decode(data: bytes) -> Sections:
     parts: list[Any] = []
     body: int | None = None
     rank, at, start, body_start, body_end = -1, 0, 0, 0, 0
+    end = data.find(_DESCRIPTORS[_PROPERTIES], 0, _LONGEST_HEAD)
+    if end > 0 and (head := _head(data[:end])) is not None:
+        found[: len(head)], rank, at = head, _RANKS[_ANNOTATIONS], end
     try:
         while at < len(data):
             start = at
@@ -166,7 +175,7 @@ def decode(data: bytes) -> Sections:
         raise unreadable(error, data, start) from error
     header, properties = found[_HEADER], found[_PROPERTIES]
     return Sections(
-        None if header is None else Header(*_fields(header, _HEADER_FIELDS, "header")),
+        Header(*_fields(header, _HEADER_FIELDS, "header")) if type(header) is list else header,
         found[_DELIVERY],
         found[_ANNOTATIONS],
         None if properties is None else Properties(*_fields(properties, _PROPERTIES_FIELDS, "properties")),
@@ -176,6 +185,21 @@ def decode(data: bytes) -> Sections:
         found[_FOOTER],
         b"" if body is None or body == DATA else data[body_start:body_end],
     )
+
+
+@lru_cache(1000)
+def _head(encoded: bytes) -> tuple[Header | None, AmqpMap | None, AmqpMap | None] | None:
+    """Decodes header and annotations, which messages of one sender share; None if the bytes are not just these.
+
+    They are something else if the descriptor of the properties, at which the caller cuts, occurs within an annotation.
+    """
+    try:
+        sections = decode(encoded)
+    except AmqpError:
+        return None
+    if sections.body is not None or sections.application_properties is not None or sections.footer is not None:
+        return None
+    return sections.header, sections.delivery_annotations, sections.message_annotations
 
 
 def _check_keys(pairs: AmqpMap, number: int) -> None:
@@ -247,11 +271,16 @@ def _out_of_order(number: int, at: int) -> AmqpError:
 
 def _fields(values: list[Any], fields: Fields, section: str) -> list[Any]:
     """Checks the types of a section's fields and returns them; absent fields at the end may be missing."""
+    types_found = tuple(map(type, values))
+    if types_found in _right_types[section]:
+        return values
     if len(values) > len(fields):
         raise AmqpError(f"section {section} has {len(values)} fields, more than {len(fields)}")
     for value, (name, types) in zip(values, fields, strict=False):
         if value is not None and type(value) not in types:
             raise AmqpError(f"field {name} is of type {type_name(value)}, not {' or '.join(map(_shown, types))}")
+    if len(_right_types[section]) < _MOST_RIGHT:
+        _right_types[section].add(types_found)
     return values
 
 

@@ -12,6 +12,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.spark.sql.ForeachWriter;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -49,6 +50,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private static final int TIME = 10;
   private static final int MESSAGE = 11;
 
+  private static final Header[] NO_HEADERS = {};
   private static final String ORIGIN_HEADER = "jmsbridge.origin";
   private static final String POSITION_HEADER = "jmsbridge.position";
 
@@ -63,6 +65,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private transient Callback onEnd;
   private transient UTF8String topicBytes;
   private transient String topic;
+  private transient String place;
 
   RecordWriter(Map<String, String> settings, String origin, String messageHeader) {
     this.settings = settings;
@@ -130,13 +133,21 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
     if ((kept & KEEPS_ORIGIN) != 0) {
       headers.add(originHeader);
-      String position = read.record().topic() + ":" + read.record().partition() + ":" + read.record().offset();
-      headers.add(new RecordHeader(POSITION_HEADER, bytes(position)));
+      headers.add(new RecordHeader(POSITION_HEADER, bytes(place(read) + read.record().offset())));
     }
     if (!row.isNullAt(TRAIL)) {
       add(headers, row.getArray(TRAIL));
     }
-    return headers;
+    // A record copies headers of this class as one block.
+    return new RecordHeaders(headers.toArray(NO_HEADERS));
+  }
+
+  /** Topic and partition as a position begins; those of all records of a task are the same. */
+  private String place(RecordRow read) {
+    if (place == null) {
+      place = read.record().topic() + ":" + read.record().partition() + ":";
+    }
+    return place;
   }
 
   private static void add(List<Header> headers, ArrayData from) {

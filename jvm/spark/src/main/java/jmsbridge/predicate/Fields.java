@@ -14,7 +14,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Values of one record for predicates: the headers are searched once, values are parsed when they are first used. */
 final class Fields {
-  private static final UTF8String TYPES = UTF8String.fromString("jmsbridge.types");
+  private static final UTF8String TYPES = UTF8String.fromString(Declared.HEADER);
   private static final List<UTF8String> PREFIXES =
       List.of(UTF8String.fromString("queue:"), UTF8String.fromString("topic:"));
 
@@ -43,14 +43,7 @@ final class Fields {
 
     private Declared[] types(UTF8String text) {
       Declared[] found = new Declared[fields.size()];
-      Map<String, Declared> declared = new HashMap<>();
-      for (String pair : text == null ? new String[0] : text.toString().split(",", -1)) {
-        int end = pair.indexOf('=');
-        Declared type = end < 0 ? null : Declared.BY_NAME.get(pair.substring(end + 1));
-        if (type != null) {
-          declared.putIfAbsent(pair.substring(0, end), type);
-        }
-      }
+      Map<String, Declared> declared = text == null ? Map.of() : Declared.read(text);
       for (int index = 0; index < found.length; index++) {
         Field field = fields.get(index);
         found[index] = field.type != null ? field.type : declared.get(field.name);

@@ -1,5 +1,7 @@
 package jmsbridge.predicate;
 
+import java.util.Map;
+import java.util.function.Function;
 import jmsbridge.kafka.HeaderFunction;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -9,12 +11,16 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Catalog of Spark functions over the headers of a record: route tables by their names, and {@code header:NAME}, the
- * text of a header, and {@code has-header:NAME}. Spark calls functions of a catalog with its own rows, unconverted.
+ * Catalog of Spark functions. Over the headers of a record: route tables by their names, {@code header:NAME}, the text
+ * of a header, {@code has-header:NAME}, and {@code declared-type:PROPERTY}. Over a type and a key:
+ * {@code key-check:SETTINGS}. Spark calls functions of a catalog with its own rows, unconverted.
  */
 public final class Functions implements FunctionCatalog {
-  private static final String HEADER = "header:";
-  private static final String HAS_HEADER = "has-header:";
+  private static final Map<String, Function<String, BoundFunction>> BY_PREFIX = Map.of(
+      "header", HeaderFunction.Text::new,
+      "has-header", HeaderFunction.Has::new,
+      "declared-type", DeclaredType::new,
+      "key-check", KeyCheck::new);
 
   private String name;
 
@@ -57,11 +63,9 @@ public final class Functions implements FunctionCatalog {
   }
 
   private static BoundFunction find(String name) {
-    if (name.startsWith(HEADER)) {
-      return new HeaderFunction.Text(name.substring(HEADER.length()));
-    }
-    if (name.startsWith(HAS_HEADER)) {
-      return new HeaderFunction.Has(name.substring(HAS_HEADER.length()));
+    int end = name.indexOf(':');
+    if (end >= 0 && BY_PREFIX.containsKey(name.substring(0, end))) {
+      return BY_PREFIX.get(name.substring(0, end)).apply(name.substring(end + 1));
     }
     RouteTable table = RouteTable.get(name);
     if (table == null) {
