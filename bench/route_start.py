@@ -1,8 +1,9 @@
 """Start of one router until its first record: `python -m bench.route_start 500 mixed 0` prints CPU seconds as JSON.
 
-The last number is that of the records that are routed after it, twice, the second time timed; 0: none.
+The last number is that of the records that are routed after it, in passes of which the best counts; 0: none.
 
-No broker: the frame is made by Spark itself, with headers as the journal has them, and what is routed is thrown away.
+No broker: `MadeRecords.java` makes the records, in the rows of the router's own reader, and what is routed is thrown
+away. The columns are those that the router's sink gets.
 """
 
 from __future__ import annotations
@@ -10,21 +11,29 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
 
+from engine.embedded.java import find_java
+from engine.jars import jars
 from engine.router import route
 from engine.spark import session
+from engine.spark.jvm import class_options
+from engine.spark.kafka_io import KafkaIO
 from engine.spark.launch import Launch
 from routes.config import loads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from routes.model import Config
 
 __all__ = ["main"]
 
@@ -35,6 +44,11 @@ source.s.type=stomp
 source.s.url=stomp://127.0.0.1:1
 source.s.destinations=queue:orders
 """
+_SOURCE = Path(__file__).with_name("MadeRecords.java")
+_PARTITIONS = 2
+"""Partitions of the journal, whose tasks run side by side."""
+_PASSES = 6
+"""Passes over the records; Java compiles during the first ones."""
 _MIXED = (
     "amount > {n}",
     "code LIKE 'c{n}-%'",
@@ -46,8 +60,9 @@ _MIXED = (
 def _predicate(number: int, kind: str) -> str:
     """`equalities`: texts are compared; `mixed`: other conditions; `tenth`: a tenth of these."""
     if kind == "mixed" or (kind == "tenth" and number % 10 == 0):
-        # None of these is true of a record made here, so that each is tried.
-        return _MIXED[number % len(_MIXED)].format(n=1_000_000 + number)
+        # None of these is true of a record made here, so that no route of theirs ends the search.
+        shape = number if kind == "mixed" else number // 10
+        return _MIXED[shape % len(_MIXED)].format(n=1_000_000 + number)
     return f"msg.address = 'orders.{number}' AND region = 'r{number % 7}'"
 
 
@@ -58,33 +73,29 @@ def _text(count: int, kind: str) -> str:
     return _HEAD + "".join(routes)
 
 
-def _records(spark: SparkSession, count: int, routes: int) -> DataFrame:
-    headers = {
-        "jms.JMSMessageID": "concat('ID:', id)",
-        "jms.JMSDestination": f"concat('queue:orders.', id % {routes})",
-        "jms.JMSCorrelationID": "concat('c', id)",
-        "jms.region": f"concat('r', (id % {routes}) % 7)",
-        "jms.amount": "concat(id % 1000, '')",
-        "jms.price": "concat(id % 99, '.5')",
-        "jms.code": "concat('k', id)",
-    }
-    pairs = ", ".join(
-        f"named_struct('key', '{key}', 'value', CAST({value} AS binary))" for key, value in headers.items()
-    )
-    return spark.range(0, count, 1, 1).selectExpr(
-        "CAST(NULL AS binary) AS key",
-        "CAST(repeat('x', 400) AS binary) AS value",
-        "'journal' AS topic",
-        "0 AS partition",
-        "id AS offset",
-        "current_timestamp() AS timestamp",
-        "0 AS timestampType",
-        f"array({pairs}) AS headers",
-    )
+def _jar(folder: Path) -> Path:
+    """Compiles `MadeRecords.java` against the classes of a session; returns a jar with it."""
+    classes, jar = folder / "classes", folder / "made-records.jar"
+    path = class_options(jars() / "spark")[-1]
+    compiler = str(find_java().with_name("javac"))
+    subprocess.run([compiler, "-nowarn", "-cp", path, "-d", str(classes), str(_SOURCE)], check=True)
+    with zipfile.ZipFile(jar, "w") as written:
+        for each in classes.rglob("*.class"):
+            written.write(each, each.relative_to(classes))
+    return jar
 
 
-def _run(frame: DataFrame) -> None:
-    frame.where("topic IS NOT NULL").write.format("noop").mode("overwrite").save()
+def _records(spark: SparkSession, records: int, routes: int) -> DataFrame:
+    options = {"records": str(records), "routes": str(routes), "partitions": str(min(records, _PARTITIONS))}
+    return spark.read.format("jmsbridge.kafka.MadeRecords").options(**options).load()
+
+
+def _routed(records: DataFrame, config: Config) -> DataFrame:
+    return KafkaIO(records.sparkSession, config).published(route(records, config))
+
+
+def _run(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
 
 
 def _java_seconds(pid: int) -> float:
@@ -96,7 +107,9 @@ def main(arguments: list[str]) -> None:
     """Prints the figures of one table."""
     count, kind = int(arguments[0]), arguments[1]
     folder = Path(tempfile.mkdtemp(prefix="route-start-"))
-    spark = session.open_session(Launch(folder / "spark", folder / "spark.log", {}), "local[2]")
+    settings = {"spark.driver.extraClassPath": str(_jar(folder))}
+    launch = Launch(folder / "spark", folder / "spark.log", settings)
+    spark = session.open_session(launch, f"local[{_PARTITIONS}]")
     _run(_records(spark, 1, count))
     gateway: Any = SparkContext._gateway
     pid = gateway.proc.pid
@@ -112,13 +125,15 @@ def main(arguments: list[str]) -> None:
     config = loads(_text(count, kind), base=folder)
     found: dict[str, Any] = {"routes": count, "kind": kind, "configuration": since(began)}
     began = seconds()
-    _run(route(_records(spark, 1, count), config).frame)
+    _run(_routed(_records(spark, 1, count), config))
     found["first record"] = since(began)
+    found["passes"] = []
     if records := int(arguments[2]):
-        _run(route(_records(spark, records, count), config).frame)
-        began = seconds()
-        _run(route(_records(spark, records, count), config).frame)
-        found["records"] = since(began)
+        rows = _routed(_records(spark, records, count), config)
+        for _ in range(_PASSES):
+            began = seconds()
+            _run(rows)
+            found["passes"].append(since(began)["java"])
     found["beyond 64 KB"] = "64 KB" in (folder / "spark.log").read_text(errors="replace")
     session.close(spark)
     shutil.rmtree(folder)

@@ -166,12 +166,17 @@ class System(str):
 
 def all_systems() -> tuple[System, ...]:
     """Returns the descriptions of all systems, in the order of the registry."""
-    return tuple(_load(module) for module in SYSTEMS.values())
+    return _load_all(tuple(SYSTEMS.values()))
 
 
 def system_named(name: str) -> System:
     """Returns the description of a system; raises KeyError if no system has that name."""
     return _load(SYSTEMS[name])
+
+
+@cache
+def _load_all(modules: tuple[str, ...]) -> tuple[System, ...]:
+    return tuple(map(_load, modules))
 
 
 @cache

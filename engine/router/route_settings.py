@@ -52,8 +52,9 @@ class ByBranch(TopicChoice):
         """Faults: no such split, or no such branches."""
         if self.split not in splits:
             yield f"no split is named '{self.split}'"
+        branches = set(splits.get(self.split, self.values))
         for branch in self.values:
-            if branch not in splits.get(self.split, [branch]):
+            if branch not in branches:
                 yield f"split '{self.split}' has no branch '{branch}'"
 
 

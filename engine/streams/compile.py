@@ -32,6 +32,7 @@ from engine.streams.nodes import (
     SinkNode,
     SourceNode,
     Split,
+    children,
 )
 from engine.streams.row import HeaderView, JvmFunctions, Row, TakenBranch, interpreted
 
@@ -88,6 +89,7 @@ def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
 class _Compiler:
     def __init__(self, topology: Topology, frame: DataFrame) -> None:
         self._topology = topology
+        self._children = children(topology.nodes)
         self._next_place = 0
         self._places: dict[str, tuple[int, ...]] = {}
         """Places of a stream's records, by its name. A stream with several consumers has more entries, one for each
@@ -318,12 +320,12 @@ class _Compiler:
 
     def _fan_out(self, node: Node) -> None:
         """Copies the records of a stream that several nodes consume: one copy for each node."""
-        children = self._topology.children(node.name)
-        if isinstance(node, Split) or len(children) < 2:
+        consumers = self._children.get(node.name, ())
+        if isinstance(node, Split) or len(consumers) < 2:
             return
         self._settle()
         copies = []
-        for child in children:
+        for child in consumers:
             self._places[_edge(node.name, child)] = (self._new_place(),)
             copies.append(F.lit(self._next_place - 1))
         place = F.col(self._place)

@@ -15,13 +15,13 @@ __all__ = ["describe", "mermaid", "records"]
 
 def describe(nodes: Sequence[Node]) -> str:
     """The topology in the format of `Topology.describe().toString()` of Kafka Streams."""
-    lines = ["Topologies:"]
+    lines, consumers = ["Topologies:"], children(nodes)
     for number, part in enumerate(_parts(nodes)):
         lines.append(f"   Sub-topology: {number}")
         for node in part:
             lines.append(f"    {_kind(node)}: {node.name} ({_detail(node)})")
             if not isinstance(node, SinkNode | Fail):
-                lines.append(f"      --> {_names(child.name for child in children(nodes, node.name))}")
+                lines.append(f"      --> {_names(child.name for child in consumers.get(node.name, ()))}")
             if not isinstance(node, SourceNode):
                 lines.append(f"      <-- {_names(node.parents)}")
     return "\n".join(lines) + "\n"
@@ -29,12 +29,13 @@ def describe(nodes: Sequence[Node]) -> str:
 
 def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
     """A JSON object for each node: kind, name, parents (`after`), children (`before`) and its constant topics."""
+    consumers = children(nodes)
     return [
         {
             "kind": _kind(node).lower(),
             "name": node.name,
             "after": list(node.parents),
-            "before": [child.name for child in children(nodes, node.name)],
+            "before": [child.name for child in consumers.get(node.name, ())],
             "topics": _topics(node),
         }
         for node in nodes
@@ -87,9 +88,8 @@ def _parts(nodes: Sequence[Node]) -> Iterator[list[Node]]:
         joined = {part_of[parent] for parent in node.parents}
         target = min(joined, default=index)
         part_of[node.name] = target
-        for name, part in part_of.items():
-            if part in joined:
-                part_of[name] = target
+        if joined - {target}:
+            part_of = {name: target if part in joined else part for name, part in part_of.items()}
     for part in dict.fromkeys(part_of.values()):
         yield [node for node in nodes if part_of[node.name] == part]
 

@@ -82,7 +82,7 @@ class Topology:
 
     def children(self, name: str) -> tuple[Node, ...]:
         """The nodes that consume the records of the node of that name."""
-        return children(self.nodes, name)
+        return tuple(children(self.nodes).get(name, ()))
 
     def branches(self, split: str) -> tuple[Branch, ...]:
         """The branches of a split in the order in which they are tried; a default branch is the last."""
@@ -224,10 +224,11 @@ class Branches:
 
 
 def _faults(nodes: Sequence[Node]) -> Iterable[str]:
-    names = [node.name for node in nodes]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            yield f"'{name}': the name is used by two nodes; give each its own"
+    names: set[str] = set()
+    for node in nodes:
+        if node.name in names:
+            yield f"'{node.name}': the name is used by two nodes; give each its own"
+        names.add(node.name)
     sources = [node for node in nodes if isinstance(node, SourceNode)]
     sinks = [node for node in nodes if isinstance(node, SinkNode)]
     if not sources:

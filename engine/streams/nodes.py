@@ -155,6 +155,10 @@ class Fail(Node):
     message: RowFunction = field(kw_only=True)
 
 
-def children(nodes: Iterable[Node], name: str) -> tuple[Node, ...]:
-    """The nodes that consume the records of the node of that name."""
-    return tuple(node for node in nodes if name in node.parents)
+def children(nodes: Iterable[Node]) -> Mapping[str, Sequence[Node]]:
+    """The nodes that consume the records of each node, by its name; without those whose records no node consumes."""
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        for parent in dict.fromkeys(node.parents):
+            found.setdefault(parent, []).append(node)
+    return found

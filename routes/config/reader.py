@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from javaproperties import InvalidUEscapeError, KeyValue, parse
 
 from routes.errors import Fault, Level
-from routes.keys.entry import Entry, Spot
+from routes.keys.entry import Entry, OneLine, Spot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,8 @@ _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 _NEEDS_NO_WARNING = frozenset(_BLANKS + '\\=:#!"u')
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_PLAIN = re.compile(r"[ \t\f]*(?P<key>[^=: \t\f\r\n\\]+)[ \t\f]*[=:]?[ \t\f]*(?P<value>[^\r\n\\]*)(?:\r\n|\r|\n)?")
+"""An entry on one line without a backslash, as nearly all are."""
 
 
 @dataclass(slots=True)
@@ -91,6 +93,32 @@ def read_text(text: str, file: str = "") -> Document:
 
 
 def _add(document: Document, source: str, line: int) -> None:
+    plain = _PLAIN.fullmatch(source)
+    entry = _plain_entry(document.file, plain, line) if plain else _scanned_entry(document, source, line)
+    if entry is None:
+        return
+    document.entries.append(entry)
+    kept = len(entry.value.rstrip())
+    if kept < len(entry.value):
+        document.faults.append(
+            entry.fault("the value ends in blanks, which are part of it", "remove them", kept, Level.WARNING)
+        )
+
+
+def _plain_entry(file: str, found: re.Match[str], line: int) -> Entry:
+    return Entry(
+        key=found["key"],
+        value=found["value"],
+        file=file,
+        key_spot=Spot(line, found.start("key") + 1),
+        value_spots=OneLine(Spot(line, found.start("value") + 1), len(found["value"]) + 1),
+        first_line=line,
+        source=tuple(_LINE_END.split(found.string)),
+    )
+
+
+def _scanned_entry(document: Document, source: str, line: int) -> Entry | None:
+    """Returns the entry of any source, and adds the faults of its escapes; None if one of them is an error."""
     scan = _Scan(source, line)
     entry = Entry(
         key="".join(char for char, _ in scan.key),
@@ -103,16 +131,11 @@ def _add(document: Document, source: str, line: int) -> None:
     )
     document.faults += [entry.move_to(Fault(message, hint), spot) for message, hint, spot in scan.errors]
     if scan.errors:
-        return
-    document.entries.append(entry)
+        return None
     if scan.dropped is not None:
         fault = Fault("a single backslash is not part of the value", r"write \\ for one", level=Level.WARNING)
         document.faults.append(entry.move_to(fault, scan.dropped))
-    kept = len(entry.value.rstrip())
-    if kept < len(entry.value):
-        document.faults.append(
-            entry.fault("the value ends in blanks, which are part of it", "remove them", kept, Level.WARNING)
-        )
+    return entry
 
 
 class _Scan:

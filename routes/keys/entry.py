@@ -6,13 +6,14 @@ An entry that is secret never shows its value: not in `repr`, not in the excerpt
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from routes.errors import Fault, Level
 from routes.keys.secrets import MASK, hide_credentials, is_secret_key
 
-__all__ = ["Entry", "Spot"]
+__all__ = ["Entry", "OneLine", "Spot"]
 
 
 class Spot(NamedTuple):
@@ -23,6 +24,27 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class OneLine(Sequence[Spot]):
+    """Places that follow each other in a line; each is made when it is asked for, which is rare."""
+
+    first: Spot
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, index: int) -> Spot: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Spot]: ...
+    def __getitem__(self, index: int | slice) -> Spot | Sequence[Spot]:
+        columns = range(self.first.column, self.first.column + self.length)[index]
+        if isinstance(columns, int):
+            return Spot(self.first.line, columns)
+        return [Spot(self.first.line, column) for column in columns]
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A key and its value, decoded but with references (`${env:NAME}`) as they stand in the file."""
 
@@ -30,7 +52,7 @@ class Entry:
     value: str = field(repr=False)
     file: str
     key_spot: Spot
-    value_spots: tuple[Spot, ...] = field(repr=False)
+    value_spots: Sequence[Spot] = field(repr=False)
     """Place of each character of `value`, and of the end after the last."""
     first_line: int
     source: tuple[str, ...] = field(repr=False)

@@ -92,6 +92,7 @@ def is_secret_key(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None or any(_is_mistyped(word.lower()) for word in _WORD.findall(key))
 
 
+@lru_cache(4096)
 def _is_mistyped(word: str) -> bool:
     return word not in _CORRECT_WORDS and bool(get_close_matches(word, _SECRET_WORDS, n=1, cutoff=_ALIKE + 0.01))
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from py4j.java_gateway import JavaPackage
@@ -19,7 +20,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from routes.predicate import patterns
-from routes.predicate.keys import Key, required, sufficient
+from routes.predicate.keys import Prefix, Range, Requirement, required, sufficient
 from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
@@ -102,10 +103,10 @@ class _Table:
         """Returns the JSON of a rule; without conditions if its keys alone decide."""
         keys = sufficient(include.root) if exclude is None else None
         if keys is not None:
-            return {"keys": self._keys(keys)}
-        keys = required(include.root)
+            return {"requires": self._requirements(keys)}
+        requirements = required(include.root)
         return {
-            "keys": keys and self._keys(keys),
+            "requires": None if requirements is None else self._requirements(requirements),
             "include": self.condition(include.root),
             "exclude": exclude and self.condition(exclude.root),
         }
@@ -151,9 +152,19 @@ class _Table:
                 return ["NEGATE", self._operand(node.operand)]
         raise AssertionError(node)
 
-    def _keys(self, keys: Sequence[Key]) -> list[Any]:
-        made = [sorted((self._index(name), text) for name, text in key.items()) for key in keys]
-        return list({json.dumps(key): key for key in made}.values())
+    def _requirements(self, requirements: Iterable[Requirement]) -> list[Any]:
+        made = map(self._requirement, requirements)
+        return list({json.dumps(each): each for each in made}.values())
+
+    def _requirement(self, requirement: Requirement) -> list[Any]:
+        match requirement:
+            case Prefix(name=name, text=text):
+                return ["PREFIX", self._index(name), text]
+            case Range(name=name):
+                # JSON has no infinite numbers; NULL is no bound.
+                bounds = (requirement.low, requirement.high)
+                return ["RANGE", self._index(name), *(bound if math.isfinite(bound) else None for bound in bounds)]
+        return ["TEXTS", sorted([self._index(name), text] for name, text in requirement.items())]
 
     def _index(self, name: str) -> int:
         if name not in self._indexes:

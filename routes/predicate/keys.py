@@ -1,19 +1,62 @@
-"""Texts that a predicate asks for: the combinations that make it true, or without which it cannot be true."""
+"""Requirements of predicates: texts, beginnings of texts and ranges of numbers without which a predicate is not true.
+
+They are for finding the few predicates that may be true for a message among many, without trying each.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from routes.predicate.nodes import Comparison, Identifier, In, Literal, Logical, Operator, PredicateNode
+from routes.predicate import patterns
+from routes.predicate.nodes import (
+    Between,
+    Comparison,
+    Identifier,
+    In,
+    Like,
+    Literal,
+    Logical,
+    Operator,
+    PredicateNode,
+)
 
-__all__ = ["MAX_KEYS", "Key", "required", "sufficient"]
+__all__ = ["MAX_KEYS", "Key", "Prefix", "Range", "Requirement", "required", "sufficient"]
 
 Key = Mapping[str, str]
 """A key: text by name of the field or property; a message has the key if it has all of its texts."""
 
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of the text of a field or property."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range that the number of a field or property is in, taken as a double; somewhat wider than the predicate's."""
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+
+
+Requirement = Key | Prefix | Range
+"""What a message must have for a predicate to be true."""
+
 MAX_KEYS = 20_000
-"""Greatest number of keys computed for a predicate; beyond it, its texts are not used."""
+"""Greatest number of requirements computed for a predicate; beyond it, they are not used."""
+
+_Found = TypeVar("_Found", Key, Requirement)
+_MIRRORED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
+_ROUNDING = 2.0**-22
+"""Relative difference that numbers can have which are equal when compared as floats, and more."""
 
 _REPLACEMENT = "\ufffd"
 
@@ -32,16 +75,24 @@ def sufficient(node: PredicateNode) -> list[Key] | None:
     return _asked(node)
 
 
-def required(node: PredicateNode) -> list[Key] | None:
-    """Returns keys such that the predicate is not true for messages with none of them; None if it asks for no text."""
+def required(node: PredicateNode) -> list[Requirement] | None:
+    """Returns requirements such that the predicate is not true for messages that meet none; None if there are none."""
     match node:
         case Logical(operator=Operator.OR):
             return _any(node.operands, required)
         case Logical():
-            found = [keys for operand in node.operands if (keys := required(operand)) is not None]
-            product = _product(found)
-            return (min(found, key=len) if product is None else product) if found else None
-    return _asked(node)
+            return _strictest([found for operand in node.operands if (found := required(operand)) is not None])
+        case Between(negated=False):
+            bounds = ((Operator.GE, node.low), (Operator.LE, node.high))
+            return _strictest([found for sign, bound in bounds if (found := _range(sign, node.operand, bound))])
+        case Like(operand=Identifier(name=name), negated=False):
+            prefix = patterns.split(node.pattern, node.escape).prefix
+            return [Prefix(name, prefix)] if prefix else None
+    keys = _asked(node)
+    if keys is None and isinstance(node, Comparison):
+        mirrored = _MIRRORED.get(node.operator, node.operator)
+        return _range(node.operator, node.left, node.right) or _range(mirrored, node.right, node.left)
+    return None if keys is None else list(keys)
 
 
 def _asked(node: PredicateNode) -> list[Key] | None:
@@ -60,8 +111,59 @@ def _keys(name: str, texts: Sequence[str]) -> list[Key] | None:
     return None if any(_REPLACEMENT in text for text in texts) else [{name: text} for text in texts]
 
 
-def _any(operands: Sequence[PredicateNode], keys_of: Callable[[PredicateNode], list[Key] | None]) -> list[Key] | None:
-    found: list[Key] = []
+def _range(sign: Operator, operand: PredicateNode, bound: PredicateNode) -> list[Requirement] | None:
+    """The range of a field that is compared with a constant number; None for other comparisons."""
+    match operand, bound:
+        case Identifier(name=name), Literal(value=int() | float() as value) if not isinstance(value, bool):
+            low, high = value - abs(value) * _ROUNDING, value + abs(value) * _ROUNDING
+            match sign:
+                case Operator.EQ:
+                    return [Range(name, low, high)]
+                case Operator.GT | Operator.GE:
+                    return [Range(name, low=low)]
+                case Operator.LT | Operator.LE:
+                    return [Range(name, high=high)]
+    return None
+
+
+def _strictest(found: Sequence[list[Requirement]]) -> list[Requirement] | None:
+    """Requirements of a predicate with all of these: all texts if there are any, otherwise the most selective ones."""
+    if not found:
+        return None
+    texts = [[key for key in each if isinstance(key, Mapping)] for each in found if all(map(_is_key, each))]
+    if texts:
+        product = _product(texts)
+        keys = min(texts, key=lambda each: len(each)) if product is None else product
+        return list(keys)
+    ranges = [each[0] for each in found if len(each) == 1 and isinstance(each[0], Range)]
+    merged: Iterable[Requirement] = _intersections(ranges)
+    return min((*found, *([each] for each in merged)), key=_breadth)
+
+
+def _is_key(requirement: Requirement) -> bool:
+    return isinstance(requirement, Mapping)
+
+
+def _intersections(ranges: Iterable[Range]) -> Iterable[Range]:
+    """The ranges, one for each field or property."""
+    found: dict[str, Range] = {}
+    for each in ranges:
+        other = found.get(each.name, each)
+        found[each.name] = Range(each.name, max(each.low, other.low), min(each.high, other.high))
+    return found.values()
+
+
+def _breadth(requirements: Sequence[Requirement]) -> tuple[int, int]:
+    """Sorts alternatives: few before many, of these texts and beginnings before ranges, and open ranges last."""
+    open_ends = (each.low == -math.inf or each.high == math.inf for each in requirements if isinstance(each, Range))
+    ranges = sum(isinstance(each, Range) for each in requirements)
+    return len(requirements), ranges + sum(open_ends)
+
+
+def _any(
+    operands: Sequence[PredicateNode], keys_of: Callable[[PredicateNode], list[_Found] | None]
+) -> list[_Found] | None:
+    found: list[_Found] = []
     for operand in operands:
         more = keys_of(operand)
         if more is None or len(found) + len(more) > MAX_KEYS:

@@ -61,8 +61,21 @@ def rule(random: Random) -> Rule:
         "a = {0} AND (b = {1} OR c = 5)",
         "a IN ({0}, {1}, {2}) AND c IS NULL",
         "JMSPriority = {0} OR a = {1}",
+        "a LIKE {6}",
+        "a LIKE {6} AND c > {7}",
+        "a LIKE {6} OR b = {0} OR c < {7}",
+        "c > {7}",
+        "{7} >= c AND c >= {8}",
+        "c BETWEEN {7} AND {8} AND b LIKE {6}",
+        "c NOT BETWEEN {7} AND {8} AND b <> {0}",
+        "c = {7} OR a = {0}",
+        "c = {7} AND msg.address LIKE {6}",
+        "JMSPriority < {7} AND JMSTimestamp = {8}",
+        "a * 2 + {7} = b - {8}",
     )
-    return parse(random.choice(shapes).format(*texts)), exclude
+    patterns = [generate.quoted(random.choice((*generate.PATTERNS, "foo-%", "5%", "fo_-%")))]
+    numbers = [random.choice(("", "-")) + random.choice(generate.NUMBERS) for _ in range(2)]
+    return parse(random.choice(shapes).format(*texts, *patterns, *numbers)), exclude
 
 
 @many_seeds
@@ -82,6 +95,29 @@ def test_five_hundred_rules_with_texts_and_more_keep_their_order(spark: SparkSes
         for q, n in ((5, 5), (5, 205), (5, 6), (5, 901), (6, 901), (199, 399), (300, 1))
     ]
     assert agree(spark, rules, records) == [5, 205, 405, 600, 406, 399, 600]
+
+
+def test_numbers_that_are_equal_only_as_floats_are_found(spark: SparkSession) -> None:
+    texts = (
+        "n = 16777217",
+        "n = 16777216f",
+        "n >= 9007199254740993",
+        "n <= 0.1f",
+        "n = 0.0",
+        "n < -3.4e38f",
+        "n = 0.1",
+    )
+    rules: list[Rule] = [(parse(text), None) for text in texts]
+    records = [
+        Record(None, b"", (("jms.n", number.encode()), ("jmsbridge.types", f"n={kind}".encode())))
+        for number in ("16777216", "16777217", "9007199254740992", "9007199254740993", "0.1", "-0.0", "0", "NaN")
+        for kind in ("float", "double", "long", "string", "boolean", "")
+    ]
+    records += [
+        Record(None, b"", (("jms.n", text), ("jmsbridge.types", b"n=float"))) for text in (b"Infinity", b"-Infinity")
+    ]
+    for first in range(len(rules)):
+        agree(spark, rules[first:] + rules[:first], records)
 
 
 def test_keys_of_several_texts_are_not_taken_for_each_other(spark: SparkSession) -> None:

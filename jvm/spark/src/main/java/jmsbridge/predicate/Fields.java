@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import jmsbridge.kafka.HeaderArray;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -21,15 +22,9 @@ final class Fields {
   static final class Names {
     private final Map<UTF8String, Integer> headers = new HashMap<>(Map.of(TYPES, 0));
     private final List<Field> fields = new ArrayList<>();
-    private volatile Types last = new Types(null, new Declared[0]);
-    /** Places of the headers, by index, in the record before. */
-    private volatile HeaderArray.Place[] places = {};
 
     /** Field: index of its header; its type if that is fixed, otherwise its name in the header of types. */
     private record Field(int header, Declared type, String name, boolean isAddress) {}
-
-    /** Types of all fields for a text of the header of types; cached, since the next record mostly has the same. */
-    private record Types(UTF8String text, Declared[] types) {}
 
     Names(JsonNode names) {
       for (JsonNode each : names) {
@@ -41,33 +36,52 @@ final class Fields {
     }
 
     private HeaderArray.Place[] places(HeaderArray record) {
-      HeaderArray.Place[] known = places;
-      if (known.length == 0 || !known[0].isOf(record)) {
-        HeaderArray.Place[] found = new HeaderArray.Place[headers.size()];
-        headers.forEach((name, index) -> found[index] = record.find(name));
-        known = found;
-        places = found;
-      }
-      return known;
+      HeaderArray.Place[] found = new HeaderArray.Place[headers.size()];
+      headers.forEach((name, index) -> found[index] = record.find(name));
+      return found;
     }
 
     private Declared[] types(UTF8String text) {
-      Types known = last;
-      if (text != null && text.equals(known.text)) {
-        return known.types;
-      }
       Declared[] found = new Declared[fields.size()];
       Map<String, Declared> declared = text == null ? Map.of() : Declared.read(text);
       for (int index = 0; index < found.length; index++) {
         Field field = fields.get(index);
         found[index] = field.type != null ? field.type : declared.get(field.name);
       }
-      last = new Types(text == null ? null : text.clone(), found);
       return found;
     }
   }
 
+  /** What was found for the record before, which mostly holds for the next one, too. */
+  static final class Recent {
+    private Types types = new Types(null, null);
+    private HeaderArray.Place[] places = {};
+
+    /** Types of all fields for a text of the header of types, null for none. */
+    private record Types(UTF8String text, Declared[] types) {}
+
+    /** Places of the headers of all fields, by index. */
+    private HeaderArray.Place[] places(Names names, HeaderArray record) {
+      HeaderArray.Place[] known = places;
+      if (known.length == 0 || !known[0].isOf(record)) {
+        known = names.places(record);
+        places = known;
+      }
+      return known;
+    }
+
+    private Declared[] types(Names names, UTF8String text) {
+      Types known = types;
+      if (known.types == null || !Objects.equals(text, known.text)) {
+        known = new Types(text == null ? null : text.clone(), names.types(text));
+        types = known;
+      }
+      return known.types;
+    }
+  }
+
   private final Names names;
+  private final Recent recent;
   /** The record whose headers are looked up at `places`; null if the texts of all were found before. */
   private final HeaderArray record;
   private final HeaderArray.Place[] places;
@@ -77,14 +91,15 @@ final class Fields {
   private Declared[] types;
 
   /** Searches the headers, which may be null; of several headers with one name the first counts. */
-  Fields(Names names, ArrayData headers) {
+  Fields(Names names, Recent recent, ArrayData headers) {
     this.names = names;
+    this.recent = recent;
     texts = headers instanceof HeaderArray ? null : new UTF8String[names.headers.size()];
     values = new Value[names.fields.size()];
     isRead = new boolean[values.length];
     if (headers instanceof HeaderArray record) {
       this.record = record;
-      places = names.places(record);
+      places = recent.places(names, record);
     } else {
       record = null;
       places = null;
@@ -120,7 +135,7 @@ final class Fields {
       return null;
     }
     if (types == null) {
-      types = names.types(text(0));
+      types = recent.types(names, text(0));
     }
     // Invalid UTF-8 is replaced as in Python.
     UTF8String valid = text.isValid() ? text : text.makeValid();

@@ -84,7 +84,7 @@ final class Value {
   }
 
   /** The value as a number, if it is one or is UNTYPED text of one; otherwise null. */
-  private Value number() {
+  Value number() {
     switch (kind) {
       case EXACT, SINGLE, DOUBLE:
         return this;
@@ -174,7 +174,8 @@ final class Value {
     return kind == Kind.EXACT ? (float) exact : approximate;
   }
 
-  private double asDouble() {
+  /** The number as a double; to be called on numbers. */
+  double asDouble() {
     return kind == Kind.EXACT ? exact : approximate;
   }
 
@@ -239,11 +240,8 @@ final class Value {
 
   /** The number that the text of an integer stands for; null if it needs more than `bits` bits. */
   private static Value readExact(UTF8String digits, int bits) {
-    try {
-      long value = Long.parseLong(digits.toString());
-      return value >> (bits - 1) == value >> (Long.SIZE - 1) ? exact(value) : null;
-    } catch (NumberFormatException tooLarge) {
-      return null;
-    }
+    UTF8String.LongWrapper number = new UTF8String.LongWrapper();
+    boolean fits = digits.toLong(number) && number.value >> (bits - 1) == number.value >> (Long.SIZE - 1);
+    return fits ? exact(number.value) : null;
   }
 }

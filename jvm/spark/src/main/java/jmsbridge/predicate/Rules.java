@@ -1,0 +1,122 @@
+package jmsbridge.predicate;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Ordered rules, made from the JSON of {@code routes/predicate/columns.py}; unchanging, for any number of threads.
+ *
+ * <p>Rules that require texts, beginnings of texts or ranges of numbers are found by these, however many rules there
+ * are. The others, and the remaining conditions of those that were found, are tried one by one.
+ */
+final class Rules {
+  final Fields.Names names;
+  private final List<Rule> rules = new ArrayList<>();
+  private final List<Index> indexes = new ArrayList<>();
+  /** Numbers of the rules that are in no index, in order. */
+  private final int[] others;
+
+  /** Conditions of a rule. Include is null if its texts are its only requirement; exclude if it excludes nothing. */
+  private record Rule(Condition include, Condition exclude) {
+    boolean wants(Fields fields) {
+      return (include == null || include.of(fields) == Truth.TRUE)
+          && (exclude == null || exclude.of(fields) != Truth.TRUE);
+    }
+  }
+
+  Rules(String json) {
+    JsonNode table;
+    try {
+      table = new ObjectMapper().readTree(json);
+    } catch (JsonProcessingException error) {
+      throw new IllegalArgumentException(error);
+    }
+    names = new Fields.Names(table.get("fields"));
+    Map<List<Integer>, Map<List<UTF8String>, List<Integer>>> texts = new LinkedHashMap<>();
+    Map<Integer, PrefixIndex> prefixes = new LinkedHashMap<>();
+    Map<Integer, List<RangeIndex.Range>> ranges = new LinkedHashMap<>();
+    List<Integer> unfound = new ArrayList<>();
+    for (JsonNode rule : table.get("rules")) {
+      int number = rules.size();
+      rules.add(new Rule(condition(rule.get("include")), condition(rule.get("exclude"))));
+      if (!rule.hasNonNull("requires")) {
+        unfound.add(number);
+        continue;
+      }
+      for (JsonNode each : rule.get("requires")) {
+        switch (each.get(0).asText()) {
+          case "TEXTS":
+            addTexts(texts, each.get(1), number);
+            break;
+          case "PREFIX":
+            prefixes.computeIfAbsent(each.get(1).intValue(), PrefixIndex::new).add(text(each.get(2)), number);
+            break;
+          default:
+            double low = each.get(2).asDouble(Double.NEGATIVE_INFINITY);
+            double high = each.get(3).asDouble(Double.POSITIVE_INFINITY);
+            ranges.computeIfAbsent(each.get(1).intValue(), unused -> new ArrayList<>())
+                .add(new RangeIndex.Range(low, high, number));
+        }
+      }
+    }
+    indexes.addAll(TextIndex.of(texts));
+    indexes.addAll(prefixes.values());
+    ranges.forEach((field, found) -> indexes.add(new RangeIndex(field, found)));
+    others = ints(unfound);
+  }
+
+  private static void addTexts(
+      Map<List<Integer>, Map<List<UTF8String>, List<Integer>>> found, JsonNode pairs, int rule) {
+    List<Integer> fields = new ArrayList<>();
+    List<UTF8String> texts = new ArrayList<>();
+    for (JsonNode pair : pairs) {
+      fields.add(pair.get(0).intValue());
+      texts.add(text(pair.get(1)));
+    }
+    found.computeIfAbsent(fields, unused -> new HashMap<>())
+        .computeIfAbsent(texts, unused -> new ArrayList<>())
+        .add(rule);
+  }
+
+  private static UTF8String text(JsonNode node) {
+    return UTF8String.fromString(node.asText());
+  }
+
+  private static Condition condition(JsonNode node) {
+    return node == null || node.isNull() ? null : Condition.read(node);
+  }
+
+  static int[] ints(List<Integer> numbers) {
+    return numbers.stream().mapToInt(Integer::intValue).toArray();
+  }
+
+  /** Number of the first rule whose include is true and whose exclude is not; null if there is none. */
+  Integer first(Fields fields) {
+    int first = rules.size();
+    for (Index each : indexes) {
+      first = each.first(fields, first, this);
+    }
+    first = first(others, first, fields);
+    return first == rules.size() ? null : Integer.valueOf(first);
+  }
+
+  /** The first of these rules, which are in order, that is before `before` and accepts the record; else `before`. */
+  int first(int[] numbers, int before, Fields fields) {
+    for (int number : numbers) {
+      if (number >= before) {
+        break;
+      }
+      if (rules.get(number).wants(fields)) {
+        return number;
+      }
+    }
+    return before;
+  }
+}

@@ -1,0 +1,68 @@
+package jmsbridge.predicate;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Rules by the texts that they require of the same fields: one look-up by hash, however many rules there are. */
+final class TextIndex implements Index {
+  private final int[] fields;
+  /** Entries at the place of their hash or behind it, with null at the end of each run; the size is a power of two. */
+  private final Entry[] entries;
+
+  /** Rules, in order, that require these texts. */
+  private record Entry(int hash, UTF8String[] texts, int[] rules) {}
+
+  TextIndex(List<Integer> fields, Map<List<UTF8String>, List<Integer>> rules) {
+    this.fields = Rules.ints(fields);
+    entries = new Entry[Integer.highestOneBit(rules.size()) * 4];
+    rules.forEach((texts, numbers) -> add(texts.toArray(UTF8String[]::new), Rules.ints(numbers)));
+  }
+
+  private void add(UTF8String[] texts, int[] rules) {
+    int hash = hash(texts);
+    int at = hash & entries.length - 1;
+    while (entries[at] != null) {
+      at = at + 1 & entries.length - 1;
+    }
+    entries[at] = new Entry(hash, texts, rules);
+  }
+
+  private static int hash(UTF8String[] texts) {
+    int hash = 0;
+    for (UTF8String text : texts) {
+      hash = hash * 31 + text.hashCode();
+    }
+    return hash;
+  }
+
+  @Override
+  public int first(Fields values, int before, Rules rules) {
+    UTF8String[] texts = new UTF8String[fields.length];
+    for (int at = 0; at < fields.length; at++) {
+      Value value = values.value(fields[at]);
+      texts[at] = value == null ? null : value.text();
+      if (texts[at] == null) {
+        return before;
+      }
+    }
+    int hash = hash(texts);
+    int at = hash & entries.length - 1;
+    for (Entry entry = entries[at]; entry != null; entry = entries[at]) {
+      if (entry.hash == hash && Arrays.equals(entry.texts, texts)) {
+        return rules.first(entry.rules, before, values);
+      }
+      at = at + 1 & entries.length - 1;
+    }
+    return before;
+  }
+
+  /** Indexes of rules by fields and by the texts that they require of these fields. */
+  static List<Index> of(Map<List<Integer>, Map<List<UTF8String>, List<Integer>>> rules) {
+    List<Index> indexes = new ArrayList<>();
+    rules.forEach((fields, texts) -> indexes.add(new TextIndex(fields, texts)));
+    return indexes;
+  }
+}

@@ -1,0 +1,56 @@
+"""The code that Spark generates for a table of routes does not grow with its conditions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from engine.router import route
+from engine.spark.kafka_io import KafkaIO
+from routes.config import loads
+from tests.spark.router.conftest import HEAD
+
+JIT_BYTES = 8000
+"""The JVM's limit of a method's size, above which it does not compile the method by default."""
+CONDITIONS = (
+    "amount > {n}",
+    "code LIKE 'c{n}-%'",
+    "amount BETWEEN {n} AND {n}.5",
+    "amount * 2 + {n} = price - 1",
+    "code LIKE '%-{n}'",
+    "amount <> {n}",
+)
+
+
+def largest_method(spark: SparkSession, folder: Path, routes: int) -> int:
+    """Size in bytes of bytecode; -1 if the code does not compile, as from 64 KB in a method on."""
+    text = "".join(
+        f"routes.r{n}.in.include={CONDITIONS[n % len(CONDITIONS)].format(n=n)}\nroutes.r{n}.out.topic=t{n}\n"
+        for n in range(routes)
+    )
+    frame = spark.range(1).selectExpr(
+        *("CAST(id || '' AS binary) AS key", "CAST(id || '' AS binary) AS value", "timestamp_millis(id) AS timestamp"),
+        *("'journal' AS topic", "1 AS partition", "id AS offset"),
+        "array(named_struct('key', id || '', 'value', CAST(id || '' AS binary))) AS headers",
+    )
+    config = loads(HEAD + text, base=folder)
+    rows = KafkaIO(spark, config).published(route(frame, config))
+    jvm: Any = spark._jvm
+    debug = getattr(getattr(jvm.org.apache.spark.sql.execution.debug, "package$"), "MODULE$")
+    stages = debug.codegenStringSeq(rows._jdf.queryExecution().executedPlan())
+    sizes = [int(stages.apply(index)._3().maxMethodCodeSize()) for index in range(stages.size())]
+    return -1 if min(sizes) < 0 else max(sizes)
+
+
+@pytest.mark.parametrize("routes", [6, 600])
+def test_no_method_is_too_large_for_the_jit(spark: SparkSession, tmp_path: Path, routes: int) -> None:
+    assert 0 < largest_method(spark, tmp_path, routes) <= JIT_BYTES
+
+
+def test_hundreds_of_conditions_make_no_more_code_than_a_few(spark: SparkSession, tmp_path: Path) -> None:
+    few, many = (largest_method(spark, tmp_path, routes) for routes in (6, 600))
+    # Constants of other lengths may change some bytes.
+    assert abs(many - few) < 200
