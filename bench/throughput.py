@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
-TARGET_RATIO = 0.95
+TARGETS = {"bridge realtime": (1.1, 0.9), "bridge batch": (1.25, 0.8)}
+"""Least rate and greatest CPU for a record, to the peer's."""
 _JOURNAL = "bench.journal"
 _LINGER_MS = 100
 """The peer's, which is the default of Kafka Streams."""
@@ -128,8 +129,11 @@ def _report(passes: list[Pass]) -> Report:
                 *(f"{middle(name, field):.1f}" for field in ("cpu_per_million", "whole_seconds", "start_seconds")),
             ]
         )
-        if ratio and name != peer:
-            checks.append(Check(f"throughput, {name}: rate to the peer's", ratio, TARGET_RATIO, at_least=True))
+        if peer and ratio and name in TARGETS:
+            least, most = TARGETS[name]
+            cpu = middle(name, "cpu_per_million") / middle(peer, "cpu_per_million")
+            checks.append(Check(f"throughput, {name}: rate to the peer's", ratio, least, at_least=True))
+            checks.append(Check(f"throughput, {name}: CPU to the peer's", cpu, most))
     columns = ["", "records/s min / median / max", "ratio", "CPU-s per million", "first to last, s", "to first, s"]
     title = "Throughput, steady state; every record counted, in the right topic, once"
     return Report("throughput", [table(title, columns, rows)], checks, [asdict(each) for each in passes])

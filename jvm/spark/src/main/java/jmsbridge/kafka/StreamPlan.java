@@ -51,6 +51,6 @@ public final class StreamPlan {
   }
 
   private static <T> Seq<T> seq(List<T> list) {
-    return CollectionConverters.asScala(list).toList();
+    return scala.collection.immutable.List.from(CollectionConverters.asScala(list));
   }
 }
