@@ -30,6 +30,7 @@ from bench import (
     throughput,
 )
 from bench.broker import broker
+from bench.history import compared
 from bench.options import parse
 from bench.report import machine, save, targets
 from routes.errors import BridgeError
@@ -72,6 +73,8 @@ def main(arguments: list[str]) -> int:
     for report in reports:
         console.print(*report.tables, sep="\n")
     console.print(targets(checks))
+    if earlier := compared(options.folder, before, checks):
+        console.print(earlier)
     console.print(f"on {before['cpus']} CPUs ({before['cpu']}), load {before['load_average'][0]:.1f} before it began")
     console.print(f"everything measured: {save(options.folder, reports, before, shlex.join(arguments))}")
     return 0 if all(check.passed for check in checks) else 1
