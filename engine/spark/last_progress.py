@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.spark.position_store import NotedProgress
     from routes.model import Config
 
-__all__ = ["check_end", "check_journal", "check_progress", "is_kafka_first", "last_progress"]
+__all__ = ["check_end", "check_journal", "check_progress", "is_refusal_likely", "last_progress"]
 
 _log = structlog.get_logger(__name__)
 
@@ -153,10 +153,10 @@ def check_progress(config: Config, *, leads: bool) -> None:
         check_end(config, last.positions, kafka.ends([journal]).get(journal, {}))
 
 
-def is_kafka_first(config: Config) -> bool:
-    """True if Spark is to start only after the embedded Kafka, because a check is likely to refuse the start.
+def is_refusal_likely(config: Config) -> bool:
+    """True if Spark is to start only after Kafka was looked at, because a check is likely to refuse the start.
 
-    Otherwise both start at the same time.
+    Otherwise Spark's JVM starts first of all, and the whole of Spark beside a Kafka that is embedded.
     """
     if "spark.master" in config.spark:
         # The start is refused if it has fewer task slots than the journal has partitions.
@@ -164,8 +164,11 @@ def is_kafka_first(config: Config) -> bool:
     try:
         newest = Generations(config.router.checkpoint).newest()
         if newest is None:
-            # If the journal of an earlier start exists, the checkpoint has been lost.
-            return (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").exists()
+            # If the journal of an earlier start exists, the checkpoint has been lost. Only Kafka knows of its journals.
+            return (
+                not config.embedded_kafka
+                or (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").exists()
+            )
         newest.progress()
     except DamagedError:
         return True

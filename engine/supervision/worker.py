@@ -236,22 +236,25 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
 
 
 def _route(config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions) -> None:
+    from engine.spark.last_progress import is_refusal_likely
     from engine.spark.launch import launch
 
-    # First of all: what follows up to the opening of the session takes about as long as the start of the JVM.
-    launched = launch(config)
+    # First of all, since what follows up to the opening of the session takes about as long as the start of the JVM;
+    # but nothing of Spark is started for a start that the checks below are likely to refuse.
+    launched = None if is_refusal_likely(config) else launch(config)
     try:
         _route_in(launched, config, status, messages, revisions)
     finally:
-        launched.abandon()
+        if launched is not None:
+            launched.abandon()
 
 
 def _route_in(
-    launched: Launch, config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions
+    launched: Launch | None, config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions
 ) -> None:
     from engine.kafka import topics
     from engine.spark import runtime, session
-    from engine.spark.last_progress import is_kafka_first
+    from engine.spark.last_progress import is_refusal_likely
     from engine.spark.warm_up import warming
 
     partitions: list[int] = []
@@ -264,7 +267,7 @@ def _route_in(
     # checkpoint is reported at once, also by a bridge that stands by. An embedded Kafka takes seconds to start, and so
     # does Spark: they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
-    is_checked = not config.embedded_kafka or is_kafka_first(config)
+    is_checked = not config.embedded_kafka or is_refusal_likely(config)
     if is_checked and not (_prepared(steps, config, status, messages.stop) and _can_continue(config, status, messages)):
         return
     status.state(State.STARTING, "starting Spark")

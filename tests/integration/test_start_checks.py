@@ -17,10 +17,10 @@ from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_state_topic
 from engine.spark.generation import Committed, Generation, Generations, Start
-from engine.spark.last_progress import check_progress, is_kafka_first
+from engine.spark.last_progress import check_progress, is_refusal_likely
 from engine.spark.position_store import PositionStore
 from routes.config import load
-from routes.model import Config
+from routes.model import Config, Embedded
 from tests.conftest import TopicFactory
 from tests.integration.bridge_process import configuration, run_to_its_end
 
@@ -152,16 +152,20 @@ def test_a_refused_start_ends_the_bridge_without_spark(last_run: LastRun) -> Non
 
 
 def test_with_an_embedded_kafka_spark_waits_only_for_a_start_that_looks_like_being_refused(last_run: LastRun) -> None:
-    config = last_run.config
-    assert not is_kafka_first(config)
-    assert is_kafka_first(replace(config, spark={"spark.master": "local[4]"}))
-    assert is_kafka_first(replace(config, journal=replace(config.journal, topic="another")))
+    own = last_run.config
+    config = replace(own, embedded=replace(own.embedded, mode=Embedded.ON))
+    assert not is_refusal_likely(config)
+    assert not is_refusal_likely(own)
+    assert is_refusal_likely(replace(config, spark={"spark.master": "local[4]"}))
+    assert is_refusal_likely(replace(config, journal=replace(config.journal, topic="another")))
     last_run.damage()
-    assert is_kafka_first(config)
+    assert is_refusal_likely(config)
     last_run.lose()
-    assert not is_kafka_first(config)
+    assert not is_refusal_likely(config)
+    # Only a Kafka that is not embedded knows whether there was a run before.
+    assert is_refusal_likely(own)
     (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").mkdir(parents=True)
-    assert is_kafka_first(config)
+    assert is_refusal_likely(config)
 
 
 def test_a_start_with_an_embedded_kafka_is_refused_without_spark_too(tmp_path: Path) -> None:

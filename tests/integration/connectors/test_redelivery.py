@@ -21,6 +21,7 @@ from routes.model import Config
 from routes.systems import all_systems
 from tests.dropboxes import files
 from tests.integration.connectors.harness import Outgoing
+from tests.integration.connectors.jms_harness import JmsHarness
 from tests.integration.connectors.nats_harness import delivered_again
 from tests.integration.connectors.running import SOURCE, bodies, numbered, numbers
 from tests.integration.connectors.stomp_harness import amqp as proton
@@ -120,8 +121,13 @@ def test_a_source_that_is_killed_before_it_acknowledges(
     source.stop()
 
     all_once(config, 400)
-    assert source.sample("jmsbridge_source_duplicates_total", source=SOURCE) == 300 - acknowledged
-    assert source.count("acknowledged") == 400 - acknowledged
+    duplicates = source.sample("jmsbridge_source_duplicates_total", source=SOURCE)
+    if isinstance(harness, JmsHarness):
+        # A session acknowledges all that it has received or nothing, so the 100 may be a part of what comes again.
+        assert 300 - acknowledged <= duplicates <= 300
+    else:
+        assert duplicates == 300 - acknowledged
+    assert source.count("acknowledged") == 100 + duplicates
 
 
 @pytest.mark.kills
