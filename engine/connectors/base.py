@@ -281,7 +281,7 @@ class Sink(Protocol):
     """
 
     most_under_way: int
-    """Largest number of messages sent and not yet confirmed."""
+    """Largest number of messages sent and not yet confirmed; from the latest connection on."""
     settle_seconds: float
     """Seconds in which the system may still be accepting messages from a lost connection. If these messages are sent
     again sooner, with others after them, the others may be placed before them."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from engine.connectors.addresses import parsed
-from engine.connectors.jms import JmsSourceConfig
+from engine.connectors.jms import JmsSinkConfig, JmsSourceConfig
 from engine.errors import HardFailureError
 from routes.model import SourceConfig
 
@@ -44,6 +44,7 @@ class Feature(StrEnum):
     WRITE_TOPIC = "messages to a topic"
     SUBSCRIPTION = "a durable subscription"
     SELECTOR = "a selector"
+    POSITIONS = "a position queue"
 
 
 NOT_KNOWN = "the bridge does not know this broker, and nothing in its answer tells"
@@ -72,6 +73,7 @@ _REMEDIES = {
     Feature.WRITE_TOPIC: "Send to a queue, or use type=stomp where it has STOMP",
     Feature.SUBSCRIPTION: "Remove {key}.subscription, and read a queue that the broker fills from the topic",
     Feature.SELECTOR: "Remove {key}.selector, and filter by routes.NAME.in.include",
+    Feature.POSITIONS: "Remove {key}.position-queue; then messages may be sent twice after a crash",
 }
 
 
@@ -87,6 +89,8 @@ def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]
         for route in config.routes:
             if route.target.sink == broker.name and is_topic(address := str(route.target.address)):
                 yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
+        if isinstance(broker, JmsSinkConfig) and broker.position_queue is not None:
+            yield Feature.POSITIONS, broker.position_queue
         return
     if topics := [destination for destination in broker.destinations if is_topic(destination)]:
         yield Feature.READ_TOPIC, ", ".join(topics)

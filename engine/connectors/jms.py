@@ -20,7 +20,7 @@ from routes.keys.values import TEXT, BadValueError, ValueKind, choice
 from routes.predicate.doubts import unknown_fields
 from routes.predicate.parser import parse
 from routes.properties import SEED_NAMES
-from routes.systems import Addresses, NetworkConfig, ServerTraits, SourceConfig, subscription
+from routes.systems import Addresses, NetworkConfig, ServerTraits, SinkConfig, SourceConfig, subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from routes.keys.settings import Settings
 
 __all__ = [
+    "MOST_IN_DOUBT",
+    "MOST_IN_FLIGHT",
     "Identity",
     "JmsConfig",
     "JmsConnector",
+    "JmsSinkConfig",
     "JmsSourceConfig",
     "check_subscription",
     "client_id_of",
@@ -39,6 +42,10 @@ __all__ = [
     "selector",
 ]
 
+MOST_IN_FLIGHT = 4_000
+"""Messages that a sink sends ahead of their confirmations to a broker that drops duplicates."""
+MOST_IN_DOUBT = 1_000
+"""The same for a broker that drops none: so many may be there twice after a crash."""
 ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
 _PATTERN = r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}"
@@ -134,6 +141,20 @@ class JmsSourceConfig(JmsConfig, SourceConfig):
         "without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). Set `content` "
         "only if no two messages are equal in body and all headers: of two equal ones, one may be left out.",
         default="message-id",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JmsSinkConfig(SinkConfig):
+    """Settings of a sink at a JMS broker, besides those of its connection."""
+
+    position_queue: str | None = key(
+        "position-queue",
+        TEXT,
+        "Queue at the broker in which the sink keeps how far it has come. Each transaction moves that position with "
+        "its messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
+        default_note="none: messages may be sent twice after a crash, where the broker drops no duplicates",
+        example="jms-bridge.positions",
     )
 
 

@@ -19,7 +19,7 @@ from tests.integration.connectors.stomp_harness import Peer
 from tests.integration.connectors.stomp_jms import LOGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["Artemis"]
@@ -44,7 +44,7 @@ class Artemis(Broker):
     version: ClassVar[str] = _set_up_version()
     speaks: ClassVar[Sequence[Protocol]] = tuple(Protocol)
     client_api: ClassVar[str] = "javax"
-    keeps_positions: ClassVar[bool] = False
+    keeps_positions: ClassVar[Collection[Protocol]] = ()
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

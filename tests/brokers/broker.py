@@ -45,8 +45,8 @@ class Broker(EmbeddedServer):
     """The protocol on whose port its JMS client connects."""
     client_api: ClassVar[str] = "jakarta"
     """The package of the API that its JMS client has: `jakarta`, or `javax` before Jakarta Messaging 3."""
-    keeps_positions: ClassVar[bool] = True
-    """A sink by its JMS client is given a `position-queue`, since the broker drops no duplicates itself."""
+    keeps_positions: ClassVar[Collection[Protocol]] = tuple(Protocol)
+    """Protocols over which a sink is given a `position-queue`, since the broker drops no duplicates itself."""
     application_fails_under_load: ClassVar[Collection[Protocol]] = ()
     """Protocols beside which the application cannot read thousands of messages."""
     others: ClassVar[Sequence[str]] = ()

@@ -24,12 +24,12 @@ class Connections:
     def __init__(self, broker: Broker, protocol: Protocol) -> None:
         """`protocol` is the one under test; a call may name another."""
         self.broker = broker
-        self._protocol = protocol
+        self.protocol = protocol
         self._open: list[Source | Sink] = []
 
     def source(self, destinations: str, protocol: Protocol | None = None, **more: str) -> Source:
         """Opens a source; further keys are given with `_` in place of `-`."""
-        keys = {**self.broker.settings(protocol or self._protocol), ".destinations": destinations}
+        keys = {**self.broker.settings(protocol or self.protocol), ".destinations": destinations}
         keys |= {f".{key.replace('_', '-')}": value for key, value in more.items()}
         lines = [f"source.s{key}={value}" for key, value in keys.items()]
         config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *lines)))
@@ -40,7 +40,7 @@ class Connections:
 
     def send(self, address: str, *messages: Message, protocol: Protocol | None = None) -> None:
         """Sends by a sink, and waits until the broker has all."""
-        lines = [f"sink.o{key}={value}" for key, value in self.broker.settings(protocol or self._protocol).items()]
+        lines = [f"sink.o{key}={value}" for key, value in self.broker.settings(protocol or self.protocol).items()]
         own = ("bridge.id=b", "source.s.type=stomp", "source.s.destinations=queue:a")
         config = loads("\n".join((*own, "routes.a.in.include=TRUE", f"routes.a.out.topic=o:{address}", *lines)))
         sink = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)

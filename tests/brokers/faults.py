@@ -16,7 +16,6 @@ from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_journal
 from engine.telemetry.status import State
 from tests.brokers.bench import numbered
-from tests.brokers.broker import Protocol
 from tests.brokers.packages import CACHE
 from tests.integration.connectors import sinks
 from tests.integration.connectors.running import Running, configure, visible
@@ -125,7 +124,7 @@ def _sink_under_load(bench: Bench, fault: Callable[[subprocess.Popen[bytes], Ben
     folder = bench.folder / queue
     folder.mkdir()
     keys = {**bench.broker.settings(bench.protocol), "embedded.data": str(CACHE)}
-    if bench.protocol is Protocol.JMS and bench.broker.keeps_positions:
+    if bench.protocol in bench.broker.keeps_positions:
         keys[".position-queue"] = f"{queue}_positions"
         bench.broker.create(keys[".position-queue"])
         bench.remark("with `position-queue`")

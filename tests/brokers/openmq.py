@@ -15,7 +15,7 @@ from tests.brokers.broker import PASSWORD, USER, Broker, Protocol
 from tests.brokers.packages import distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["OpenMq"]
@@ -32,6 +32,8 @@ class OpenMq(Broker):
     title: ClassVar[str] = "OpenMQ"
     version: ClassVar[str] = "6.5.0"
     speaks: ClassVar[Sequence[Protocol]] = (Protocol.STOMP, Protocol.JMS)
+    # Over STOMP it refuses an acknowledgement in a transaction.
+    keeps_positions: ClassVar[Collection[Protocol]] = (Protocol.JMS,)
     others: ClassVar[Sequence[str]] = ("mapper", "admin")
 
     def __init__(self, folder: Path) -> None:

@@ -42,7 +42,7 @@ class RabbitMq(Broker):
     version: ClassVar[str] = installed_version()
     speaks: ClassVar[Sequence[Protocol]] = tuple(Protocol)
     # Its client has no selectors.
-    keeps_positions: ClassVar[bool] = False
+    keeps_positions: ClassVar[Collection[Protocol]] = ()
     # Its plugin fails when Qpid JMS takes back the credit for what has not come (`send_drained` in its error).
     application_fails_under_load: ClassVar[Collection[Protocol]] = (Protocol.AMQP,)
     client_port: ClassVar[Protocol] = Protocol.AMQP

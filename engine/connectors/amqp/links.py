@@ -274,6 +274,8 @@ class Sender(Link):
         """
         super().__init__(session, name, terminus)
         self._on_credit = on_credit
+        self.state: Described | None = None
+        """Delivery state of the messages sent from now on, which names their transaction; None: they are in none."""
         self.sent = 0
         """Number of messages sent, at least in part."""
         self.most = 0
@@ -360,7 +362,8 @@ class Sender(Link):
             each.offset += len(part)
             more = each.offset < len(each.encoded)
             tag = each.number.to_bytes(8)
-            head = performatives.transfer(self.handle, each.delivery_id, tag, each.message_format, more=more)
+            form = each.message_format
+            head = performatives.transfer(self.handle, each.delivery_id, tag, form, more=more, state=self.state)
             frames.append(frame(session.channel, head + part))
             session.sent_transfer()
             if not more:

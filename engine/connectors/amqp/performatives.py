@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCEPTED",
+    "COORDINATOR",
     "MAX_WINDOW",
     "RELEASED",
     "Code",
@@ -34,7 +35,10 @@ __all__ = [
     "begin",
     "close",
     "condition_of",
+    "coordinator_target",
+    "declare",
     "detach",
+    "discharge",
     "disposition",
     "end",
     "field",
@@ -52,6 +56,7 @@ __all__ = [
     "serial",
     "symbols",
     "transaction_of",
+    "transactional",
     "transfer",
 ]
 
@@ -107,6 +112,10 @@ class Request(IntEnum):
     DISCHARGE = 0x32
 
 
+COORDINATOR = 0x30
+"""Descriptor of the coordinator, the target of a link for transactions (part 4.5)."""
+_TRANSACTIONS = ("amqp:local-transactions",)
+"""Capabilities of the coordinator: a transaction belongs to one session."""
 _ERROR, _SOURCE, _TARGET = 0x1D, 0x28, 0x29
 _SELECTOR = "apache.org:selector-filter:string"
 _SELECTOR_CODE = 0x0000_468C_0000_0004
@@ -234,15 +243,42 @@ def flow(next_incoming: int, next_outgoing: int, *link: int) -> bytes:
     return performative(Code.FLOW, *map(UInt, (*window, *link)))
 
 
-def transfer(handle: int, delivery_id: int, tag: bytes, message_format: int, *, more: bool) -> bytes:
-    """Encodes the head of an unsettled transfer; a part of the message is to follow it."""
+def transfer(
+    handle: int, delivery_id: int, tag: bytes, message_format: int, *, more: bool, state: Described | None = None
+) -> bytes:
+    """Encodes the head of an unsettled transfer; a part of the message is to follow it.
+
+    `state` names the transaction that the message belongs to.
+    """
     fields = (UInt(handle), UInt(delivery_id), tag, UInt(message_format), False)
+    if state is not None:
+        return performative(Code.TRANSFER, *fields, more, None, state)
     return performative(Code.TRANSFER, *fields, True) if more else performative(Code.TRANSFER, *fields)
 
 
 def disposition(role: Role, first: int, last: int, state: Described) -> bytes:
     """Encodes a disposition that settles a range of deliveries with an outcome."""
     return performative(Code.DISPOSITION, bool(role), UInt(first), UInt(last), True, state)
+
+
+def coordinator_target() -> Described:
+    """Builds the target of a link over which a client declares and discharges transactions."""
+    return Described(ULong(COORDINATOR), [symbols(_TRANSACTIONS)])
+
+
+def declare() -> Described:
+    """Builds the request for a new transaction, the content of a message to the coordinator."""
+    return Described(ULong(Request.DECLARE), [])
+
+
+def discharge(transaction: bytes) -> Described:
+    """Builds the request to commit a transaction, the content of a message to the coordinator."""
+    return Described(ULong(Request.DISCHARGE), [transaction, False])
+
+
+def transactional(transaction: bytes, outcome: Described | None = None) -> Described:
+    """Builds the delivery state of a transfer in a transaction, or of an outcome that takes effect with its commit."""
+    return Described(ULong(DeliveryState.TRANSACTIONAL), [transaction] if outcome is None else [transaction, outcome])
 
 
 def detach(handle: int, *, closed: bool) -> bytes:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "COORDINATOR",
     "DECODE_ERROR",
     "FORCED",
     "FRAMING_ERROR",
@@ -44,7 +43,6 @@ __all__ = [
     "attached",
     "begun",
     "closed",
-    "coordinator_target",
     "declared",
     "detached",
     "ended",
@@ -52,11 +50,7 @@ __all__ = [
     "rejected",
     "sasl_mechanisms",
     "sasl_outcome",
-    "transactional",
 ]
-
-COORDINATOR = 0x30
-"""Descriptor of the coordinator, the target of a link for transactions (part 4.5)."""
 
 DECODE_ERROR = "amqp:decode-error"
 FORCED = "amqp:connection:forced"
@@ -77,8 +71,6 @@ UNKNOWN_TRANSACTION = "amqp:transaction:unknown-id"
 
 _ERROR, _TARGET = 0x1D, 0x29
 _UNSETTLED, _MIXED = 0, 2
-_TRANSACTIONS = ("amqp:local-transactions",)
-"""Capabilities of the coordinator: a transaction belongs to one session."""
 
 
 def sasl_mechanisms(mechanisms: Sequence[str]) -> bytes:
@@ -131,19 +123,9 @@ def anonymous_target() -> Described:
     return Described(ULong(_TARGET), [])
 
 
-def coordinator_target() -> Described:
-    """Target of a link over which a client declares and discharges transactions."""
-    return Described(ULong(COORDINATOR), [symbols(_TRANSACTIONS)])
-
-
 def declared(transaction: bytes) -> Described:
     """Outcome of a declare, with the id of the new transaction."""
     return Described(ULong(DeliveryState.DECLARED), [transaction])
-
-
-def transactional(transaction: bytes, outcome: Described) -> Described:
-    """Delivery state whose outcome takes effect when the transaction commits."""
-    return Described(ULong(DeliveryState.TRANSACTIONAL), [transaction, outcome])
 
 
 def detached(handle: int, condition: Condition | None, *, closed: bool = True) -> bytes:

@@ -108,6 +108,9 @@ class AmqpSession:
         self._open = False
         self._silence = 0.0
         self._heard = 0.0
+        self._unsent: NotConnectedError | None = None
+        """Reason why frames could not be sent; None as long as all could."""
+        self._is_hearing = False
 
     def open(self) -> None:
         """Connects, logs in and begins the session.
@@ -118,6 +121,7 @@ class AmqpSession:
         """
         self.hang_up()
         self._parser = AmqpFrameParser()
+        self._unsent = None
         self._links, self._remote = {}, {}
         self._next_incoming = self._next_outgoing = self._next_delivery = 0
         self._wire, self._heard, self._silence = Wire(self.endpoint, self._tls, _CONNECT_SECONDS), time.monotonic(), 0.0
@@ -150,8 +154,20 @@ class AmqpSession:
         self.write(b"".join([frame(0, body) for body in bodies]))
 
     def write(self, frames: bytes) -> None:
-        """Sends encoded frames in one write; NotConnectedError if the connection is lost."""
-        self._opened_wire.send(frames)
+        """Sends encoded frames in one write.
+
+        Raises:
+            NotConnectedError: the connection is lost; with the reason that the broker gave, if it gave one before.
+        """
+        wire = self._opened_wire
+        try:
+            wire.send(frames)
+        except NotConnectedError as error:
+            self._unsent = self._unsent or error
+            # What is heard just now, and sends this, is heard to its end first.
+            if not self._is_hearing:
+                self._hear_out(wire)
+                raise self._unsent from None
 
     def attach(self, link: Link) -> None:
         """Sends the attach of a link; `Link.answered` gets the broker's answer."""
@@ -202,6 +218,9 @@ class AmqpSession:
             return False
         self._heard = now
         self._hear(data)
+        if self._unsent is not None:
+            self._hear_out(self._opened_wire)
+            raise self._unsent
         return True
 
     @property
@@ -343,13 +362,27 @@ class AmqpSession:
         self.remote_window = number(fields, 2)
         self._open = True
 
+    def _hear_out(self, wire: Wire) -> None:
+        """Handles what the broker sent before the connection broke; NotConnectedError if it said why."""
+        while self._open:
+            try:
+                data = wire.read(0)
+            except NotConnectedError:
+                return
+            if not data:
+                return
+            self._hear(data)
+
     def _hear(self, data: bytes) -> None:
+        self._is_hearing = True
         try:
             for kind, _, body in self._parser.feed(data):
                 if kind == AMQP:
                     self._take(body)
         except (AmqpFrameError, AmqpError) as error:
             raise self._senseless(error) from error
+        finally:
+            self._is_hearing = False
 
     def _take(self, body: bytes) -> None:
         if performatives.is_transfer(body):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.connectors.amqp.transformer_settings import Transformers, used_by
-from engine.connectors.jms import JmsConfig, JmsSourceConfig
+from engine.connectors.jms import JmsConfig, JmsSinkConfig, JmsSourceConfig
 from routes.keys.addresses import url
 from routes.keys.table import key
 from routes.keys.values import FLAG, duration, whole
-from routes.systems import Scheme, SinkConfig
+from routes.systems import Scheme
 
 __all__ = ["SCHEMES", "AmqpConfig", "AmqpSinkConfig", "AmqpSourceConfig"]
 
@@ -58,7 +58,7 @@ class AmqpSourceConfig(AmqpConfig, JmsSourceConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AmqpSinkConfig(AmqpConfig, SinkConfig):
+class AmqpSinkConfig(AmqpConfig, JmsSinkConfig):
     """Settings of an AMQP sink."""
 
     transformers: Transformers = used_by("sink", "AMQP messages of JMS messages")

@@ -29,6 +29,7 @@ from engine.connectors.amqp.performatives import (
     number,
     outcome_of,
     serial,
+    transaction_of,
 )
 from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.traits import SPECIFIED
@@ -37,6 +38,7 @@ from engine.connectors.amqp.transformers import outbound_of
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.expiry import ExpiryTimes
 from engine.connectors.features import Feature, is_topic, require
+from engine.connectors.jms import MOST_IN_DOUBT, MOST_IN_FLIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,8 +73,10 @@ _PASSING = frozenset({"amqp:resource-limit-exceeded", "amqp:resource-locked"})
 class AmqpSink:
     """Sink that sends the messages of one worker over a connection of its own."""
 
-    most_under_way = 4_000
+    most_under_way = MOST_IN_FLIGHT
     settle_seconds = 0.0
+    gives_duplicate_ids = True
+    """True if each message has an id by which Artemis drops it when it comes again."""
 
     def __init__(self, config: Config, sink: AmqpSinkConfig, worker: int) -> None:
         """Sets up the sink without connecting. SetupError if a TLS file is missing or invalid."""
@@ -116,6 +120,7 @@ class AmqpSink:
         self._failure = None
         self._session.open()
         require(self._config, self._sink, self._session)
+        self.most_under_way = MOST_IN_FLIGHT if self._session.traits.drops_duplicates else MOST_IN_DOUBT
         if self._session.traits != self._traits:
             self._traits = self._session.traits
             self._outbound = outbound_of(self._transformers, self._traits)
@@ -155,7 +160,7 @@ class AmqpSink:
         except RefusedError as error:
             self._known.append(Outcome(outgoing.number, str(error)))
             return
-        if self._traits.drops_duplicates and not self._is_native(link, form):
+        if self.gives_duplicate_ids and self._traits.drops_duplicates and not self._is_native(link, form):
             encoded = with_duplicate_id(encoded, outgoing.id)
         self._open[outgoing.number] = link.terminus.destination
         self._expiry.add(outgoing)
@@ -249,7 +254,7 @@ class AmqpSink:
             return
         first = number(fields, 1)
         last = number(fields, 2, first)
-        state, details = outcome_of(field(fields, 4))
+        state, details = outcome_of(transaction_of(field(fields, 4))[1])
         if state in (0, DeliveryState.RECEIVED):
             return
         if not field(fields, 3):

@@ -28,6 +28,7 @@ _NOT_OF_LISTENERS = {
     "broker": ("it is no client of a broker", "remove the line"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
+    "position-queue": ("there is no broker beside it that could keep positions", "remove the line"),
 }
 """Keys that a listener cannot have, with reason and hint."""
 _ONLY_OF_LISTENERS = ("max-clients", "transaction-timeout")
@@ -56,8 +57,14 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     def make_sink(self, config: Config, sink: AmqpSinkConfig, worker: int) -> Sink:
         """See `Connector`."""
         from engine.connectors.amqp.sink import AmqpSink
+        from engine.connectors.amqp.transacted_sink import TransactedAmqpSink
         from engine.connectors.amqp_listener.sink import AmqpListenerSink
 
+        if sink.position_queue is not None:
+            from engine.connectors.position_sink import PositionSink, position_owner
+
+            sending = TransactedAmqpSink(config, sink, worker, sink.position_queue)
+            return PositionSink(sending, position_owner(config, sink))
         return (AmqpListenerSink if sink.listen else AmqpSink)(config, sink, worker)
 
     def check_connection(self, config: Config, broker: AmqpConfig, client_id: str) -> str:

@@ -95,6 +95,7 @@ TRAITS: Mapping[Product, AmqpTraits] = {
             Feature.READ_TOPIC: "each connection leaves a queue behind that fills without end",
             Feature.SUBSCRIPTION: "it drops what is sent while the bridge is not connected",
             Feature.SELECTOR: IGNORES_SELECTOR,
+            Feature.POSITIONS: "it has no transactions over AMQP 1.0",
         },
         prefixes={"topic": "/topic/"},
         kinds={**PREFIXES, "/queue/": "queue", "/amq/queue/": "queue", "/topic/": "topic"},

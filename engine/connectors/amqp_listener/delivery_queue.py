@@ -25,6 +25,7 @@ from engine.connectors.amqp.performatives import (
     number,
     outcome_of,
     serial,
+    transactional,
 )
 from engine.connectors.amqp_listener.receivers import (
     DestinationBacklog,
@@ -261,7 +262,7 @@ class DeliveryQueue:
         if not field(fields, 3):
             if state in (0, DeliveryState.RECEIVED):
                 return
-            answer = ACCEPTED if transaction is None else server_performatives.transactional(transaction.id, outcome)
+            answer = ACCEPTED if transaction is None else transactional(transaction.id, outcome)
             session.send(disposition(Role.SENDER, serial(first), serial(last), answer))
         length = serial(last - first)
         for link in session.links.values():

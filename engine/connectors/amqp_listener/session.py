@@ -45,7 +45,7 @@ _COPY = "copy"
 _PROPERTIES = 10
 """Index of the properties among the fields of a flow."""
 _FILTER = 7
-_COORDINATOR = (server_performatives.COORDINATOR, "amqp:coordinator:list")
+_COORDINATOR = (performatives.COORDINATOR, "amqp:coordinator:list")
 _SELECTORS = ("apache.org:selector-filter:string", 0x0000_468C_0000_0004)
 
 
@@ -260,7 +260,7 @@ class ServerSession:
             transaction.fail(why)
         if not incoming.settled:
             outcome = ACCEPTED if transaction.failure is None else server_performatives.rejected(transaction.failure)
-            self._answer(incoming, server_performatives.transactional(transaction.id, outcome))
+            self._answer(incoming, performatives.transactional(transaction.id, outcome))
 
     def _unknown(self, incoming: IncomingTransfer) -> None:
         """Refuses a message of an unknown transaction: rejects it, or ends its link if it was sent settled."""
@@ -339,7 +339,7 @@ class ServerSession:
         """Attaches a link over which the client sends; returns the reason if it is refused."""
         target = field(fields, _TARGET)
         if isinstance(target, Described) and target.descriptor in _COORDINATOR:
-            self._begin(Coordinator(self, name), handle, fields, server_performatives.coordinator_target(), None)
+            self._begin(Coordinator(self, name), handle, fields, performatives.coordinator_target(), None)
             return None
         found = _fields(target)
         if found is None or field(found, _DYNAMIC):

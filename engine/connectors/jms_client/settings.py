@@ -9,11 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from engine.connectors.jms import selector
+from engine.connectors.jms import JmsSinkConfig, selector
 from routes.keys.secrets import is_secret_key
 from routes.keys.table import key
 from routes.keys.values import ANY_TEXT, FLAG, PATH, TEXT, BadValueError, ValueKind, parse_text, size, whole
-from routes.systems import BrokerConfig, SinkConfig, SourceConfig, client_id, subscription
+from routes.systems import BrokerConfig, SourceConfig, client_id, subscription
 
 if TYPE_CHECKING:
     from routes.keys.settings import Settings
@@ -162,7 +162,7 @@ class JmsClientSourceConfig(JmsClientConfig, SourceConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JmsClientSinkConfig(JmsClientConfig, SinkConfig):
+class JmsClientSinkConfig(JmsClientConfig, JmsSinkConfig):
     """Settings of a JMS sink."""
 
     batch: int | None = key(
@@ -178,12 +178,4 @@ class JmsClientSinkConfig(JmsClientConfig, SinkConfig):
         "Name of the property by which the broker recognises a message that is sent twice.",
         default_note="`_AMQ_DUPL_ID` with the client of Artemis, else none",
         example="_AMQ_DUPL_ID",
-    )
-    position_queue: str | None = key(
-        "position-queue",
-        TEXT,
-        "Queue at the broker in which the sink keeps how far it has come. Each transaction moves that position with "
-        "its messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
-        default_note="none: a batch may be sent twice after a crash, where there is no `duplicate-id`",
-        example="jms-bridge.positions",
     )

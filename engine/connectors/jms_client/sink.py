@@ -9,6 +9,7 @@ from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.jms_client.message import encoded
 from engine.connectors.jms_client.process import ClientProcess, connection_settings, texts_at
 from engine.connectors.jms_client.providers import provider_of
+from engine.connectors.position_sink import position_owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ class JmsClientSink:
             given["duplicate-id"] = name
         if self._sink.position_queue is not None:
             given["position-queue"] = self._sink.position_queue
-            given["position-owner"] = f"{self._config.bridge_id}/{self._sink.name}"
+            given["position-owner"] = position_owner(self._config, self._sink)
         self._process.start(given)
 
     def send(self, messages: Sequence[Outgoing]) -> None:

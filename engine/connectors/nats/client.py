@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +142,8 @@ class Client(NatsClient):
         self._wants_tls = tls
         self._handlers: dict[int, Handler] = {}
         self._ps = Parser(self, self._handlers, came)
+        self._unread = b""
+        """Bytes that the socket still had when a write failed; asyncio drops them."""
 
     async def listen(self, subject: str, handler: Handler, queue: str = "") -> int:
         """Subscribes to a subject and returns the subscription's number. The server may still refuse it later."""
@@ -155,6 +159,9 @@ class Client(NatsClient):
         """Writes complete protocol lines to the socket; what the socket does not take now is buffered."""
         assert self._transport is not None
         self._transport.write(data)
+        writer = self._transport._io_writer if isinstance(self._transport, TcpTransport) else None
+        if writer is not None and writer.transport.is_closing() and not self._unread:
+            self._unread = _unread_bytes(writer.transport)
 
     def ping(self, answered: Callable[[], None]) -> None:
         """Sends a PING; calls `answered` when the server has processed everything sent before it."""
@@ -187,9 +194,10 @@ class Client(NatsClient):
     def last_words(self) -> str:
         """Text of the unread `-ERR` line that the server sent before it closed the connection; empty without one.
 
-        When a login is refused, nats-py may notice the end of the connection before it reads that line.
+        When a login is refused, or a write fails, nats-py may notice the end of the connection before it reads that
+        line.
         """
-        found = _ERROR.search(bytes(getattr(self._reader, "_buffer", b"")))
+        found = _ERROR.search(bytes(getattr(self._reader, "_buffer", b"")) + self._unread)
         return found[1].decode("utf-8", "replace") if found else ""
 
     @property
@@ -214,3 +222,16 @@ class Client(NatsClient):
                 raise NotConnectedError("the server offers no TLS; nothing is sent to it in the clear")
             info["tls_required"] = self._wants_tls
         await super()._process_info(info, initial_connection)
+
+
+def _unread_bytes(transport: asyncio.WriteTransport) -> bytes:
+    """Returns what a plain socket has received and its transport has not read; empty over TLS."""
+    found = transport.get_extra_info("socket")
+    if found is None or found.fileno() < 0 or transport.get_extra_info("ssl_object") is not None:
+        return b""
+    with socket.socket(fileno=os.dup(found.fileno())) as copy:
+        try:
+            return copy.recv(_LONGEST_LINE_BYTES)
+        except OSError:
+            # The socket has nothing more, only the error that the transport reports.
+            return b""

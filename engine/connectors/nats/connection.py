@@ -338,6 +338,9 @@ class Connection:
 
     def _ended(self, client: Client) -> None:
         error = self._cause or client.last_error
+        if (error is None or isinstance(error, OSError)) and (said := client.last_words):
+            # A write failed before it was read why the server has closed the connection.
+            error = errors.Error(said)
         refusal = _refusal(error) if error else NotConnectedError("the server has closed the connection")
         self.fail(str(refusal), refusal.back_off_seconds)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -238,9 +239,20 @@ class StompSession:
         """Sends complete frames in one write.
 
         Raises:
-            NotConnectedError: the connection is lost.
+            NotConnectedError: the connection is lost; with the text of the ERROR that the broker sent before, if it
+                sent one. `next` still returns all frames that came before.
         """
-        self.connection.wire.send(frames)
+        try:
+            self.connection.wire.send(frames)
+        except NotConnectedError as error:
+            # The end of what the broker sent is no news.
+            with suppress(NotConnectedError):
+                while self._read(0):
+                    pass
+            found = next((frame for frame in self._frames if frame.command == "ERROR"), None)
+            if found is None:
+                raise
+            raise NotConnectedError(f"the broker says: {said(found)}") from error
 
     def next(self, timeout_seconds: float) -> StompFrame | None:
         """Returns the next frame from the broker; None if none came in time.
@@ -347,7 +359,8 @@ class StompSession:
         # MESSAGE frames that still arrive are dropped; the broker redelivers them, since they are not acknowledged.
         self.expect("RECEIPT", "bye", seconds=_GOOD_BYE_SECONDS, keep=False)
 
-    def _read(self, timeout_seconds: float) -> None:
+    def _read(self, timeout_seconds: float) -> bool:
+        """Reads frames, waiting for them at most `timeout_seconds`; returns False if nothing came."""
         data = self.connection.wire.read(timeout_seconds)
         now = time.monotonic()
         if data:
@@ -358,6 +371,7 @@ class StompSession:
                 raise self.lost(f"the broker sent {error}") from error
         elif self._silence and now - self._heard > self._silence:
             raise self.lost(f"the broker has been silent for {now - self._heard:.0f} s, in spite of heart-beats")
+        return bool(data)
 
 
 def said(frame: StompFrame) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.connectors.jms import JmsConfig, JmsSourceConfig
+from engine.connectors.jms import JmsConfig, JmsSinkConfig, JmsSourceConfig
 from routes.keys.table import key
 from routes.keys.values import FLAG, choice
-from routes.systems import SinkConfig
 
 __all__ = ["Acknowledge", "EmptyBody", "StompSinkConfig", "StompSourceConfig"]
 
@@ -58,5 +57,5 @@ class StompSourceConfig(JmsSourceConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StompSinkConfig(JmsConfig, SinkConfig):
+class StompSinkConfig(JmsConfig, JmsSinkConfig):
     """Settings of a STOMP sink."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.features import require
-from engine.connectors.jms import client_id_of
+from engine.connectors.jms import MOST_IN_DOUBT, MOST_IN_FLIGHT, client_id_of
 from engine.connectors.numbers import whole
 from engine.connectors.stomp.message import to_frame
 from engine.connectors.stomp.session import StompSession, said
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.connectors.stomp.settings import StompSinkConfig
     from routes.model import Config
 
-__all__ = ["StompSink"]
+__all__ = ["SentMessage", "StompSink"]
 
 _ANSWER_BYTES = 64 * 1024
 _LAST_WORDS_SECONDS = 0.5
@@ -64,7 +64,7 @@ _REFUSING = frozenset(
 class StompSink:
     """Sink of one worker, with its own connection to the broker."""
 
-    most_under_way = 4_000
+    most_under_way = MOST_IN_FLIGHT
     settle_seconds = 11.0
 
     def __init__(self, config: Config, sink: StompSinkConfig, worker: int) -> None:
@@ -77,9 +77,9 @@ class StompSink:
         self._sink = sink
         client_id = sink.client_id and client_id_of(sink.client_id, worker)
         self._session = StompSession(sink, f"sink '{sink.name}'", config.url(sink), client_id, _ANSWER_BYTES)
-        self._frames: deque[tuple[int, bytes, _Sent]] = deque()
+        self._frames: deque[tuple[int, bytes, SentMessage]] = deque()
         """Frames not written yet; more than none only while messages are sent one by one."""
-        self._open: dict[int, _Sent] = {}
+        self._open: dict[int, SentMessage] = {}
         self._singly = 0
         """Number of messages to send one by one, each after the outcome of the one before."""
         self._known: list[Outcome] = []
@@ -104,16 +104,19 @@ class StompSink:
         self._failure = None
         self._session.open()
         require(self._config, self._sink, self._session)
+        self.most_under_way = MOST_IN_FLIGHT if self._session.traits.drops_duplicates else MOST_IN_DOUBT
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Sends all messages in one write; the first of them only, after an ERROR about an unknown one."""
         for each in messages:
             try:
-                frame = to_frame(each, self._session.traits)
+                frame = self._frame(each)
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:
-                self._frames.append((each.number, frame, _Sent(each.address, len(frame) - len(each.message.body))))
+                self._frames.append(
+                    (each.number, frame, SentMessage(each.address, len(frame) - len(each.message.body)))
+                )
         try:
             self._write()
         except NotConnectedError as error:
@@ -135,6 +138,10 @@ class StompSink:
     def close(self) -> None:
         """Disconnects in order."""
         self._session.close()
+
+    def _frame(self, outgoing: Outgoing) -> bytes:
+        """Returns the SEND frame of a message; RefusedError if there can be none."""
+        return to_frame(outgoing, self._session.traits)
 
     def _write(self) -> None:
         """Writes the frames that may be sent by now."""
@@ -209,7 +216,7 @@ class StompSink:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
+class SentMessage:
     """Facts about a message that was sent and has no receipt yet."""
 
     address: str
@@ -227,14 +234,14 @@ class _Judge:
         self._doubts: dict[int, int] = {}
         self._taking: set[str] = set()
 
-    def accepted(self, number: int, sent: _Sent) -> None:
+    def accepted(self, number: int, sent: SentMessage) -> None:
         """Records that the broker has confirmed this message."""
         self._doubts.pop(number, None)
         if len(self._taking) >= _MOST_ADDRESSES:
             self._taking.clear()
         self._taking.add(sent.address)
 
-    def refusal(self, number: int, sent: _Sent, text: str) -> str | None:
+    def refusal(self, number: int, sent: SentMessage, text: str) -> str | None:
         """Returns the reason why this message is refused for good; None if sending it again may succeed."""
         found = _CODE.match(text)
         code = found[0] if found else ""
@@ -247,7 +254,7 @@ class _Judge:
         hint = f"; may the bridge send to {sent.address}, and are its headers short?" if code == _NOT_SENT else ""
         return f"the broker says: {text}{hint}"
 
-    def _is_full(self, sent: _Sent) -> bool:
+    def _is_full(self, sent: SentMessage) -> bool:
         """Returns True if the address is probably full: it accepted other messages, and the headers are not too long.
 
         Such a message will be accepted when the address has room again.

@@ -9,6 +9,7 @@ from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
 from routes.systems import Scheme
 
 if TYPE_CHECKING:
+    from engine.connectors.base import Sink
     from routes.model import Config
 
 __all__ = ["SYSTEM", "StompConnector"]
@@ -25,11 +26,22 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
     source = StompSourceConfig
     sink = StompSinkConfig
     source_class = "source.StompSource"
-    sink_class = "sink.StompSink"
     schemes = (Scheme("stomp", 61613), Scheme("stomp+ssl", 61612, is_tls=True))
     addresses = jms_addresses("stomp")
     port_name = "STOMP port"
     not_sent = JmsConnector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
+
+    def make_sink(self, config: Config, sink: StompSinkConfig, worker: int) -> Sink:
+        """See `Connector`."""
+        if sink.position_queue is not None:
+            from engine.connectors.position_sink import PositionSink, position_owner
+            from engine.connectors.stomp.transacted_sink import TransactedStompSink
+
+            sending = TransactedStompSink(config, sink, worker, sink.position_queue)
+            return PositionSink(sending, position_owner(config, sink))
+        from engine.connectors.stomp.sink import StompSink
+
+        return StompSink(config, sink, worker)
 
     def check_connection(self, config: Config, broker: JmsConfig, client_id: str) -> str:
         """See `Connector`."""

@@ -126,6 +126,8 @@ class StompTraits:
 
     sent_id: str = ""
     """Header of SEND for the id of a message, which stays the same when it is sent again; empty: none."""
+    drops_duplicates: bool = False
+    """It drops a message that comes again with the same `sent_id`."""
     scheduled: str = ""
     """Header of SEND for a JMSDeliveryTime in the future; empty: none."""
     group_sequence: str = "JMSXGroupSeq"
@@ -150,11 +152,17 @@ class StompTraits:
     """Properties by which a sender would tell the broker how to treat a message or a queue; they are not sent."""
 
 
-SPECIFICATION = StompTraits(lacks={Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN})
+SPECIFICATION = StompTraits(
+    lacks={Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN, Feature.POSITIONS: NOT_KNOWN}
+)
 """Traits of a broker that the bridge does not know: only what STOMP specifies is assumed."""
 
 TRAITS: Mapping[Product, StompTraits] = {
     ARTEMIS: StompTraits(
+        lacks={
+            Feature.POSITIONS: "an acknowledgement stays when its transaction is aborted; it needs none, as it drops "
+            "duplicates itself"
+        },
         spelled=_bare,
         # From a bare name, JMS clients of Artemis would make a destination that is neither queue nor topic.
         spelled_reply=_url,
@@ -169,6 +177,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         hidden_sender="__AMQ_CID",
         garbles_maps=True,
         sent_id="_AMQ_DUPL_ID",
+        drops_duplicates=True,
         scheduled="AMQ_SCHEDULED_TIME",
         group_sequence="_AMQ_GROUP_SEQUENCE",
     ),
@@ -184,7 +193,10 @@ TRAITS: Mapping[Product, StompTraits] = {
         commands=re.compile("(?:transformation|transformation-error|amq-msg-type)$"),
     ),
     RABBITMQ: StompTraits(
-        lacks={Feature.SELECTOR: IGNORES_SELECTOR},
+        lacks={
+            Feature.SELECTOR: IGNORES_SELECTOR,
+            Feature.POSITIONS: "its transactions are atomic for one queue only, and it ignores selectors",
+        },
         spelled=_rabbit_path,
         spelled_reply=_rabbit_path,
         is_quoted=True,
@@ -210,6 +222,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         commands=re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
     ),
     OPENMQ: StompTraits(
+        lacks={Feature.POSITIONS: "it refuses an acknowledgement in a transaction, which it commits nevertheless"},
         durable={"durable-subscriber-name": "{subscription}.{topic}"},
         acknowledges_one=False,
         plain_body=PlainBody.CONTENT,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -19,6 +21,7 @@ from engine.connectors.amqp.settings import AmqpSourceConfig
 from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError
 from engine.errors import HardFailureError
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -273,6 +276,38 @@ def test_what_goes_wrong_later_is_told_as_well(broker: Callable[[Script], AmqpSe
         listen()
     connection.close()
     assert says in str(raised.value)
+
+
+def test_what_the_broker_said_before_is_why_nothing_can_be_written() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    closed = threading.Event()
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        connection.sendall(LOGIN + OPEN + BEGIN)
+        # The client's own begin.
+        while b"\0\x53\x11" not in connection.recv(4096):
+            pass
+        error = Described(ULong(0x1D), [Symbol("amqp:resource-limit-exceeded"), "too many"])
+        disposition = performative(Code.DISPOSITION, True, UInt(0), UInt(0), True, Described(ULong(0x24), []))
+        connection.sendall(frame(0, disposition) + frame(0, performative(Code.CLOSE, error)))
+        # A reset may overtake what is not sent yet.
+        time.sleep(0.2)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+        closed.set()
+
+    threading.Thread(target=serve, daemon=True).start()
+    own = AmqpSourceConfig(name="s", type=SYSTEM, destinations=("queue:q",))
+    connected = AmqpSession(own, "source 's'", f"amqp://127.0.0.1:{listener.getsockname()[1]}", "me")
+    told: list[Sequence[Any]] = []
+    connected.on_disposition = told.append
+    with listener:
+        connected.open()
+        assert closed.wait(10)
+        with pytest.raises(NotConnectedError, match=r"^the broker says: too many \(amqp:resource-limit-exceeded\)$"):
+            until(lambda: connected.send(b"x") is not None, 10, "the write fails")
+    assert len(told) == 1
 
 
 def test_the_broker_says_what_it_takes(broker: Callable[[Script], AmqpSession]) -> None:

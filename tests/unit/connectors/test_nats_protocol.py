@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
+import threading
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.errors import ProtocolError
 
+from engine.connectors.base import NotConnectedError
 from engine.connectors.nats.client import Parser
+from engine.connectors.nats.connection import Connection
+from routes.config import loads
+from tests.waiting import until
 
 HANDLED = 7
 Found = tuple[bytes, bytes, bytes, bytes]
@@ -117,3 +125,36 @@ def test_a_large_message_in_many_pieces_is_put_together_once() -> None:
 def test_what_is_no_protocol_is_reported(stream: bytes) -> None:
     with pytest.raises(ProtocolError):
         parsed(stream)
+
+
+def test_what_the_server_said_before_is_why_nothing_can_be_written() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    may_end, has_ended = threading.Event(), threading.Event()
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        connection.sendall(b'INFO {"server_id":"x","version":"2.10.0","max_payload":1048576,"headers":true}\r\n')
+        while b"PING" not in connection.recv(4096):
+            pass
+        connection.sendall(b"PONG\r\n")
+        may_end.wait(10)
+        connection.sendall(b"-ERR 'Maximum Connections Exceeded'\r\n")
+        # A reset may overtake what is not sent yet.
+        time.sleep(0.2)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+        has_ended.set()
+
+    threading.Thread(target=serve, daemon=True).start()
+    url = f"nats://127.0.0.1:{listener.getsockname()[1]}"
+    own = ("source.s.type=nats", f"source.s.url={url}", "source.s.destinations=a")
+    config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *own)))
+    connection = Connection(config, config.sources[0])  # type: ignore[arg-type]
+    with listener:
+        connection.open()
+        may_end.set()
+        assert has_ended.wait(10)
+        connection._opened().send(b"PUB a 1\r\nx\r\n")
+        with pytest.raises(NotConnectedError, match=r"^the server says: maximum connections exceeded$"):
+            until(lambda: connection.wait(0.1, lambda: False) or connection.check(), 10, "the end is noticed")
+    connection.close()

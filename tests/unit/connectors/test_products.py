@@ -538,7 +538,7 @@ def test_of_an_unknown_broker_over_stomp_only_what_stomp_has_is_taken_for_grante
     session = StompSession(broker, "s", "stomp://127.0.0.1:1", "c", 0)
     session.product = product_of(name)
     assert session.product.title == (name or "a broker that does not say its name")
-    assert list(session.lacks) == [Feature.SUBSCRIPTION, Feature.SELECTOR]
+    assert list(session.lacks) == [Feature.SUBSCRIPTION, Feature.SELECTOR, Feature.POSITIONS]
 
 
 def transferred(number: int, *, first: bool) -> bytes:
