@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from prometheus_client import CollectorRegistry
 
 from engine.delivery.source_loop import run_source
@@ -138,8 +138,7 @@ def read(bootstrap: str, topic: str) -> list[Located]:
     found: list[Located] = []
     try:
         for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-            low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-            consumer.assign([TopicPartition(topic, partition, low)])
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
             # Markers of transactions have offsets, too.
             while (got := consumer.poll(10)) is not None:
                 if (error := got.error()) is not None and error.code() == KafkaError._PARTITION_EOF:

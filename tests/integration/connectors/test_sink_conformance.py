@@ -168,12 +168,15 @@ def test_connections_that_are_cut_lose_and_double_nothing(
 ) -> None:
     sink_harness.create(queue)
     proxy = proxied(sink_harness.port)
+    # Slow in the sink's direction until both cuts are made: otherwise a fast sink has confirmed all before the first.
+    proxy.piece_bytes, proxy.pause_up_seconds = 4000, 0.01
     config = configure(tmp_path, kafka.bootstrap, queue, sink_harness.settings(proxy.port))
     RouterStandIn(config).give(sink_harness.address(queue), numbered(2000, size=300))
     sink = start_sink(config)
     for part in (1, 800):
         sink.delivers(part)
         proxy.cut()
+    proxy.pause_up_seconds = 0
     sink.delivers(2000)
     sink.stop()
     assert sink.count("reconnects") >= 1
