@@ -7,8 +7,12 @@ A child process that inherits the descriptor holds the lock as well. The JVM's l
 from __future__ import annotations
 
 import fcntl
+from typing import TYPE_CHECKING
 
-__all__ = ["lock", "try_lock"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["is_locked", "lock", "try_lock"]
 
 
 def lock(descriptor: int) -> None:
@@ -23,3 +27,15 @@ def try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a JVM has locked a file; False if the file is missing. Its locks are those of `lockf`."""
+    try:
+        with path.open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

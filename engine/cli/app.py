@@ -53,7 +53,6 @@ for command in (
     config.diff,
     test.check_routes,
     explain.explain,
-    topology.topology,
     messages.send,
     messages.receive,
     messages.request,
@@ -62,6 +61,7 @@ for command in (
 app.add_typer(messages.journal)
 app.add_typer(dlt.app)
 app.add_typer(config.config)
+app.add_typer(topology.app)
 
 
 def main(arguments: list[str] | None = None) -> None:

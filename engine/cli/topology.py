@@ -1,26 +1,73 @@
-"""`jms-bridge topology`: what will run, as text or as a picture."""
+"""`jms-bridge topology`: the router's topology as text or as a picture, and topologies of the user's own."""
 
 from __future__ import annotations
 
 import re
+import signal
+import threading
+import time
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, examples, load, read_seconds
 from engine.errors import UsageError
 from engine.printable import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engine.streams.program import Program
+    from engine.topologies.run import TopologyFigures
     from routes.model import Config, SinkConfig
 
-__all__ = ["topology"]
+__all__ = ["app"]
+
+_PROGRESS_SECONDS = 10.0
 
 
-@command("jms-bridge topology", "jms-bridge topology --mermaid > topology.mmd", "jms-bridge topology --json")
-def topology(
+class TopologyMode(StrEnum):
+    """Choices of `--mode`."""
+
+    AUTO = "auto"
+    REALTIME = "realtime"
+    BATCH = "batch"
+
+
+class TopologyGuarantee(StrEnum):
+    """Choices of `--guarantee`."""
+
+    EXACTLY_ONCE = "exactly_once"
+    AT_LEAST_ONCE = "at_least_once"
+
+
+class TopologyFailures(StrEnum):
+    """Choices of `--on-failure`."""
+
+    DEAD_LETTER = "dead-letter"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+_EXAMPLES = (
+    "jms-bridge topology",
+    "jms-bridge topology --mermaid > topology.mmd",
+    "jms-bridge topology --json",
+    "jms-bridge topology run examples.word_count:build",
+    "jms-bridge topology reset word-count",
+)
+app = typer.Typer(
+    name="topology",
+    help="The router's topology, and topologies of your own.",
+    epilog=examples(*_EXAMPLES),
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def show(
+    context: typer.Context,
     config: ConfigFile = DEFAULT_CONFIG,
     as_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart instead of text.")] = False,
     json_output: Json = False,
@@ -29,6 +76,8 @@ def topology(
 
     The text has the form of Kafka Streams' describe(), followed by the destinations of each sink.
     """
+    if context.invoked_subcommand is not None:
+        return
     from engine import router
     from engine.streams.describe import records
 
@@ -44,6 +93,91 @@ def topology(
         return
     shown = _sinks_mermaid(settings, built.mermaid()) if as_mermaid else built.describe() + _sinks_text(settings)
     typer.echo(shown, nl=False)
+
+
+@command(
+    "jms-bridge topology run examples.word_count:build",
+    "jms-bridge topology run examples.order_totals:build --mode batch --interval 5s",
+    "jms-bridge topology run billing.topology:build --guarantee at_least_once",
+)
+def run(
+    build: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="The function that returns the topology.")],
+    config: ConfigFile = DEFAULT_CONFIG,
+    mode: Annotated[
+        TopologyMode,
+        typer.Option(help="How records are processed: one by one (realtime), in batches, or as fits the topology."),
+    ] = TopologyMode.AUTO,
+    guarantee: Annotated[
+        TopologyGuarantee, typer.Option(help="Whether outputs are written in transactions with the positions.")
+    ] = TopologyGuarantee.EXACTLY_ONCE,
+    interval: Annotated[
+        float | None,
+        typer.Option(parser=read_seconds, metavar="SECONDS", help="Time between two commits of the state."),
+    ] = None,
+    on_failure: Annotated[
+        TopologyFailures, typer.Option(help="What happens with a record that cannot be read or computed.")
+    ] = TopologyFailures.DEAD_LETTER,
+) -> None:
+    """Run a topology until Ctrl-C, on the Kafka of the properties file.
+
+    Its state is in the data folder, under topologies/NAME; a later run goes on from there.
+    """
+    from engine.topologies.run import TopologySettings, run_topology
+
+    settings = TopologySettings(build, mode.value, guarantee.value, interval, on_failure.value)
+    loaded = load(config)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    progress = _Progress()
+
+    def report(program: Program, figures: TopologyFigures) -> None:
+        progress.show(program, figures)
+
+    run_topology(loaded, settings, stop, report)
+
+
+@command("jms-bridge topology reset word-count")
+def reset(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name given to StreamsBuilder.")],
+    config: ConfigFile = DEFAULT_CONFIG,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Throw the state of a topology away, so that its next run reads its topics from their beginning.
+
+    Deletes its internal topics and its positions in Kafka too. What it has published stays.
+    """
+    from engine.topologies.reset import reset_topology
+
+    loaded = load(config)
+    if not yes:
+        typer.confirm(f"Throw away the state of topology '{name}', its internal topics and its positions?", abort=True)
+    for line in reset_topology(loaded, name):
+        typer.echo(line)
+
+
+app.command(run.name, epilog=run.epilog)(run.run)
+app.command(reset.name, epilog=reset.epilog)(reset.run)
+
+
+class _Progress:
+    """Prints a line when a topology runs, and one every ten seconds in which it processed records."""
+
+    def __init__(self) -> None:
+        self._shown_at = 0.0
+        self._records = -1
+
+    def show(self, program: Program, figures: TopologyFigures) -> None:
+        now = time.monotonic()
+        if self._records < 0:
+            typer.echo(f"{program.topology.name} runs; Ctrl-C ends it")
+        elif figures.records == self._records or now - self._shown_at < _PROGRESS_SECONDS:
+            return
+        if self._records >= 0:
+            rate = (figures.records - self._records) / (now - self._shown_at)
+            passed = "".join(f", {name}: {number:,}" for name, number in sorted(figures.passed_over.items()))
+            typer.echo(f"{figures.records:,} records, {rate:,.0f}/s{passed}")
+        self._records, self._shown_at = figures.records, now
 
 
 def _sinks_text(config: Config) -> str:

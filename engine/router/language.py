@@ -1,6 +1,6 @@
 """Routing language in topologies: conditions and keys over the JMS fields and properties of a record.
 
-builder = TopologyBuilder(RoutingLanguage())
+builder = StreamsBuilder(language=RoutingLanguage())
 builder.stream("orders", name="orders").filter("region = 'emea'", name="emea").to("orders-emea", name="to-emea")
 """
 

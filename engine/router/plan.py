@@ -26,8 +26,9 @@ from engine.router.headers import header, styled
 from engine.router.language import MessageCondition, RoutingLanguage, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.streams.casts import BIGINT, BINARY, STRING, cast, try_cast
-from engine.streams.dsl import Stream, Topology, TopologyBuilder
+from engine.streams.dsl import Stream, StreamsBuilder
 from engine.streams.row import Row
+from engine.streams.topology import Topology
 from routes.model import Config, NonDurable, Policy, Unmatched
 
 __all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "build", "topology"]
@@ -59,7 +60,7 @@ def topology(config: Config, limits: Mapping[str, int] | None = None, now: Colum
 
 def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column | None) -> Topology:
     """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
-    builder = TopologyBuilder(origin=config.bridge_id)
+    builder = StreamsBuilder(origin=config.bridge_id)
     journal = builder.stream(config.journal.topic, name="journal")
     split = _guarded(journal, config, now).split(ROUTES)
     for route in config.routes:

@@ -1,29 +1,50 @@
-"""Topologies: the processing of Kafka records as a value that can be built, checked, described, compiled and tested.
+"""The topology engine: the processing of Kafka records as a value to be built, checked, described, run and tested.
 
-`dsl` builds a topology from `nodes`, `describe` prints it, `compile` makes it a Spark query over a frame, `driver` runs
-it on a few records without a broker; `row` is the argument of a topology's functions. The package knows records,
-Columns and Spark. What records mean is the business of its clients, of which `engine.router` is one: they bring
+`dsl` builds a topology from `nodes`, `windows` and `serdes`, `describe` prints it. There are two ways to run one:
+`program` makes it a program of the engine, with state, which `driver` runs without a broker; `compile` makes a topology
+without state a Spark query over a frame, which is the way of `engine.router`. `row` is the argument of a topology's
+functions. The package knows records, Columns and Spark. What records mean is the business of its clients, which bring
 conditions, choices of topics and a language for text.
 """
 
 from engine.streams.compile import Compiled, compile_topology
-from engine.streams.driver import TopologyTestDriver
-from engine.streams.dsl import Stream, Topology, TopologyBuilder, TopologyError
-from engine.streams.nodes import RecordCondition, RowFunction, TextLanguage, TopicChoice
+from engine.streams.driver import Output, TopologyTestDriver
+from engine.streams.dsl import Grouped, GroupedTable, Stream, StreamsBuilder, Table
+from engine.streams.nodes import Expression, RecordCondition, RowFunction, TextLanguage, TopicChoice
+from engine.streams.program import Program, plan
 from engine.streams.row import HeaderView, Row
+from engine.streams.serdes import KeyKind, Serde, binary, json, text
+from engine.streams.topology import Topology, TopologyError
+from engine.streams.windows import Duration, SessionWindows, SlidingWindows, TimeWindows
 
 __all__ = [
     "Compiled",
+    "Duration",
+    "Expression",
+    "Grouped",
+    "GroupedTable",
     "HeaderView",
+    "KeyKind",
+    "Output",
+    "Program",
     "RecordCondition",
     "Row",
     "RowFunction",
+    "Serde",
+    "SessionWindows",
+    "SlidingWindows",
     "Stream",
+    "StreamsBuilder",
+    "Table",
     "TextLanguage",
+    "TimeWindows",
     "TopicChoice",
     "Topology",
-    "TopologyBuilder",
     "TopologyError",
     "TopologyTestDriver",
+    "binary",
     "compile_topology",
+    "json",
+    "plan",
+    "text",
 ]

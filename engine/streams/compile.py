@@ -18,23 +18,24 @@ from pyspark.sql import functions as F
 
 from engine.record import ORIGIN, POSITION
 from engine.streams.casts import BINARY, HEADERS, INT, STRING, cast
-from engine.streams.dsl import Topology
 from engine.streams.nodes import (
     Branch,
+    Expression,
     Fail,
     Filter,
     Map,
     Merge,
     Node,
     RecordCondition,
-    RowFunction,
     SelectKey,
     SinkNode,
     SourceNode,
     Split,
     children,
+    column_of,
 )
 from engine.streams.row import HeaderView, JvmFunctions, Row, TakenBranch, interpreted
+from engine.streams.topology import Topology, TopologyError
 
 __all__ = ["Compiled", "compile_topology"]
 
@@ -115,15 +116,15 @@ class _Compiler:
                 self._start(node)
             case Filter():
                 dropped = self._dropped[node.name] = self._new_place()
-                wanted = self._holds(node.condition, node)
-                self._moves.append((self._here(node) & ~wanted, F.lit(dropped)))
+                holds = self._holds(node.condition, node)
+                self._moves.append((self._here(node) & (holds if node.is_negated else ~holds), F.lit(dropped)))
                 self._pass(node)
             case Map():
                 row = self._apart(node) if node.apart else self._row(node)
                 self._change(node, row, node.change(row), apart=node.apart)
             case SelectKey():
                 row = self._row(node)
-                self._change(node, row, row.replace(key=cast(node.key(row), BINARY)))
+                self._change(node, row, row.replace(key=cast(column_of(node.key, row), BINARY)))
             case Split():
                 self._split(node)
             case Merge():
@@ -133,6 +134,11 @@ class _Compiler:
                 self._moves.append((self._here(node), cast(F.raise_error(message), INT)))
             case SinkNode():
                 self._publish(node)
+            case Branch():
+                pass  # made with its split
+            case _:
+                kind = type(node).__name__
+                raise TopologyError([f"'{node.name}': {kind} needs state or fields: run the topology by itself"])
         self._fan_out(node)
 
     def finish(self) -> Compiled:
@@ -230,9 +236,9 @@ class _Compiler:
             self._columns[name] = F.col(f"`{name}`")
         return self._columns[name]
 
-    def _holds(self, condition: RowFunction, node: Node) -> Column:
+    def _holds(self, condition: Expression, node: Node) -> Column:
         row = self._record(node) if isinstance(condition, RecordCondition) else self._row(node)
-        return F.coalesce(condition(row), F.lit(False))
+        return F.coalesce(column_of(condition, row), F.lit(False))
 
     def _change(self, node: Node, before: Row, after: Row, *, apart: bool = False) -> None:
         self._pass(node)
@@ -294,7 +300,7 @@ class _Compiler:
 
     def _publish(self, sink: SinkNode) -> None:
         """Gives the records their topic here, where the columns that it is made from are at hand."""
-        topic = F.lit(sink.topic) if isinstance(sink.topic, str) else sink.topic(self._row(sink))
+        topic = F.lit(sink.topic) if isinstance(sink.topic, str) else column_of(sink.topic, self._row(sink))
         self._settle()
         self._pass(sink)
         self._frame = self._frame.withColumn(f"topic_{sink.name}", F.when(self._here(sink), topic))

@@ -1,25 +1,31 @@
 """Test driver: runs a topology on a few records without a broker.
 
     driver = TopologyTestDriver(topology, spark)
-    output = driver.run({"orders": [Record(b"k", b"v", ())]})
-    assert output["orders-large"] == [Record(b"k", b"v", ())]
+    driver.pipe_input("orders", "k", {"customer": "ann", "amount": 5.0}, timestamp=1_000)
+    assert driver.read_output("totals") == [Output("ann", {"total": 5.0}, 1_000, ())]
 
-The driver needs a Spark session, which may be local. It runs the query that the bridge runs against Kafka.
+The driver needs a Spark session, which may be local. It runs the program that runs against Kafka, with state in memory,
+and internal topics that are read at once. `run` is for topologies that are compiled to a query, as the router's is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.record import Record
 from engine.streams.compile import compile_topology
-from engine.streams.dsl import Topology
+from engine.streams.program import Program, plan
+from engine.streams.topology import Topology, TopologyError
 
-__all__ = ["RECORD_SCHEMA", "TopologyTestDriver", "records_frame"]
+__all__ = ["RECORD_SCHEMA", "Output", "TopologyTestDriver", "records_frame"]
 
 RECORD_SCHEMA = (
     "key binary, value binary, headers array<struct<key: string, value: binary>>, "
@@ -39,12 +45,79 @@ def records_frame(spark: SparkSession, topics: Mapping[str, Iterable[Record]]) -
     return spark.createDataFrame(rows, schema).withColumn("timestamp", F.current_timestamp())
 
 
-class TopologyTestDriver:
-    """Runner of a topology in a Spark session; each `run` is an independent batch."""
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A published record: its key as text, and its value as the fields of JSON or as text."""
 
-    def __init__(self, topology: Topology, spark: SparkSession) -> None:
+    key: str | None
+    value: Any
+    timestamp: int
+    """Milliseconds since 1970."""
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class TopologyTestDriver:
+    """Runner of a topology in a Spark session, whose state lasts as long as the driver; each `run` is independent."""
+
+    def __init__(self, topology: Topology, spark: SparkSession, *, on_failure: str = "dead-letter") -> None:
+        """Creates the driver; `on_failure` and what is raised at the first input are described at `plan`."""
         self._topology = topology
         self._spark = spark
+        self._on_failure = on_failure
+        self._run: Any = None
+        self._program: Program | None = None
+
+    def pipe_input(
+        self,
+        topic: str,
+        key: str | bytes | None,
+        value: Mapping[str, Any] | str | bytes | None,
+        timestamp: int = 0,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> None:
+        """Processes one record; a value that is a mapping is written as JSON.
+
+        `timestamp` is in milliseconds since 1970.
+
+        Raises:
+            TopologyError: the topology cannot be planned, or a record failed whose policy is to stop.
+            ValueError: the topology does not read the topic.
+        """
+        if topic not in {source.topic for source in self._topology.sources}:
+            msg = f"the topology does not read {topic}"
+            raise ValueError(msg)
+        content = json.dumps(value).encode() if isinstance(value, Mapping) else _encoded(value)
+        jvm: Any = self._spark._jvm
+        flat = jvm.java.util.ArrayList()
+        for name, data in headers:
+            flat.add(name)
+            flat.add(data)
+        try:
+            self._running().pipe(topic, _encoded(key), content, timestamp, flat)
+        except Py4JJavaError as error:
+            raise TopologyError([str(error.java_exception.getMessage())]) from error
+
+    def read_output(self, topic: str) -> list[Output]:
+        """The records published to a topic since they were last read, in their order."""
+        return list(_outputs(bytes(self._running().take(topic))))
+
+    def rejected(self) -> list[Output]:
+        """The records that went to the dead-letter topic since they were last read, with the reasons in headers."""
+        self._running()
+        assert self._program is not None
+        return self.read_output(self._program.dead_letters)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Numbers of records that nodes did not process, by node and reason, such as ("totals", "late_records")."""
+        counted: Any = self._running().counts()
+        return {(name.split("\t")[0], name.split("\t")[1]): number for name, number in counted.items()}
+
+    def _running(self) -> Any:
+        if self._run is None:
+            self._program = plan(self._topology, self._spark, on_failure=self._on_failure)
+            jvm: Any = self._spark._jvm
+            self._run = jvm.jmsbridge.streams.TestRun(self._program.java)
+        return self._run
 
     def run(self, topics: Mapping[str, Iterable[Record]]) -> dict[str, list[Record]]:
         """Records that the topology publishes for the given ones: by topic, in the order of the input.
@@ -75,3 +148,42 @@ def _record(row: Any) -> Record:
 
 def _bytes(value: bytearray | None) -> bytes | None:
     return None if value is None else bytes(value)
+
+
+def _encoded(content: str | bytes | None) -> bytes | None:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _outputs(packed: bytes) -> Iterator[Output]:
+    """The records in the bytes that `jmsbridge.streams.TestRun.take` returns."""
+    at = 0
+    while at < len(packed):
+        timestamp, count = struct.unpack_from(">qi", packed, at)
+        at += 12
+        fields: list[bytes | None] = []
+        for _ in range(count):
+            (length,) = struct.unpack_from(">i", packed, at)
+            at += 4
+            fields.append(None if length < 0 else packed[at : at + length])
+            at += max(length, 0)
+        key, value, *headers = fields
+        pairs = (
+            (str(name, "utf-8"), data)
+            for name, data in zip(headers[::2], headers[1::2], strict=True)
+            if name is not None
+        )
+        yield Output(
+            None if key is None else key.decode("utf-8", "replace"),
+            None if value is None else _decoded(value),
+            timestamp,
+            tuple(pairs),
+        )
+
+
+def _decoded(value: bytes) -> Any:
+    """JSON as its value, other text as it is."""
+    text = value.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,18 +1,19 @@
 """DSL in the manner of Kafka Streams that builds and checks topologies; it needs no Spark session and no broker.
 
 A builder makes streams, a stream makes further streams, `build` gives a frozen `Topology`: a list of named nodes in the
-order of flow. `describe` prints a topology, `compile` makes it a Spark query, `driver` runs it on a few records.
-Functions in a node get a `Row` of Spark Columns and are called once, when the topology is compiled, never for each
-record. The DSL has no windows, joins or state.
+order of flow. `describe` prints a topology, `program` and `compile` run it, `driver` runs it on a few records.
+Conditions, keys and fields are expressions: text of Spark SQL, Columns, or functions that get a `Row` of Columns and
+are called once, when the topology is planned, never for each record.
 
-    builder = TopologyBuilder()
-    orders = builder.stream("orders", name="orders")
-    large, small = orders.split("size").branch(is_large, name="large").default_branch("small")
-    large.to("orders-large", name="to-large")
-    small.select_key(lambda row: row.header("region"), name="by-region").to("orders-small", name="to-small")
+    builder = StreamsBuilder("order-totals")
+    orders = builder.stream("orders", value=json("customer string, amount double"))
+    large, small = orders.split("size").branch("amount > 1000", name="large").default_branch("small")
+    large.to("orders-large")
+    totals = small.group_by("customer").windowed_by(TimeWindows.of("1 minute")).aggregate(total="sum(amount)")
+    totals.to_stream().to("small-totals")
     topology = builder.build()
 
-Where a builder has a language (`TextLanguage`), conditions and keys can also be text.
+Names of nodes are given, or made from their kind and a number. State is kept under the names of nodes.
 
 Delivery guarantees are those of the query that runs the topology. A record goes to every consumer of its stream, and at
 a split to the first branch whose condition accepts it.
@@ -20,99 +21,76 @@ a split to the first branch whose condition accepts it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Literal
 
-from engine.streams.describe import describe, mermaid
+from pyspark.sql import Column
+
 from engine.streams.nodes import (
+    Aggregate,
     Branch,
+    Deduplicate,
+    Expression,
     Fail,
     Filter,
+    FlatMap,
+    GroupTable,
+    JoinStreams,
+    JoinTable,
+    JoinTables,
     Map,
+    MapValues,
     Merge,
     Node,
+    Repartition,
     RowFunction,
     SelectKey,
     SinkNode,
     SourceNode,
     Split,
     TextLanguage,
-    TopicChoice,
-    children,
+    ToStream,
+    ToTable,
 )
 from engine.streams.row import Row
+from engine.streams.serdes import KeyKind, Serde, binary
+from engine.streams.topology import Topology, TopologyError, faults_of
+from engine.streams.windows import Duration, Windows, milliseconds
 from routes.errors import BridgeError
 
-__all__ = ["Branches", "Stream", "Topology", "TopologyBuilder", "TopologyError"]
-
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+__all__ = ["Branches", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 
-class TopologyError(BridgeError, ValueError):
-    """A topology cannot be built; `faults` holds all reasons."""
-
-    exit_code = 2
-
-    def __init__(self, faults: Sequence[str]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(self.faults))
-
-
-@dataclass(frozen=True, slots=True)
-class Topology:
-    """A checked topology: its nodes in the order of flow, parents before children."""
-
-    nodes: tuple[Node, ...]
-    origin: str | None = None
-    """Text of the header `jmsbridge.origin` that published records get, with `jmsbridge.position`, where they were
-    read; None: they get neither."""
-
-    @property
-    def sources(self) -> tuple[SourceNode, ...]:
-        """The nodes that read topics."""
-        return tuple(node for node in self.nodes if isinstance(node, SourceNode))
-
-    def node(self, name: str) -> Node:
-        """The node of that name; KeyError if there is none."""
-        for node in self.nodes:
-            if node.name == name:
-                return node
-        raise KeyError(name)
-
-    def children(self, name: str) -> tuple[Node, ...]:
-        """The nodes that consume the records of the node of that name."""
-        return tuple(children(self.nodes).get(name, ()))
-
-    def branches(self, split: str) -> tuple[Branch, ...]:
-        """The branches of a split in the order in which they are tried; a default branch is the last."""
-        return tuple(node for node in self.children(split) if isinstance(node, Branch))
-
-    def describe(self) -> str:
-        """The topology in the format of `Topology.describe().toString()` of Kafka Streams."""
-        return describe(self.nodes)
-
-    def mermaid(self) -> str:
-        """The topology as a Mermaid flowchart."""
-        return mermaid(self.nodes)
-
-
-class TopologyBuilder:
+class StreamsBuilder:
     """Builder of a topology: collects nodes, and checks them all in `build`."""
 
-    def __init__(self, language: TextLanguage | None = None, *, origin: str | None = None) -> None:
-        """Creates a builder without nodes; without a language, conditions and keys are functions, never text.
+    def __init__(self, name: str = "", *, language: TextLanguage | None = None, origin: str | None = None) -> None:
+        """Creates a builder without nodes.
 
-        `origin` is described at `Topology`.
+        `name` is the application id of a topology that runs by itself: it names its consumer group, its internal topics
+        and its state. Conditions and keys that are text are Spark SQL, or of the `language` that is given. `origin` is
+        described at `Topology`.
         """
-        self._language = language or _NoLanguage()
+        self._name = name
+        self._language = language
         self._origin = origin
         self._nodes: list[Node] = []
         self._faults: list[str] = []
 
-    def stream(self, topic: str, *, name: str) -> Stream:
-        """A stream of the records of a topic."""
-        return self._add(SourceNode(name, topic=topic))
+    def stream(
+        self, topic: str, *, value: Serde | None = None, key: KeyKind | str = KeyKind.TEXT, name: str | None = None
+    ) -> Stream:
+        """A stream of the records of a topic, whose values have the form `value`, or are bytes."""
+        name = self._named(name, "stream")
+        return self._add(SourceNode(name, topic=topic, value=value or binary(), key=KeyKind(key)))
+
+    def table(self, topic: str, *, value: Serde, key: KeyKind | str = KeyKind.TEXT, name: str | None = None) -> Table:
+        """A table of the latest value of each key of a topic; a record without a value removes its key."""
+        name = self._named(name, "table")
+        source = self._add(SourceNode(f"{name}-source", topic=topic, value=value, key=KeyKind(key)))
+        return self._table(ToTable(name, (source.name,)))
 
     def build(self) -> Topology:
         """The finished topology.
@@ -121,92 +99,421 @@ class TopologyBuilder:
             TopologyError: with every fault: names used twice, topic names that Kafka would refuse, topics that are both
                 read and written, text that its language refuses, splits without branches, no source or no sink.
         """
-        faults = [*self._faults, *_faults(self._nodes)]
+        faults = [*self._faults, *faults_of(self._nodes)]
         if faults:
             raise TopologyError(faults)
-        return Topology(tuple(self._nodes), self._origin)
+        return Topology(tuple(self._nodes), self._origin, self._name)
 
-    def _add(self, node: Node) -> Stream:
+    def _named(self, name: str | None, kind: str) -> str:
+        """The name of a new node: the given one, or one that numbers the nodes of its kind."""
+        taken = {node.name for node in self._nodes}
+        return name or next(each for each in (f"{kind}-{number}" for number in count(1)) if each not in taken)
+
+    def _add(self, node: Node, *, keyed_by: str | None = None, is_moved: bool = False) -> Stream:
         self._nodes.append(node)
-        return Stream(self, node.name)
+        return Stream(self, node.name, keyed_by=keyed_by, is_moved=is_moved)
 
-    def _condition(self, condition: str | RowFunction, name: str) -> RowFunction:
-        return self._read(self._language.condition, condition, name) if isinstance(condition, str) else condition
+    def _table(self, node: Node, *, windows: Windows | None = None, is_kept: bool = True) -> Table:
+        self._nodes.append(node)
+        return Table(self, node.name, windows=windows, is_kept=is_kept)
 
-    def _key(self, key: str | RowFunction, name: str) -> RowFunction:
-        return self._read(self._language.key, key, name) if isinstance(key, str) else key
+    def _replace(self, node: Node) -> None:
+        self._nodes = [node if each.name == node.name else each for each in self._nodes]
 
-    def _read(self, meaning: Callable[[str], RowFunction], text: str, name: str) -> RowFunction:
+    def _node(self, name: str) -> Node:
+        return next(node for node in self._nodes if node.name == name)
+
+    def _condition(self, condition: Expression, name: str) -> Expression:
+        return self._read("condition", condition, name)
+
+    def _key(self, key: Expression, name: str) -> Expression:
+        return self._read("key", key, name)
+
+    def _read(self, what: Literal["condition", "key"], given: Expression, name: str) -> Expression:
+        if self._language is None or not isinstance(given, str):
+            return given
         try:
-            return meaning(text)
+            return self._language.condition(given) if what == "condition" else self._language.key(given)
         except BridgeError as error:
-            self._faults.append(f"'{name}': {error}")
-            return lambda row: row.key  # `build` raises the fault
+            self._fault(name, str(error))
+            return given
 
+    def _fault(self, name: str, fault: str) -> None:
+        self._faults.append(f"'{name}': {fault}")
 
-class _NoLanguage:
-    def condition(self, text: str) -> RowFunction:
-        raise BridgeError(f"the builder has no language for the text '{text}'; give it one, or give a function")
+    def _duration(self, name: str, given: Duration, *, least: int = 0) -> int:
+        try:
+            return milliseconds(given, least=least)
+        except ValueError as error:
+            self._fault(name, str(error))
+            return least
 
-    key = condition
+    def _is_own(self, name: str, *others: Stream | Table) -> None:
+        if any(other._builder is not self for other in others):
+            self._fault(name, "it takes a stream or table of another builder")
 
 
 class Stream:
     """Stream: the records at one point of a topology that is being built."""
 
-    def __init__(self, builder: TopologyBuilder, name: str) -> None:
+    def __init__(
+        self, builder: StreamsBuilder, name: str, *, keyed_by: str | None = None, is_moved: bool = False
+    ) -> None:
         self._builder = builder
         self.name = name
+        self._keyed_by = keyed_by
+        """Text of the expression that gave the records their key."""
+        self._is_moved = is_moved
+        """Whether the key was changed since the records were read, so that those of a key are in several partitions."""
 
-    def filter(self, condition: str | RowFunction, *, name: str) -> Stream:
+    def filter(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is true (neither false nor unknown)."""
+        name = self._builder._named(name, "filter")
+        return self._then(Filter(name, (self.name,), condition=self._builder._condition(condition, name)))
+
+    def filter_not(self, condition: Expression, *, name: str | None = None) -> Stream:
+        """The records for which the condition is not true."""
+        name = self._builder._named(name, "filter-not")
         condition = self._builder._condition(condition, name)
-        return self._builder._add(Filter(name, (self.name,), condition=condition))
+        return self._then(Filter(name, (self.name,), condition=condition, is_negated=True))
 
     def map(self, change: Callable[[Row], Row], *, name: str, apart: bool = False) -> Stream:
         """The records as changed by a function, such as `lambda row: row.replace(value=…)`.
 
         `apart` is for a change that is a lot of code and meets few records: the others do not pay for it.
         """
-        return self._builder._add(Map(name, (self.name,), change=change, apart=apart))
+        return self._then(Map(name, (self.name,), change=change, apart=apart))
 
-    def select_key(self, key: str | RowFunction, *, name: str) -> Stream:
+    def map_values(self, name: str | None = None, /, **fields: Expression) -> Stream:
+        """The records with these fields instead of theirs, each an expression of the present fields."""
+        name = self._builder._named(name, "map-values")
+        return self._then(MapValues(name, (self.name,), fields=fields))
+
+    def flat_map(self, array: Expression, *, name: str | None = None) -> Stream:
+        """A record for each element of an array; a struct's fields become the record's, other elements `value`."""
+        name = self._builder._named(name, "flat-map")
+        return self._then(FlatMap(name, (self.name,), array=array))
+
+    def select_key(self, key: Expression, *, name: str | None = None) -> Stream:
         """The records with another key, as text or binary."""
-        return self._builder._add(SelectKey(name, (self.name,), key=self._builder._key(key, name)))
+        name = self._builder._named(name, "select-key")
+        text = key if isinstance(key, str) else None
+        node = SelectKey(name, (self.name,), key=self._builder._key(key, name))
+        return self._builder._add(node, keyed_by=text, is_moved=True)
 
     def split(self, name: str) -> Branches:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
         self._builder._add(Split(name, (self.name,)))
-        return Branches(self._builder, name)
+        return Branches(self._builder, name, self)
 
-    def merge(self, *others: Stream, name: str) -> Stream:
-        """A stream with the records of this stream and of the others."""
+    def merge(self, *others: Stream, name: str | None = None) -> Stream:
+        """A stream with the records of this stream and of the others, which must have the same fields and keys."""
+        name = self._builder._named(name, "merge")
         streams = (self, *others)
-        if any(stream._builder is not self._builder for stream in streams):
-            self._builder._faults.append(f"'{name}': merges streams of different builders")
-        return self._builder._add(Merge(name, tuple(stream.name for stream in streams)))
+        self._builder._is_own(name, *others)
+        node = Merge(name, tuple(stream.name for stream in streams))
+        keyed = {stream._keyed_by for stream in streams}
+        return self._builder._add(
+            node,
+            keyed_by=self._keyed_by if len(keyed) == 1 else None,
+            is_moved=any(stream._is_moved for stream in streams),
+        )
 
-    def to(self, topic: str | RowFunction, *, name: str) -> None:
+    def repartition(self, *, name: str | None = None) -> Stream:
+        """The records, those of each key in one partition; what needs this does it by itself."""
+        name = self._builder._named(name, "repartition")
+        return self._builder._add(Repartition(name, (self.name,)), keyed_by=self._keyed_by)
+
+    def group_by_key(self) -> Grouped:
+        """The records by their keys, to be aggregated."""
+        return Grouped(self)
+
+    def group_by(self, key: Expression) -> Grouped:
+        """The records by another key, to be aggregated."""
+        return Grouped(self._by(key))
+
+    def join(
+        self,
+        other: Stream | Table,
+        *,
+        on: Expression | None = None,
+        within: Duration | tuple[Duration, Duration] | None = None,
+        grace: Duration = "0 s",
+        prefix: str = "",
+        name: str | None = None,
+    ) -> Stream:
+        """The records with the fields of the other side's record under the same key; those without one end here.
+
+        `on` is the key of this side. With a stream, `within` is how far apart the times may be, or how much earlier and
+        how much later the other side's may be. `prefix` is for the names of the other side's fields.
+        """
+        return self._join(other, "join", on, within, grace, prefix, name, keeps=(False, False))
+
+    def left_join(
+        self,
+        other: Stream | Table,
+        *,
+        on: Expression | None = None,
+        within: Duration | tuple[Duration, Duration] | None = None,
+        grace: Duration = "0 s",
+        prefix: str = "",
+        name: str | None = None,
+    ) -> Stream:
+        """The result of `join`, with this stream's records that have no partner, when none can come any more."""
+        return self._join(other, "left-join", on, within, grace, prefix, name, keeps=(True, False))
+
+    def outer_join(
+        self,
+        other: Stream,
+        *,
+        within: Duration | tuple[Duration, Duration],
+        on: Expression | None = None,
+        grace: Duration = "0 s",
+        prefix: str = "",
+        name: str | None = None,
+    ) -> Stream:
+        """The result of `join`, with the records of both streams that have no partner, when none can come any more."""
+        return self._join(other, "outer-join", on, within, grace, prefix, name, keeps=(True, True))
+
+    def deduplicate(self, *, within: Duration, by: Expression = "key", name: str | None = None) -> Stream:
+        """The first of the records with one id within a time; records with one id must have one key.
+
+        A record older than that, by the times of the records before it, is dropped and counted.
+        """
+        name = self._builder._named(name, "deduplicate")
+        node = Deduplicate(
+            name, (self._placed().name,), id=by, within_ms=self._builder._duration(name, within, least=1)
+        )
+        return self._builder._add(node, keyed_by=self._keyed_by)
+
+    def to_table(self, *, name: str | None = None) -> Table:
+        """A table of the latest value of each key."""
+        name = self._builder._named(name, "to-table")
+        return self._builder._table(ToTable(name, (self._placed().name,)))
+
+    def to(self, topic: str | Column | RowFunction, *, value: Serde | None = None, name: str | None = None) -> None:
         """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing.
 
-        A `TopicChoice` is a function whose topics are known: they are checked and shown.
+        A `TopicChoice` is a function whose topics are known: they are checked and shown. Without `value`, values that
+        are bytes or one text are published as they are, others as JSON.
         """
-        self._builder._add(SinkNode(name, (self.name,), topic=topic))
+        name = self._builder._named(name, "to")
+        self._builder._add(SinkNode(name, (self.name,), topic=topic, value=value))
 
     def fail(self, message: RowFunction, *, name: str) -> None:
         """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
         self._builder._add(Fail(name, (self.name,), message=message))
 
+    def _then(self, node: Node) -> Stream:
+        return self._builder._add(node, keyed_by=self._keyed_by, is_moved=self._is_moved)
+
+    def _by(self, key: Expression, like: str | None = None) -> Stream:
+        """The stream with another key; the same stream if it has this key."""
+        if isinstance(key, str) and key == self._keyed_by:
+            return self
+        name = self._builder._named(None, "select-key")
+        node = SelectKey(name, (self.name,), key=self._builder._key(key, name), like=like)
+        return self._builder._add(node, keyed_by=key if isinstance(key, str) else None, is_moved=True)
+
+    def _placed(self) -> Stream:
+        """The stream with all records of a key in one partition."""
+        return self.repartition() if self._is_moved else self
+
+    def _join(
+        self,
+        other: Stream | Table,
+        kind: str,
+        on: Expression | None,
+        within: Duration | tuple[Duration, Duration] | None,
+        grace: Duration,
+        prefix: str,
+        name: str | None,
+        *,
+        keeps: tuple[bool, bool],
+    ) -> Stream:
+        builder = self._builder
+        name = builder._named(name, kind)
+        builder._is_own(name, other)
+        if isinstance(other, Table):
+            left = (self if on is None else self._by(on, other.name))._placed()
+            if within is not None:
+                builder._fault(name, "`within` is for the join of two streams")
+            parents = (left.name, other._kept(name).name)
+            node: Node = JoinTable(name, parents, keeps_left=keeps[0], prefix=prefix)
+        else:
+            left = (self if on is None else self._by(on, other.name))._placed()
+            right = other._placed()
+            if within is None:
+                builder._fault(name, "the join of two streams needs `within`, how far apart their times may be")
+                within = "1 ms"
+            before, after = within if isinstance(within, tuple) else (within, within)
+            node = JoinStreams(
+                name,
+                (left.name, right.name),
+                keeps_left=keeps[0],
+                keeps_right=keeps[1],
+                prefix=prefix,
+                before_ms=builder._duration(name, before),
+                after_ms=builder._duration(name, after),
+                grace_ms=builder._duration(name, grace),
+            )
+        return builder._add(node, keyed_by=left._keyed_by)
+
+
+class Grouped:
+    """Records of a stream by their keys; `windowed_by` groups them by windows of time as well."""
+
+    def __init__(self, stream: Stream, windows: Windows | None = None) -> None:
+        self._stream = stream
+        self._windows = windows
+
+    def windowed_by(self, windows: Windows) -> Grouped:
+        """The records of each key by windows of time."""
+        return Grouped(self._stream, windows)
+
+    def count(self, *, name: str | None = None) -> Table:
+        """The number of records, in the field `count`."""
+        return self._aggregate("count", {"count": "count(1)"}, name)
+
+    def reduce(self, name: str | None = None, /, **columns: str | Column) -> Table:
+        """Aggregates of the records' own types, such as `amount=F.max("amount")`; otherwise `aggregate`."""
+        return self._aggregate("reduce", columns, name)
+
+    def aggregate(self, name: str | None = None, /, **columns: str | Column) -> Table:
+        """Aggregates under their names, as text of Spark SQL or Columns: `total=F.sum("amount")`, `last="max(time)"`.
+
+        The fields of a windowed aggregate begin with `window_start` and `window_end`.
+        """
+        return self._aggregate("aggregate", columns, name)
+
+    def _aggregate(self, kind: str, columns: Mapping[str, str | Column], name: str | None) -> Table:
+        builder = self._stream._builder
+        name = builder._named(name, kind)
+        if not columns:
+            builder._fault(name, "it aggregates nothing: name the results, such as total=F.sum('amount')")
+        parent = self._stream._placed()
+        node = Aggregate(name, (parent.name,), columns=columns, windows=self._windows)
+        return builder._table(node, windows=self._windows)
+
+
+class Table:
+    """Table: the latest value of each key, or of each key and window, and its changes."""
+
+    def __init__(
+        self, builder: StreamsBuilder, name: str, *, windows: Windows | None = None, is_kept: bool = True
+    ) -> None:
+        self._builder = builder
+        self.name = name
+        self._windows = windows
+        self._is_kept = is_kept
+        """Whether the node itself keeps the values, so that they can be looked up."""
+
+    def filter(self, condition: Expression, *, name: str | None = None) -> Table:
+        """The rows for which the condition is true; a row that it takes no longer is removed."""
+        return self._filter("filter", condition, name, is_negated=False)
+
+    def filter_not(self, condition: Expression, *, name: str | None = None) -> Table:
+        """The rows for which the condition is not true."""
+        return self._filter("filter-not", condition, name, is_negated=True)
+
+    def map_values(self, name: str | None = None, /, **fields: Expression) -> Table:
+        """The rows with these fields instead of theirs, each an expression of the present fields."""
+        name = self._builder._named(name, "map-values")
+        return self._then(MapValues(name, (self.name,), fields=fields, is_table=True))
+
+    def suppress(self) -> Table:
+        """The windows' final results, each when its window and grace have ended; no changes before."""
+        node = self._builder._node(self.name)
+        if isinstance(node, Aggregate) and node.windows is not None:
+            self._builder._replace(replace(node, only_final=True))
+        else:
+            self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
+        return self
+
+    def join(self, other: Table, *, prefix: str = "", name: str | None = None) -> Table:
+        """The rows with the fields of the other table's row under the same key; those without one are not in it."""
+        return self._join(other, "join", prefix, name, (False, False))
+
+    def left_join(self, other: Table, *, prefix: str = "", name: str | None = None) -> Table:
+        """The result of `join`, with this table's rows that have no partner."""
+        return self._join(other, "left-join", prefix, name, (True, False))
+
+    def outer_join(self, other: Table, *, prefix: str = "", name: str | None = None) -> Table:
+        """The result of `join`, with the rows of both tables that have no partner."""
+        return self._join(other, "outer-join", prefix, name, (True, True))
+
+    def group_by(self, key: Expression) -> GroupedTable:
+        """The rows by groups other than their key, to be aggregated."""
+        return GroupedTable(self, key)
+
+    def to_stream(self, *, name: str | None = None) -> Stream:
+        """The changes of the table as a stream; a removed row is a record without a value.
+
+        Rows of windows that are removed, since their session became part of a longer one, are left out.
+        """
+        name = self._builder._named(name, "to-stream")
+        return self._builder._add(ToStream(name, (self.name,), keeps_removals=self._windows is None))
+
+    def to(self, topic: str, *, value: Serde | None = None, name: str | None = None) -> None:
+        """Publishes the changes of the table, as `to_stream().to(…)`."""
+        self.to_stream().to(topic, value=value, name=name)
+
+    def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Table:
+        name = self._builder._named(name, kind)
+        condition = self._builder._condition(condition, name)
+        return self._then(Filter(name, (self.name,), condition=condition, is_negated=is_negated, is_table=True))
+
+    def _then(self, node: Node) -> Table:
+        return self._builder._table(node, windows=self._windows, is_kept=False)
+
+    def _kept(self, asking: str) -> Table:
+        """The table with its values kept, for look-ups by the node `asking`."""
+        if self._windows is not None:
+            self._builder._fault(asking, f"'{self.name}' has windows: make it a stream with to_stream first")
+        if self._is_kept:
+            return self
+        return self._builder._table(ToTable(self._builder._named(None, "to-table"), (self.name,)))
+
+    def _join(self, other: Table, kind: str, prefix: str, name: str | None, keeps: tuple[bool, bool]) -> Table:
+        name = self._builder._named(name, kind)
+        self._builder._is_own(name, other)
+        parents = (self._kept(name).name, other._kept(name).name)
+        joined = JoinTables(name, parents, keeps_left=keeps[0], keeps_right=keeps[1], prefix=prefix)
+        return self._builder._table(joined, is_kept=False)
+
+
+class GroupedTable:
+    """Rows of a table by groups other than their key."""
+
+    def __init__(self, table: Table, key: Expression) -> None:
+        self._table = table
+        self._key = key
+
+    def count(self, *, name: str | None = None) -> Table:
+        """The number of rows of each group, in the field `count`."""
+        return self._aggregate("count", {"count": "count(1)"}, name)
+
+    def aggregate(self, name: str | None = None, /, **columns: str | Column) -> Table:
+        """Aggregates of the present rows of each group, as `Grouped.aggregate`."""
+        return self._aggregate("aggregate", columns, name)
+
+    def _aggregate(self, kind: str, columns: Mapping[str, str | Column], name: str | None) -> Table:
+        builder = self._table._builder
+        name = builder._named(name, kind)
+        kept = self._table._kept(name)
+        return builder._table(GroupTable(name, (kept.name,), group=self._key, columns=columns))
+
 
 class Branches:
     """A split that is being built; `default_branch` and `no_default_branch` return its streams in order."""
 
-    def __init__(self, builder: TopologyBuilder, split: str) -> None:
+    def __init__(self, builder: StreamsBuilder, split: str, stream: Stream) -> None:
         self._builder = builder
         self._split = split
+        self._stream = stream
         self._streams: list[Stream] = []
 
-    def branch(self, condition: str | RowFunction, *, name: str) -> Branches:
+    def branch(self, condition: Expression, *, name: str) -> Branches:
         """Adds a branch for records that no earlier branch took, if the condition is true."""
         return self._branch(Branch(name, (self._split,), condition=self._builder._condition(condition, name)))
 
@@ -219,58 +526,5 @@ class Branches:
         return tuple(self._streams)
 
     def _branch(self, branch: Branch) -> Branches:
-        self._streams.append(self._builder._add(branch))
+        self._streams.append(self._stream._then(branch))
         return self
-
-
-def _faults(nodes: Sequence[Node]) -> Iterable[str]:
-    names: set[str] = set()
-    for node in nodes:
-        if node.name in names:
-            yield f"'{node.name}': the name is used by two nodes; give each its own"
-        names.add(node.name)
-    sources = [node for node in nodes if isinstance(node, SourceNode)]
-    sinks = [node for node in nodes if isinstance(node, SinkNode)]
-    if not sources:
-        yield "the topology reads nothing: start with stream(topic)"
-    if not any(isinstance(node, SinkNode | Fail) for node in nodes):
-        yield "the topology writes nothing: end a stream with to(topic)"
-    read: dict[str, str] = {}
-    for source in sources:
-        yield from _topic_faults(source.name, source.topic)
-        if source.topic in read:
-            yield f"'{source.name}': topic '{source.topic}' is read by '{read[source.topic]}' already; use that stream"
-        read.setdefault(source.topic, source.name)
-    for sink in sinks:
-        for topic in _constant_topics(sink):
-            yield from _topic_faults(sink.name, topic)
-            if topic in read:
-                yield f"'{sink.name}': topic '{topic}' is read by '{read[topic]}': records would go round for ever"
-    yield from _structure_faults(nodes)
-
-
-def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:
-    splits = {
-        node.name: [n.name for n in nodes if isinstance(n, Branch) and node.name in n.parents]
-        for node in nodes
-        if isinstance(node, Split)
-    }
-    for split, branches in splits.items():
-        if not branches:
-            yield f"'{split}': a split without branches"
-    for node in nodes:
-        if isinstance(node, Merge) and len(set(node.parents)) < len(node.parents):
-            yield f"'{node.name}': merges a stream with itself"
-        if isinstance(node, SinkNode) and isinstance(node.topic, TopicChoice):
-            yield from (f"'{node.name}': {fault}" for fault in node.topic.faults(splits))
-
-
-def _topic_faults(name: str, topic: str) -> Iterable[str]:
-    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        yield f"'{name}': '{topic}' is no topic name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-')"
-
-
-def _constant_topics(sink: SinkNode) -> tuple[str, ...]:
-    if isinstance(sink.topic, TopicChoice):
-        return tuple(dict.fromkeys(sink.topic.topics.values()))
-    return (sink.topic,) if isinstance(sink.topic, str) else ()

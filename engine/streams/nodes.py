@@ -12,30 +12,57 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeAlias
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from engine.streams.row import Row
+from engine.streams.serdes import KeyKind, Serde, SerdeKind
+from engine.streams.windows import Windows
 
 __all__ = [
+    "STATEFUL",
+    "Aggregate",
     "Branch",
+    "Deduplicate",
+    "Expression",
     "Fail",
     "Filter",
+    "FlatMap",
+    "GroupTable",
+    "Join",
+    "JoinStreams",
+    "JoinTable",
+    "JoinTables",
     "Map",
+    "MapValues",
     "Merge",
     "Node",
     "RecordCondition",
+    "Repartition",
     "RowFunction",
     "SelectKey",
     "SinkNode",
     "SourceNode",
     "Split",
     "TextLanguage",
+    "ToStream",
+    "ToTable",
     "TopicChoice",
     "children",
+    "column_of",
 ]
 
 
 RowFunction: TypeAlias = Callable[[Row], Column]
 """A function from a row to a Column: a condition (boolean; NULL counts as false), a key, a topic or a text."""
+Expression: TypeAlias = str | Column | RowFunction
+"""Text of Spark SQL over the fields of a record, a Column of them, or a function from a row to a Column."""
+
+
+def column_of(expression: Expression, row: Row) -> Column:
+    """The expression as a Column of the row."""
+    if isinstance(expression, str):
+        return F.expr(expression)
+    return expression if isinstance(expression, Column) else expression(row)
 
 
 class RecordCondition(ABC):
@@ -98,13 +125,17 @@ class SourceNode(Node):
     """Reads the records of one topic."""
 
     topic: str = ""
+    value: Serde = field(default=Serde(SerdeKind.BYTES), kw_only=True)
+    key: KeyKind = field(default=KeyKind.TEXT, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Filter(Node):
-    """Passes the records for which the condition is true; the others end here."""
+    """Passes the records for which the condition is true; the others end here. If negated, the other way round."""
 
-    condition: RowFunction = field(kw_only=True)
+    condition: Expression = field(kw_only=True)
+    is_negated: bool = field(default=False, kw_only=True)
+    is_table: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +147,28 @@ class Map(Node):
     """Whether Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class MapValues(Node):
+    """Passes each record with other fields."""
+
+    fields: Mapping[str, Expression] = field(kw_only=True)
+    is_table: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatMap(Node):
+    """Passes a record for each element of an array; the fields of a struct are the record's, others are `value`."""
+
+    array: Expression = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SelectKey(Node):
     """Passes each record with another key."""
 
-    key: RowFunction = field(kw_only=True)
+    key: Expression = field(kw_only=True)
+    like: str | None = field(default=None, kw_only=True)
+    """Name of a node whose kind of key it has; None: bytes for bytes, and text for everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +176,11 @@ class Split(Node):
     """Passes each record to the first of its branches whose condition accepts it; other records end here."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Branch(Node):
     """Branch of a split."""
 
-    condition: RowFunction | None = field(kw_only=True)
+    condition: Expression | None = field(kw_only=True)
     """Condition of the records that the branch takes; None for the default branch, which takes all others."""
 
 
@@ -142,10 +190,87 @@ class Merge(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Repartition(Node):
+    """Passes the records through an internal topic, behind which all records of a key are in one partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToTable(Node):
+    """Keeps the latest value of each key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToStream(Node):
+    """Passes the changes of a table as records."""
+
+    keeps_removals: bool = field(default=True, kw_only=True)
+    """Whether a removed row is a record without a value; not for rows of windows, which the key alone does not tell."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(Node):
+    """Keeps the aggregates of each key or, with windows, of each key and window."""
+
+    columns: Mapping[str, str | Column] = field(kw_only=True)
+    windows: Windows | None = field(default=None, kw_only=True)
+    only_final: bool = field(default=False, kw_only=True)
+    """Whether a window's result is forwarded once, when the window is closed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupTable(Node):
+    """Keeps the aggregates of a table by groups other than its key, through an internal topic."""
+
+    group: Expression = field(kw_only=True)
+    columns: Mapping[str, str | Column] = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Joins the records of two parents with equal keys, of streams or tables."""
+
+    keeps_left: bool = field(default=False, kw_only=True)
+    """Whether a left record without a partner is forwarded as well."""
+    keeps_right: bool = field(default=False, kw_only=True)
+    prefix: str = field(default="", kw_only=True)
+    """Text before the names of the right side's fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTable(Join):
+    """Joins each record of a stream, the first parent, with the present value of a table, the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTables(Join):
+    """Keeps the joined values of two tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStreams(Join):
+    """Joins the records of two streams whose times are near."""
+
+    before_ms: int = field(kw_only=True)
+    """How much earlier than the left record the right one may be."""
+    after_ms: int = field(kw_only=True)
+    grace_ms: int = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deduplicate(Node):
+    """Passes the first of the records with one id within a time."""
+
+    id: Expression = field(kw_only=True)
+    within_ms: int = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SinkNode(Node):
     """Publishes each record to its topic, constant or chosen; a record whose topic is NULL is not published."""
 
-    topic: str | RowFunction = field(kw_only=True)
+    topic: str | Column | RowFunction = field(kw_only=True)
+    value: Serde | None = field(default=None, kw_only=True)
+    """Form of the values; None: bytes or text if that is all they have, else JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +278,12 @@ class Fail(Node):
     """Stops the query at the first record, with an error whose text is made from the record."""
 
     message: RowFunction = field(kw_only=True)
+
+
+TABLES = (ToTable, Aggregate, GroupTable, JoinTables)
+"""Nodes that make a table."""
+STATEFUL = (*TABLES, JoinStreams, Deduplicate)
+"""Nodes that keep state."""
 
 
 def children(nodes: Iterable[Node]) -> Mapping[str, Sequence[Node]]:

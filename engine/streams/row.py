@@ -146,6 +146,10 @@ class Row:
         fields: dict[str, Any] = dict(changes)
         return replace(self, **fields)
 
+    def __getitem__(self, field: str) -> Column:
+        """A field of the record's value, where the topology has given its values fields."""
+        return F.col(f"`{field}`")
+
     def header(self, name: str) -> Column:
         """Text of the first header of that name; NULL if the header is missing or has no value."""
         return self.header_view.text(name)

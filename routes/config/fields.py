@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from routes.keys.table import Table, rows_of
+from routes.keys.table import KeyTable, rows_of
 from routes.model import Config, Route
 from routes.systems import SinkConfig, SourceConfig, all_systems
 
@@ -76,4 +76,4 @@ def _rows_of(systems: tuple[System, ...]) -> tuple[Field, ...]:
     return tuple(sorted(rows, key=lambda row: order.index(row.section)))
 
 
-FIELDS = Table(_rows)
+FIELDS = KeyTable(_rows)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from routes.keys.entry import Entry
-    from routes.keys.table import Field, Key, Table
+    from routes.keys.table import Field, Key, KeyTable
 
 __all__ = ["Setting", "Settings"]
 
@@ -43,7 +43,7 @@ class Settings:
     file: str
     base: Path
     """Folder from which relative paths start."""
-    table: Table
+    table: KeyTable
     """The rows of all keys."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Contents for `${file:PATH}`, by PATH, used in place of the disk."""

@@ -18,7 +18,7 @@ from routes.keys.values import ValueKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Field", "Key", "Match", "Table", "key", "keys_of", "made_of", "part", "parts_of", "rows_of"]
+__all__ = ["Field", "Key", "KeyTable", "Match", "key", "keys_of", "made_of", "part", "parts_of", "rows_of"]
 
 _NEAR = 0.75
 _AS_THE_KEY = object()
@@ -178,7 +178,7 @@ class Match(NamedTuple):
     """The text in place of the `*` of a row with NAME; else empty."""
 
 
-class Table:
+class KeyTable:
     """All rows, in the order of the documentation."""
 
     def __init__(self, rows: Callable[[], tuple[Field, ...]]) -> None:

@@ -142,7 +142,7 @@ ONLY = {
 
 LIBRARIES = {
     "fcntl": ("engine.file_lock",),
-    "pyspark": ("routes.predicate", "engine.streams", "engine.router", "engine.spark"),
+    "pyspark": ("routes.predicate", "engine.streams", "engine.router", "engine.spark", "engine.topologies"),
     "confluent_kafka": ("engine.kafka",),
     "stomp": ("engine.connectors.stomp",),
     "nats": ("engine.connectors.nats",),

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from engine.record import Record
 from engine.router import ByBranch, MessageCondition, RoutingLanguage
-from engine.streams import TopologyBuilder, TopologyTestDriver
+from engine.streams import StreamsBuilder, TopologyTestDriver
 from routes.predicate import parse
 
 
@@ -23,7 +23,7 @@ def bodies(records: list[Record]) -> list[str]:
 
 
 def test_a_filter_passes_only_what_is_true(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     builder.stream("in", name="in").filter("region <> 'emea'", name="f").to("out", name="out")
     output = TopologyTestDriver(builder.build(), spark).run(
         {"in": [record("a", region="emea"), record("b", region="apac"), record("unknown")]}
@@ -32,7 +32,7 @@ def test_a_filter_passes_only_what_is_true(spark: SparkSession) -> None:
 
 
 def test_each_record_goes_to_the_first_branch_that_wants_it(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     streams = (
         builder.stream("in", name="in")
         .split("s")
@@ -53,7 +53,7 @@ def test_each_record_goes_to_the_first_branch_that_wants_it(spark: SparkSession)
 
 
 def test_functions_and_predicates_mix_in_one_split(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     a, b = (
         builder.stream("in", name="in")
         .split("s")
@@ -70,7 +70,7 @@ def test_functions_and_predicates_mix_in_one_split(spark: SparkSession) -> None:
 
 
 def test_a_stream_with_two_consumers_goes_to_both(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     stream = builder.stream("in", name="in")
     stream.to("copy", name="copy")
     upper = stream.map(lambda row: row.replace(value=F.upper(row.value.cast("string")).cast("binary")), name="upper")
@@ -85,7 +85,7 @@ def test_a_stream_with_two_consumers_goes_to_both(spark: SparkSession) -> None:
 
 
 def test_predicates_after_a_map_see_the_changed_headers(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     moved = F.array(F.struct(F.lit("jms.x").alias("key"), F.lit("2").cast("binary").alias("value")))
     stream = builder.stream("in", name="in").filter("x = '1'", name="before")
     stream.map(lambda row: row.replace(headers=moved), name="change").filter("x = '2'", name="after").to(
@@ -96,7 +96,7 @@ def test_predicates_after_a_map_see_the_changed_headers(spark: SparkSession) -> 
 
 
 def test_a_key_comes_from_a_property_or_a_function(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     stream = builder.stream("in", name="in").select_key("region", name="k")
     stream.select_key(lambda row: F.concat(row.key.cast("string"), F.lit("!")), name="k2").to("out", name="out")
     output = TopologyTestDriver(builder.build(), spark).run(
@@ -106,7 +106,7 @@ def test_a_key_comes_from_a_property_or_a_function(spark: SparkSession) -> None:
 
 
 def test_streams_of_several_topics_merge(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     one, two = (builder.stream(topic, name=topic) for topic in ("one", "two"))
     one.merge(two, name="both").to(lambda row: F.concat(F.lit("from-"), row.topic), name="out")
     output = TopologyTestDriver(builder.build(), spark).run({"one": [record("a")], "two": [record("b")]})
@@ -114,7 +114,7 @@ def test_streams_of_several_topics_merge(spark: SparkSession) -> None:
 
 
 def test_a_topic_by_branch_is_missing_for_branches_without_one(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     streams = builder.stream("in", name="in").split("s").branch("x = '1'", name="a").default_branch("b")
     streams[0].merge(streams[1], name="m").to(ByBranch("s", {"a": "out"}), name="out")
     output = TopologyTestDriver(builder.build(), spark).run({"in": [record("a", x="1"), record("b")]})
@@ -122,7 +122,7 @@ def test_a_topic_by_branch_is_missing_for_branches_without_one(spark: SparkSessi
 
 
 def test_fail_stops_only_when_a_record_comes_to_it(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     bad, good = builder.stream("in", name="in").split("s").branch("bad = 'yes'", name="bad").default_branch("good")
     bad.fail(lambda row: F.concat(F.lit("refused: "), row.value.cast("string")), name="fail")
     good.to("out", name="out")
@@ -133,7 +133,7 @@ def test_fail_stops_only_when_a_record_comes_to_it(spark: SparkSession) -> None:
 
 
 def test_a_topic_that_is_not_read_is_refused(spark: SparkSession) -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     builder.stream("in", name="in").to("out", name="out")
     with pytest.raises(ValueError, match="does not read other"):
         TopologyTestDriver(builder.build(), spark).run({"other": []})

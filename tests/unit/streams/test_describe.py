@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.router import ByBranch, RoutingLanguage
-from engine.streams import TopologyBuilder
+from engine.streams import StreamsBuilder
 
 DESCRIPTION = """\
 Topologies:
@@ -51,7 +51,7 @@ flowchart LR
 
 
 def test_a_description_has_the_form_of_kafka_streams() -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     split = builder.stream("orders", name="orders").split("size").branch("amount > 1000", name="large")
     large, small = split.default_branch("small")
     large.merge(small, name="all").to(ByBranch("size", {"large": "big", "small": "little"}), name="out")
@@ -62,7 +62,7 @@ def test_a_description_has_the_form_of_kafka_streams() -> None:
 
 
 def test_a_flowchart_shows_topics_and_quotes_names() -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     (stream,) = builder.stream("in", name="in").split("s").branch("TRUE", name='a "b"').no_default_branch()
     stream.to(ByBranch("s", {'a "b"': "out"}), name="to-out")
     assert builder.build().mermaid() == MERMAID

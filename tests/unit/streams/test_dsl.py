@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from engine.router import ByBranch, RoutingLanguage
-from engine.streams import TopologyBuilder, TopologyError
+from engine.streams import StreamsBuilder, TopologyError
 from engine.streams.nodes import Branch, Merge, SinkNode, SourceNode
 
 
 def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     orders = builder.stream("orders", name="orders")
     large, small = orders.split("size").branch("amount > 1000", name="large").default_branch("small")
     large.merge(small, name="all").to("out", name="to-out")
@@ -25,7 +25,7 @@ def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:
 
 def test_two_builds_of_the_same_calls_are_equal() -> None:
     def build() -> object:
-        builder = TopologyBuilder(RoutingLanguage())
+        builder = StreamsBuilder(language=RoutingLanguage())
         builder.stream("a", name="a").filter("x = 1", name="f").to("b", name="b")
         return builder.build()
 
@@ -33,13 +33,13 @@ def test_two_builds_of_the_same_calls_are_equal() -> None:
 
 
 def test_all_faults_are_told_at_once() -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     stream = builder.stream("in", name="in")
     stream.filter("x = ", name="bad-predicate").to("a/b", name="bad-topic")
     stream.to("in", name="loop")
     stream.split("empty").no_default_branch()
     stream.merge(stream, name="twice")
-    stream.merge(TopologyBuilder().stream("other", name="other"), name="foreign")
+    stream.merge(StreamsBuilder().stream("other", name="other"), name="foreign")
     builder.stream("in", name="in")
     stream.to(ByBranch("nowhere", {"x": "t"}), name="no-split")
     with pytest.raises(TopologyError) as error:
@@ -51,7 +51,7 @@ def test_all_faults_are_told_at_once() -> None:
         "'loop': topic 'in' is read by 'in': records would go round for ever",
         "'empty': a split without branches",
         "'twice': merges a stream with itself",
-        "'foreign': merges streams of different builders",
+        "'foreign': it takes a stream or table of another builder",
         "'in': the name is used by two nodes",
         "'in': topic 'in' is read by 'in' already",
         "'no-split': no split is named 'nowhere'",
@@ -61,24 +61,20 @@ def test_all_faults_are_told_at_once() -> None:
 
 def test_a_topology_has_to_read_and_to_write() -> None:
     with pytest.raises(TopologyError, match="reads nothing") as error:
-        TopologyBuilder().build()
+        StreamsBuilder().build()
     assert error.value.faults[1].startswith("the topology writes nothing")
 
 
 def test_a_constant_for_an_unknown_branch_is_a_fault() -> None:
-    builder = TopologyBuilder(RoutingLanguage())
+    builder = StreamsBuilder(language=RoutingLanguage())
     stream, *_ = builder.stream("in", name="in").split("s").branch("TRUE", name="a").no_default_branch()
     stream.to(ByBranch("s", {"a": "x", "b": "y"}), name="out")
     with pytest.raises(TopologyError, match="split 's' has no branch 'b'"):
         builder.build()
 
 
-def test_text_is_a_fault_for_a_builder_without_a_language() -> None:
-    builder = TopologyBuilder()
+def test_text_is_spark_sql_for_a_builder_without_a_language() -> None:
+    builder = StreamsBuilder()
     builder.stream("in", name="in").filter("x = 1", name="f").select_key("x", name="k").to("out", name="out")
-    with pytest.raises(TopologyError) as error:
-        builder.build()
-    assert error.value.faults == (
-        "'f': the builder has no language for the text 'x = 1'; give it one, or give a function",
-        "'k': the builder has no language for the text 'x'; give it one, or give a function",
-    )
+    topology = builder.build()
+    assert [getattr(topology.node(name), kind) for name, kind in (("f", "condition"), ("k", "key"))] == ["x = 1", "x"]

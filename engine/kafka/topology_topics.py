@@ -1,0 +1,107 @@
+"""Topics and positions of topologies in Kafka: looked up, created, checked and deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic
+
+from engine.errors import HardFailureError
+from engine.kafka.clients import admin
+from engine.kafka.cluster import Cluster, is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from routes.model import Config
+
+__all__ = ["delete_topology_topics", "ensure_topology_topics", "partition_counts"]
+
+_SECONDS = 30.0
+_HEADERS_BYTES = 1 << 20
+"""Bytes by which a record of a topology may exceed the journal's limit."""
+
+
+def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[str, int]:
+    """Number of partitions of each topic that the topology `name` reads.
+
+    Raises:
+        HardFailureError: topics are missing, or Kafka does not let this user see them.
+        UnreachableError: no broker answers in time.
+    """
+    found = Cluster(config, _SECONDS).describe(topics)
+    missing = [f"'{topic}'" for topic, each in found.items() if is_missing(each)]
+    if missing:
+        msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or mend the name"
+        raise HardFailureError(msg)
+    counts = {}
+    for topic, each in found.items():
+        if isinstance(each, KafkaError):
+            msg = f"topology '{name}': Kafka refuses its topic '{topic}': {each.str()}"
+            raise HardFailureError(msg)
+        counts[topic] = len(each.partitions)
+    return counts
+
+
+def ensure_topology_topics(config: Config, name: str, internal: Mapping[str, int], dead_letters: str) -> None:
+    """Creates the internal topics and the dead-letter topic of a topology, or checks those that are there.
+
+    Raises:
+        HardFailureError: Kafka refuses, or an internal topic has another number of partitions.
+        UnreachableError: no broker answers in time.
+    """
+    size = {"max.message.bytes": str(config.journal.max_message_bytes + _HEADERS_BYTES)}
+    own = {"message.timestamp.type": "CreateTime", **size}
+    # What is in an internal topic is needed until the topology has read it, however long that takes.
+    settings = {"cleanup.policy": "delete", "retention.ms": "-1", **own}
+    replication = config.journal.replication
+    new = [NewTopic(topic, count, replication, config=settings) for topic, count in internal.items()]
+    kept = {"retention.ms": str(config.journal.retention_ms), **own}
+    new.append(NewTopic(dead_letters, 1, replication, config=kept))
+    found = Cluster(config, _SECONDS).ensure(new, {each.topic: f"topology '{name}'" for each in new})
+    for topic, count in internal.items():
+        there = found[topic]
+        if isinstance(there, KafkaError):
+            msg = f"topology '{name}': Kafka refuses its internal topic '{topic}': {there.str()}"
+            raise HardFailureError(msg)
+        if len(there.partitions) != count:
+            msg = f"the internal topic '{topic}' has {len(there.partitions)} partitions and the topology needs {count}"
+            raise HardFailureError(f"{msg}: jms-bridge topology reset {name}")
+
+
+def delete_topology_topics(config: Config, name: str) -> Iterator[str]:
+    """Deletes the internal topics of a topology and its positions; gives the name of each as it is gone.
+
+    Raises:
+        HardFailureError: Kafka refuses to delete something.
+        UnreachableError: no broker answers in time.
+    """
+    topics = [
+        each
+        for each in Cluster(config, _SECONDS).names()
+        if each.startswith(f"{name}-") and each.endswith("-repartition")
+    ]
+    client = admin(config)
+    try:
+        for topic, deleted in client.delete_topics(topics, operation_timeout=_SECONDS).items() if topics else ():
+            deleted.result(_SECONDS)
+            yield f"internal topic {topic}"
+        for group, removed in client.delete_consumer_groups([name]).items():
+            if _is_removed(removed):
+                yield f"positions of the group {group}"
+    except KafkaException as error:
+        msg = f"Kafka at {config.bootstrap_servers} refuses to reset topology '{name}': {error.args[0].str()}"
+        raise HardFailureError(msg) from error
+
+
+def _is_removed(removed: Future[None]) -> bool:
+    """Whether a group was there and is gone; KafkaException if Kafka refuses."""
+    try:
+        removed.result(_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return False
+        raise
+    return True

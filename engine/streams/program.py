@@ -1,0 +1,251 @@
+"""Program of a topology: its nodes in the JVM, with the code that Spark generates for their expressions.
+
+A topology runs as one program per share of the partitions (`jmsbridge.streams` in `jvm/spark`): each record goes
+through all nodes at once, in the task that has read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import JavaPackage
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.streams.nodes import (
+    Aggregate,
+    Branch,
+    Deduplicate,
+    Expression,
+    Filter,
+    FlatMap,
+    GroupTable,
+    JoinStreams,
+    JoinTable,
+    JoinTables,
+    MapValues,
+    Merge,
+    Node,
+    Repartition,
+    SelectKey,
+    SinkNode,
+    SourceNode,
+    Split,
+    ToStream,
+    ToTable,
+    column_of,
+)
+from engine.streams.row import HeaderView, JvmFunctions, Row
+from engine.streams.serdes import Serde, SerdeKind
+from engine.streams.topology import Topology, TopologyError
+from engine.streams.windows import SessionWindows, SlidingWindows, TimeWindows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["FailurePolicy", "Program", "internal_topic", "plan"]
+
+FailurePolicy = ("dead-letter", "skip", "stop")
+"""What can happen with a record that cannot be read, or for which an expression fails."""
+
+
+def internal_topic(topology: Topology, node: str) -> str:
+    """Name of the internal topic of a node."""
+    return f"{topology.name}-{node}-repartition"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A planned topology."""
+
+    topology: Topology
+    java: Any
+    """The `jmsbridge.streams.Program`."""
+    internal_topics: tuple[str, ...]
+    """Topics that the program both writes and reads."""
+    dead_letters: str
+    """Topic of records that cannot be processed."""
+
+    def fields(self, node: str) -> str:
+        """Fields of a node's records as text of Spark SQL."""
+        text: str = self.java.fields(node)
+        return text
+
+
+def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-letter") -> Program:
+    """Plans a topology; starts nothing.
+
+    Args:
+        topology: the topology, which has a name.
+        spark: the session, whose JVM has the project's jar.
+        on_failure: one of `FailurePolicy`.
+
+    Raises:
+        TopologyError: with a fault for the first node that cannot be planned: unknown fields, types that do not fit,
+            aggregates that cannot be computed record by record, sides of a join that do not match.
+    """
+    if not topology.name:
+        raise TopologyError(["the topology has no name: give StreamsBuilder one, which names its state and its group"])
+    jvm: Any = spark._jvm
+    if isinstance(jvm.jmsbridge.streams.Program, JavaPackage):
+        msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
+        raise RuntimeError(msg)
+    dead_letters = f"{topology.name}-dead-letters"
+    policy = on_failure.upper().replace("-", "_")
+    java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters)
+    planner = _Planner(topology, spark, java)
+    for node in topology.nodes:
+        try:
+            planner.add(node)
+        except (PySparkException, Py4JJavaError, ValueError) as error:
+            raise TopologyError([f"'{node.name}': {_reason(error)}"]) from error
+    return Program(topology, java, tuple(planner.internal), dead_letters)
+
+
+class _Planner:
+    def __init__(self, topology: Topology, spark: SparkSession, java: Any) -> None:
+        self._topology = topology
+        self._java = java
+        self._functions = JvmFunctions(spark)
+        jvm: Any = spark._jvm
+        self._array_list = jvm.java.util.ArrayList
+        self.internal: list[str] = []
+
+    @singledispatchmethod
+    def add(self, node: Node) -> None:
+        """Makes the node of the program."""
+        msg = f"{type(node).__name__} is a step of the router alone; use map_values, select_key or filter"
+        raise ValueError(msg)
+
+    @add.register
+    def _(self, node: SourceNode) -> None:
+        self._java.source(node.name, node.topic, node.key.upper(), node.value.reader()._jc)
+
+    @add.register
+    def _(self, node: Filter) -> None:
+        condition = self._column(node.condition)
+        self._java.filter(node.name, *node.parents, condition, node.is_negated, node.is_table)
+
+    @add.register
+    def _(self, node: Split) -> None:
+        branches = self._topology.branches(node.name)
+        asked = [self._column(each.condition) for each in branches if each.condition is not None]
+        names = self._list(each.name for each in branches)
+        self._java.split(node.name, *node.parents, names, self._list(asked))
+
+    @add.register
+    def _(self, node: Branch) -> None:
+        pass  # made with its split
+
+    @add.register
+    def _(self, node: MapValues) -> None:
+        fields = [column_of(each, self._row()).alias(name)._jc for name, each in node.fields.items()]
+        self._java.mapValues(node.name, *node.parents, self._list(fields), node.is_table)
+
+    @add.register
+    def _(self, node: FlatMap) -> None:
+        self._java.flatMap(node.name, *node.parents, self._column(node.array))
+
+    @add.register
+    def _(self, node: SelectKey) -> None:
+        kind = None if node.like is None else self._java.keyKind(node.like)
+        self._java.selectKey(node.name, *node.parents, self._column(node.key), kind)
+
+    @add.register
+    def _(self, node: Merge) -> None:
+        self._java.merge(node.name, self._list(node.parents))
+
+    @add.register
+    def _(self, node: Repartition) -> None:
+        self._java.repartition(node.name, *node.parents, self._topic(node))
+
+    @add.register
+    def _(self, node: ToTable) -> None:
+        self._java.toTable(node.name, *node.parents)
+
+    @add.register
+    def _(self, node: ToStream) -> None:
+        self._java.toStream(node.name, *node.parents, node.keeps_removals)
+
+    @add.register
+    def _(self, node: Aggregate) -> None:
+        java, columns, final = self._java, self._aggregates(node.columns), node.only_final
+        match node.windows:
+            case TimeWindows(size_ms, advance_ms, grace_ms):
+                java.hopping(node.name, *node.parents, columns, size_ms, advance_ms, grace_ms, final)
+            case SlidingWindows(size_ms, grace_ms):
+                java.sliding(node.name, *node.parents, columns, size_ms, grace_ms, final)
+            case SessionWindows(gap_ms, grace_ms):
+                java.session(node.name, *node.parents, columns, gap_ms, grace_ms, final)
+            case None:
+                java.aggregate(node.name, *node.parents, columns)
+
+    @add.register
+    def _(self, node: GroupTable) -> None:
+        group, columns = self._column(node.group), self._aggregates(node.columns)
+        self._java.groupTotal(node.name, *node.parents, group, columns, self._topic(node))
+
+    @add.register
+    def _(self, node: JoinTable) -> None:
+        self._java.joinTable(node.name, *node.parents, node.prefix, node.keeps_left)
+
+    @add.register
+    def _(self, node: JoinTables) -> None:
+        self._java.joinTables(node.name, *node.parents, node.prefix, node.keeps_left, node.keeps_right)
+
+    @add.register
+    def _(self, node: JoinStreams) -> None:
+        times = (node.before_ms, node.after_ms, node.grace_ms)
+        self._java.joinStreams(node.name, *node.parents, node.prefix, *times, node.keeps_left, node.keeps_right)
+
+    @add.register
+    def _(self, node: Deduplicate) -> None:
+        self._java.deduplicate(node.name, *node.parents, self._column(node.id), node.within_ms)
+
+    @add.register
+    def _(self, node: SinkNode) -> None:
+        (parent,) = node.parents
+        fields = tuple(self._java_fields(parent))
+        serde = node.value or (Serde(SerdeKind.BYTES) if fields == ("value",) else Serde(SerdeKind.JSON))
+        topic = node.topic if isinstance(node.topic, str) else None
+        chosen = None if topic is not None else self._column(node.topic)
+        self._java.sink(node.name, parent, topic, chosen, serde.writer(fields)._jc)
+
+    def _java_fields(self, node: str) -> list[str]:
+        return list(self._java.fieldNames(node))
+
+    def _topic(self, node: Node) -> str:
+        name = internal_topic(self._topology, node.name)
+        self.internal.append(name)
+        return name
+
+    def _aggregates(self, columns: Mapping[str, str | Column]) -> Any:
+        made = (F.expr(each) if isinstance(each, str) else each for each in columns.values())
+        return self._list(each.alias(name)._jc for name, each in zip(columns, made, strict=True))
+
+    def _column(self, expression: Expression) -> Any:
+        return column_of(expression, self._row())._jc
+
+    def _row(self) -> Row:
+        headers = HeaderView(F.col("headers"), self._functions)
+        about = {name: F.col(name) for name in ("key", "value", "headers", "topic", "partition", "offset", "timestamp")}
+        return Row(**about, source_key=about["key"], source_header_view=headers, header_view=headers, branches={})
+
+    def _list(self, items: Iterable[Any]) -> Any:
+        made = self._array_list()
+        for item in items:
+            made.add(item)
+        return made
+
+
+def _reason(error: Exception) -> str:
+    """The text of an error, without Java's classes and Spark's plan."""
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getMessage()).splitlines()[0]
+    return str(error).splitlines()[0]

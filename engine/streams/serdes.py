@@ -1,0 +1,78 @@
+"""Serdes: how the bytes of a record's value become fields, and fields become bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+__all__ = ["KeyKind", "Serde", "SerdeKind", "binary", "json", "text"]
+
+_TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "timeZone": "UTC"}
+"""Timestamps in JSON are those of ISO 8601, in UTC."""
+
+
+class KeyKind(StrEnum):
+    """Form of a key in Kafka."""
+
+    TEXT = "text"
+    BYTES = "bytes"
+    LONG = "long"
+    """Eight bytes, most significant first, as Kafka's LongSerializer writes them."""
+
+
+class SerdeKind(StrEnum):
+    """Form of a value in Kafka."""
+
+    BYTES = "bytes"
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Serde:
+    """Form of the values of a topic; make one with `binary`, `text` or `json`."""
+
+    kind: SerdeKind
+    schema: str = ""
+    """Fields of a JSON object as text of Spark SQL, such as `customer string, amount double`."""
+
+    def reader(self) -> Column:
+        """A struct of the fields, from the column `value` of bytes; it fails for bytes that do not fit."""
+        value = F.col("value")
+        match self.kind:
+            case SerdeKind.BYTES:
+                return F.struct(value)
+            case SerdeKind.TEXT:
+                return F.struct(value.cast("string").alias("value"))
+            case SerdeKind.JSON:
+                return F.from_json(value.cast("string"), self.schema, {"mode": "FAILFAST", **_TIMES})
+
+    def writer(self, fields: tuple[str, ...]) -> Column:
+        """The bytes of a value with these fields; ValueError if they do not fit the serde."""
+        if self.kind is SerdeKind.JSON:
+            return F.to_json(F.struct(*(F.col(f"`{name}`") for name in fields)), _TIMES)
+        if len(fields) != 1:
+            msg = f"a value of {self.kind} has one field, not {len(fields)}: choose it with map_values, or write JSON"
+            raise ValueError(msg)
+        return F.col(f"`{fields[0]}`")
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.schema})" if self.schema else str(self.kind)
+
+
+def binary() -> Serde:
+    """Bytes as they are, in the field `value`."""
+    return Serde(SerdeKind.BYTES)
+
+
+def text() -> Serde:
+    """UTF-8 text, in the field `value`."""
+    return Serde(SerdeKind.TEXT)
+
+
+def json(schema: str = "") -> Serde:
+    """JSON objects with these fields, as text of Spark SQL; a sink needs no schema, since it writes all fields."""
+    return Serde(SerdeKind.JSON, schema)

@@ -1,0 +1,133 @@
+"""Layout of a topology: the parts that it is cut into, the partitions of its topics, and what identifies its state.
+
+A part is a set of nodes that are joined without an internal topic between them. A task has all records of a key in a
+part only if the topics of the part are partitioned alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+
+from engine.streams.nodes import STATEFUL, Aggregate, GroupTable, Join, Node, Repartition, SourceNode
+from engine.streams.program import internal_topic
+from engine.streams.topology import TopologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.streams.program import Program
+    from engine.streams.topology import Topology
+
+__all__ = ["Layout", "fingerprints", "lay_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Partitions of a topology's topics, and whether the order between topics matters."""
+
+    partitions: Mapping[str, int]
+    """Number of partitions of each topic that is read, internal topics included."""
+    internal: Mapping[str, int]
+    """Those of the internal topics alone."""
+    mixes_inputs: tuple[str, ...]
+    """Nodes with state that get records of several topics: a second run could meet these in another order."""
+
+    @property
+    def shares(self) -> int:
+        """Number of tasks."""
+        return max(self.partitions.values())
+
+
+def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
+    """The layout of a topology whose topics have these numbers of partitions.
+
+    Raises:
+        TopologyError: topics that are joined have different numbers of partitions.
+    """
+    inputs = _inputs(topology)
+    counts = dict(partitions)
+    # A topic before the one that depends on it: nodes are in the order of flow.
+    for node in topology.nodes:
+        if _makes_topic(node):
+            topic = internal_topic(topology, node.name)
+            upstream = [counts[each] for each in inputs[node.parents[0]]]
+            partners = [
+                counts[each]
+                for join in topology.nodes
+                if isinstance(join, Join) and topic in inputs[join.name]
+                for each in inputs[join.name]
+                if each in partitions
+            ]
+            counts[topic] = partners[0] if partners else max(upstream)
+    faults = [
+        f"'{node.name}': it joins topics with different numbers of partitions ({_numbers(found)}): "
+        "pass one side through repartition(), or give the topics the same number"
+        for node in topology.nodes
+        if isinstance(node, Join)
+        and len(set((found := {each: counts[each] for each in inputs[node.name]}).values())) > 1
+    ]
+    if faults:
+        raise TopologyError(faults)
+    mixing = tuple(node.name for node in topology.nodes if isinstance(node, STATEFUL) and len(inputs[node.name]) > 1)
+    joins = tuple(node.name for node in topology.nodes if isinstance(node, Join) and node.name not in mixing)
+    internal = {topic: count for topic, count in counts.items() if topic not in partitions}
+    return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))))
+
+
+def fingerprints(program: Program) -> dict[str, str]:
+    """Digest for each node with state of what must stay the same: its inputs' fields, keys, windows and results."""
+    topology = program.topology
+    found = {}
+    for node in topology.nodes:
+        if isinstance(node, STATEFUL):
+            fields = [program.fields(parent) for parent in node.parents]
+            text = repr([type(node).__name__, fields, program.fields(node.name), _settings(node)])
+            found[node.name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return found
+
+
+def _settings(node: Node) -> list[str]:
+    match node:
+        case Aggregate():
+            columns = [f"{name}={_text(each)}" for name, each in node.columns.items()]
+            return [*columns, str(node.windows), str(node.only_final)]
+        case GroupTable():
+            return [_text(node.group), *(f"{name}={_text(each)}" for name, each in node.columns.items())]
+        case _:
+            return [
+                f"{name}={getattr(node, name)}"
+                for name in ("before_ms", "after_ms", "within_ms")
+                if hasattr(node, name)
+            ]
+
+
+def _text(expression: object) -> str:
+    if isinstance(expression, str | Column):
+        return str(expression)
+    code = getattr(expression, "__code__", None)
+    return "function" if code is None else f"{code.co_code.hex()} {code.co_consts} {code.co_names}"
+
+
+def _makes_topic(node: Node) -> bool:
+    return isinstance(node, Repartition | GroupTable)
+
+
+def _inputs(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """The topics whose records reach each node without another topic between them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for node in topology.nodes:
+        if isinstance(node, SourceNode):
+            found[node.name] = (node.topic,)
+        elif _makes_topic(node):
+            found[node.name] = (internal_topic(topology, node.name),)
+        else:
+            found[node.name] = tuple(dict.fromkeys(topic for parent in node.parents for topic in found[parent]))
+    return found
+
+
+def _numbers(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{topic}: {count}" for topic, count in counts.items())

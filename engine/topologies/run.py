@@ -1,0 +1,287 @@
+"""Run of a topology: its checks, its Spark query, its figures every few seconds, and its stop."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import structlog
+
+from engine.errors import SetupError, UsageError
+from engine.kafka.settings import spark_options
+from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
+from engine.private import make_folder
+from engine.spark import session
+from engine.spark.failures import query_failure
+from engine.spark.generation import CheckpointLock
+from engine.streams.program import Program, plan
+from engine.topologies.definition import find, read
+from engine.topologies.layout import Layout, fingerprints, lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from threading import Event
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from routes.model import Config
+
+__all__ = ["Guarantee", "Mode", "TopologyFigures", "TopologySettings", "run_topology", "state_folder"]
+
+Mode = Literal["auto", "realtime", "batch"]
+Guarantee = Literal["exactly_once", "at_least_once"]
+
+_MOST_SHARES = 60
+_MOST_RECORDS = 500_000
+"""Most records of a partition in one batch: a batch is one transaction, and what a restart repeats."""
+_COMMIT_MS = 100
+_NEVER_MS = 1 << 40
+_READ_SECONDS = 1.0
+_MAINTENANCE_SECONDS = 30.0
+_LOCK_SECONDS = 20.0
+_TRANSACTION_MS = 600_000
+_FINGERPRINTS = "topology.json"
+_MINIMUM_REALTIME_SECONDS = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySettings:
+    """Settings of a topology's run."""
+
+    build: str
+    """The function that builds it, as `module:function`."""
+    mode: Mode = "auto"
+    guarantee: Guarantee = "exactly_once"
+    interval_seconds: float | None = None
+    """Time between two commits of the state; None: 1 second in batches, 30 in real-time mode."""
+    on_failure: str = "dead-letter"
+    """What happens with a record that cannot be read or computed: `dead-letter`, `skip` or `stop`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyFigures:
+    """TopologyFigures of a running topology since its start."""
+
+    records: int
+    """Records processed, those of internal topics included."""
+    passed_over: Mapping[str, int]
+    """Records that nodes did not process, under `node event`, such as `totals late_records`."""
+
+
+def state_folder(config: Config, name: str) -> Path:
+    """Folder of the state and the checkpoint of a topology."""
+    return config.embedded.data / "topologies" / name
+
+
+def run_topology(
+    config: Config,
+    settings: TopologySettings,
+    stop: Event,
+    report: Callable[[Program, TopologyFigures], None] | None = None,
+) -> None:
+    """Runs a topology until `stop` is set.
+
+    Args:
+        config: the configuration, for Kafka's address and login, Spark's settings and the data folder.
+        settings: the topology and how it runs.
+        stop: set from another thread or a signal handler.
+        report: called about every second with the program and its figures.
+
+    Raises:
+        UsageError: there is no such function, or the mode does not fit the topology.
+        TopologyError: the topology has faults.
+        HardFailureError: a topic is missing, or Kafka refuses something.
+        SetupError: the state is of another topology, or another process works with it.
+        UnreachableError: no broker answers.
+    """
+    find(settings.build)
+    spark = session.start(config, _MOST_SHARES)
+    try:
+        topology = read(settings.build)
+        program = plan(topology, spark, on_failure=settings.on_failure)
+        topics = [source.topic for source in topology.sources]
+        layout = lay_out(topology, partition_counts(config, topology.name, topics))
+        mode = _mode(settings, layout)
+        if layout.shares > spark.sparkContext.defaultParallelism:
+            msg = f"the topology needs {layout.shares} task slots and Spark has {spark.sparkContext.defaultParallelism}"
+            raise SetupError(f"{msg}: raise the number in spark.master")
+        ensure_topology_topics(config, topology.name, layout.internal, program.dead_letters)
+        folder = state_folder(config, topology.name)
+        make_folder(folder)
+        lock = CheckpointLock(spark, folder, _LOCK_SECONDS)
+        try:
+            _check_state(folder, program, layout)
+            _Run(config, settings, spark, program, layout, mode, folder).follow(stop, report)
+        finally:
+            lock.release()
+    finally:
+        session.close(spark)
+
+
+class _Run:
+    def __init__(
+        self,
+        config: Config,
+        settings: TopologySettings,
+        spark: SparkSession,
+        program: Program,
+        layout: Layout,
+        mode: Mode,
+        folder: Path,
+    ) -> None:
+        self._spark = spark
+        self._program = program
+        self._mode = mode
+        self._folder = folder
+        self._id = uuid.uuid4().hex
+        jvm: Any = spark._jvm
+        self._java = jvm.jmsbridge.streams.TopologyRun
+        is_exact = settings.guarantee == "exactly_once"
+        self._seconds = settings.interval_seconds or (30.0 if mode == "realtime" else 1.0)
+        ticks = mode == "realtime" and is_exact
+        self._java.open(
+            self._id,
+            jvm.jmsbridge.streams.RunSettings(
+                program.java,
+                is_exact,
+                dict(layout.partitions),
+                _consumer(config, mode),
+                _producer(config, mode, is_exact=is_exact),
+                (folder / "state").absolute().as_uri(),
+                _MOST_RECORDS,
+                _COMMIT_MS if ticks else _NEVER_MS,
+            ),
+        )
+
+    def follow(self, stop: Event, report: Callable[[Program, TopologyFigures], None] | None) -> None:
+        """Starts the query, and watches it until it ends or shall end."""
+        query = self._start()
+        name = self._program.topology.name
+        _log.info("topology runs", topology=name, mode=self._mode, state=str(self._folder))
+        maintained = time.monotonic()
+        try:
+            while not stop.wait(_READ_SECONDS):
+                if failure := query_failure(query):
+                    raise failure
+                if not query.isActive:
+                    msg = "Spark's query ended by itself"
+                    raise RuntimeError(msg)
+                if report is not None:
+                    report(self._program, self._figures())
+                if time.monotonic() - maintained > _MAINTENANCE_SECONDS:
+                    maintained = time.monotonic()
+                    self._java.maintain(self._id)
+        finally:
+            query.stop()
+            _wait_for_tasks(self._spark)
+            self._java.close(self._id)
+        _log.info("topology stopped", topology=name)
+
+    def _start(self) -> StreamingQuery:
+        rows = self._spark.readStream.format("jmsbridge.streams.TopologySource").option("run", self._id).load()
+        writer: Any = rows.writeStream.format("jmsbridge.streams.TopologySink").option("run", self._id)
+        writer = writer.option("checkpointLocation", str((self._folder / "spark").absolute())).outputMode("update")
+        writer = writer.queryName(self._program.topology.name)
+        milliseconds = f"{round(self._seconds * 1000)} milliseconds"
+        if self._mode == "realtime":
+            writer = writer.option("asyncProgressTrackingEnabled", "false").trigger(realTime=milliseconds)
+        else:
+            writer = writer.trigger(processingTime=milliseconds)
+        query: StreamingQuery = writer.start()
+        return query
+
+    def _figures(self) -> TopologyFigures:
+        counts = {name.replace("\t", " "): number for name, number in self._java.counts(self._id).items()}
+        return TopologyFigures(self._java.records(self._id), counts)
+
+
+def _wait_for_tasks(spark: SparkSession) -> None:
+    deadline = time.monotonic() + 20
+    while session.running_tasks(spark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _mode(settings: TopologySettings, layout: Layout) -> Mode:
+    """The mode in which the topology runs; UsageError for one that would break its guarantee."""
+    if settings.mode == "realtime":
+        if settings.guarantee == "exactly_once" and layout.mixes_inputs:
+            names = ", ".join(f"'{name}'" for name in layout.mixes_inputs)
+            msg = (
+                f"{names}: records of several topics meet there, and after a crash real-time mode could meet them in "
+                "another order, so that it cannot be exactly once; use --mode batch, or --guarantee at_least_once"
+            )
+            raise UsageError(msg)
+        if settings.interval_seconds is not None and settings.interval_seconds < _MINIMUM_REALTIME_SECONDS:
+            msg = f"the interval of real-time mode is at least {_MINIMUM_REALTIME_SECONDS:.0f} s"
+            raise UsageError(msg)
+        return "realtime"
+    if settings.mode == "batch" or (settings.guarantee == "exactly_once" and layout.mixes_inputs):
+        return "batch"
+    return "realtime"
+
+
+def _check_state(folder: Path, program: Program, layout: Layout) -> None:
+    """Compares the topology with the one whose state is in the folder, and notes it there.
+
+    Raises:
+        SetupError: the state cannot be used; the text names the nodes and the ways out.
+    """
+    path = folder / _FINGERPRINTS
+    nodes = fingerprints(program)
+    if path.exists():
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            kept, counts = before["nodes"], before["partitions"]
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{path} is damaged: restore it, or start anew with: jms-bridge topology reset {folder.name}"
+            raise SetupError(msg) from error
+        changed = [name for name, each in nodes.items() if name in kept and kept[name] != each]
+        gone = [name for name in kept if name not in nodes]
+        other = [topic for topic, count in layout.partitions.items() if counts.get(topic, count) != count]
+        if changed or gone or other:
+            raise SetupError(_changed(folder, changed, gone, other))
+    elif (folder / "spark").exists():
+        msg = f"{path} is missing, beside a checkpoint: restore it, or: jms-bridge topology reset {folder.name}"
+        raise SetupError(msg)
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps({"nodes": nodes, "partitions": dict(layout.partitions)}, indent=1), encoding="utf-8")
+    draft.replace(path)
+
+
+def _changed(folder: Path, changed: list[str], gone: list[str], other: list[str]) -> str:
+    parts = []
+    if changed:
+        parts.append(f"changed: {', '.join(changed)}")
+    if gone:
+        parts.append(f"gone or renamed: {', '.join(gone)}")
+    if other:
+        parts.append(f"other numbers of partitions: {', '.join(other)}")
+    return (
+        f"the state in {folder} does not fit the topology any more ({'; '.join(parts)}). Three ways out: "
+        f"undo the change; give StreamsBuilder a new name, which begins with empty state; or throw the state away with "
+        f"`jms-bridge topology reset {folder.name}` and read the topics from their beginning again"
+    )
+
+
+def _consumer(config: Config, mode: Mode) -> dict[str, str]:
+    own = _plain(spark_options(config, "consumer"))
+    fixed = {"enable.auto.commit": "false", "auto.offset.reset": "none"}
+    speed = {"max.poll.records": "2000" if mode == "batch" else "500", "fetch.max.wait.ms": "500"}
+    return {**speed, **own, **fixed}
+
+
+def _producer(config: Config, mode: Mode, *, is_exact: bool) -> dict[str, str]:
+    own = _plain(spark_options(config, "producer"))
+    speed = {"linger.ms": "0" if mode == "realtime" else "20", "batch.size": str(256 * 1024)}
+    return {**speed, **own, **({"transaction.timeout.ms": str(_TRANSACTION_MS)} if is_exact else {})}
+
+
+def _plain(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix("kafka."): value for name, value in options.items()}

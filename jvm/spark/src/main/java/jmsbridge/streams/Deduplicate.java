@@ -1,0 +1,48 @@
+package jmsbridge.streams;
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.StructType;
+
+/** Passes a record unless one with the same id has passed less than {@code within} milliseconds before or after it. */
+final class Deduplicate extends StatefulNode {
+  private static final long serialVersionUID = 1L;
+
+  private final Projection id;
+  private final KeyKind key;
+  private final long within;
+
+  Deduplicate(String name, StructType type, Projection id, KeyKind key, long within) {
+    super(name, type);
+    this.id = id;
+    this.key = key;
+    this.within = within;
+  }
+
+  @Override
+  void process(StreamRecord record, int port) {
+    long time = observe(record.time());
+    UnsafeRow found = id.apply(record, record.value(), key);
+    if (found.isNullAt(0)) {
+      task.count(name, "null_keys");
+      forward(record);
+      return;
+    }
+    byte[] at = keys(STATE).bytes(found.getBytes()).done();
+    byte[] passed = task.store().get(at);
+    if (record.time() + within <= time) {
+      // So old that what is known of its id may be gone.
+      task.count(name, "late_records");
+    } else if (passed != null && Math.abs(record.time() - new Keys.Reader(passed).number()) < within) {
+      task.count(name, "repeated_records");
+    } else {
+      if (passed != null) {
+        forgetExpiry(new Keys.Reader(passed).number() + 2 * within, at);
+      }
+      task.store().put(at, keys(STATE).number(record.time()).done());
+      // A record that comes up to `within` late can still repeat one that passed up to `within` before it.
+      expireAfter(record.time() + 2 * within, at);
+      forward(record);
+    }
+    expired().forEach(task.store()::remove);
+  }
+}

@@ -1,0 +1,83 @@
+package jmsbridge.streams;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Analysis of Columns over the fields of records, by Spark. */
+final class Expressions {
+  /** Fields of a record beside those of its value, in this order behind them. */
+  static final List<String> ABOUT = List.of("key", "timestamp", "headers", "topic", "partition", "offset");
+
+  private static final StructType HEADERS =
+      new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType);
+
+  private Expressions() {}
+
+  /** Projection of a record with these fields to the columns. */
+  static Projection projection(SparkSession session, StructType fields, KeyKind key, List<Column> columns) {
+    Dataset<Row> frame = frame(session, fields, key);
+    return projection(frame, frame.select(columns.toArray(Column[]::new)));
+  }
+
+  static Projection projection(Dataset<Row> frame, org.apache.spark.sql.Dataset<Row> selected) {
+    LogicalPlan plan = optimised((Dataset<Row>) selected);
+    List<Expression> expressions = new ArrayList<>();
+    if (plan instanceof Project project) {
+      CollectionConverters.asJava(project.projectList()).forEach(each -> expressions.add((Expression) each));
+    } else {
+      CollectionConverters.asJava(plan.output()).forEach(expressions::add);
+    }
+    return new Projection(attributes(frame), seq(expressions), selected.schema());
+  }
+
+  /** An empty frame with a record's columns; a field of the value hides one about the record. */
+  static Dataset<Row> frame(SparkSession session, StructType fields, KeyKind key) {
+    JavaSparkContext context = JavaSparkContext.fromSparkContext(session.sparkContext());
+    // Spark computes what it finds in an empty local relation at once; in this one it cannot see that it is empty.
+    Dataset<Row> all = (Dataset<Row>) session.createDataFrame(context.<Row>emptyRDD(), columns(fields, key));
+    return all;
+  }
+
+  static LogicalPlan optimised(Dataset<Row> frame) {
+    return frame.sparkSession().sessionState().optimizer().execute(frame.queryExecution().analyzed());
+  }
+
+  static Seq<Attribute> attributes(Dataset<Row> frame) {
+    return frame.queryExecution().analyzed().output();
+  }
+
+  /** Columns of a record: the fields of its value, then those about it, whose names are changed where they clash. */
+  private static StructType columns(StructType fields, KeyKind key) {
+    StructType about = new StructType()
+        .add("key", key.type())
+        .add("timestamp", DataTypes.TimestampType)
+        .add("headers", DataTypes.createArrayType(HEADERS))
+        .add("topic", DataTypes.StringType)
+        .add("partition", DataTypes.IntegerType)
+        .add("offset", DataTypes.LongType);
+    StructType all = fields;
+    for (StructField each : about.fields()) {
+      boolean isHidden = List.of(fields.fieldNames()).contains(each.name());
+      all = all.add(isHidden ? each.name() + " of the record" : each.name(), each.dataType());
+    }
+    return all;
+  }
+
+  static <T> Seq<T> seq(List<T> list) {
+    return scala.collection.immutable.List.from(CollectionConverters.asScala(list));
+  }
+}

@@ -1,0 +1,229 @@
+package jmsbridge.streams;
+
+import java.util.List;
+import org.apache.kafka.common.header.Header;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** Nodes that join the records of two inputs with equal keys; a result has the fields of the left, then of the right. */
+final class Joins {
+  static final int LEFT = 0;
+  static final int RIGHT = 1;
+
+  private Joins() {}
+
+  /** Fields of a result; those of the right have a prefix. */
+  static StructType joined(StructType left, StructType right, String prefix) {
+    StructType type = left;
+    for (StructField each : right.fields()) {
+      String name = prefix + each.name();
+      if (List.of(type.fieldNames()).contains(name)) {
+        throw new IllegalArgumentException(
+            "both sides have a field '%s': give the join a prefix for the fields of the right side".formatted(name));
+      }
+      type = type.add(name, each.dataType(), true);
+    }
+    return type;
+  }
+
+  /** Maker of joined rows; a missing side has no fields. */
+  private static final class Joiner {
+    private final UnsafeProjection copier;
+    private final JoinedRow both = new JoinedRow();
+    private final InternalRow noLeft;
+    private final InternalRow noRight;
+
+    Joiner(StructType type, int leftFields) {
+      copier = Rows.copier(type);
+      noLeft = new GenericInternalRow(leftFields);
+      noRight = new GenericInternalRow(type.size() - leftFields);
+    }
+
+    InternalRow join(InternalRow left, InternalRow right) {
+      return copier.apply(both.apply(left == null ? noLeft : left, right == null ? noRight : right)).copy();
+    }
+  }
+
+  /** Joins each record of a stream with the present value of a table. */
+  static final class StreamTable extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Node table;
+    private final int leftFields;
+    private final boolean isLeft;
+    private transient Joiner joiner;
+
+    StreamTable(String name, StructType type, Node table, int leftFields, boolean isLeft) {
+      super(name, type);
+      this.table = table;
+      this.leftFields = leftFields;
+      this.isLeft = isLeft;
+    }
+
+    @Override
+    void open(Task owner) {
+      super.open(owner);
+      joiner = new Joiner(type, leftFields);
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      if (record.key() == null || record.value() == null) {
+        task.count(name, record.key() == null ? "null_keys" : "null_values");
+        if (!isLeft || record.value() == null) {
+          return;
+        }
+      }
+      InternalRow right = record.key() == null ? null : ((TableState) table).lookUp(record.key());
+      if (right != null || isLeft) {
+        forward(record.withValue(joiner.join(record.value(), right)));
+      }
+    }
+  }
+
+  /** Table of the joined values of two tables. */
+  static final class TableTable extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Node left;
+    private final Node right;
+    private final boolean keepsLeft;
+    private final boolean keepsRight;
+    private transient Joiner joiner;
+
+    TableTable(String name, StructType type, Node left, Node right, boolean keepsLeft, boolean keepsRight) {
+      super(name, type);
+      this.left = left;
+      this.right = right;
+      this.keepsLeft = keepsLeft;
+      this.keepsRight = keepsRight;
+    }
+
+    @Override
+    void open(Task owner) {
+      super.open(owner);
+      joiner = new Joiner(type, left.type.size());
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      InternalRow other = ((TableState) (port == LEFT ? right : left)).lookUp(record.key());
+      InternalRow now = join(port, record.value(), other);
+      InternalRow former = join(port, record.before(), other);
+      if (now != null || former != null) {
+        forward(record.withChange(now, former));
+      }
+    }
+
+    private InternalRow join(int port, InternalRow own, InternalRow other) {
+      InternalRow ofLeft = port == LEFT ? own : other;
+      InternalRow ofRight = port == LEFT ? other : own;
+      boolean isResult = ofLeft != null && ofRight != null
+          || ofLeft != null && keepsLeft || ofRight != null && keepsRight;
+      return isResult ? joiner.join(ofLeft, ofRight) : null;
+    }
+  }
+
+  /**
+   * Joins records of two streams whose times are near: a left record at time t with the right ones from t - before to
+   * t + after. Records without a partner, where they are kept, are forwarded when none can come any more.
+   */
+  static final class StreamStream extends StatefulNode {
+    private static final long serialVersionUID = 1L;
+    private final int[] fields;
+    private final long[] before;
+    private final long[] after;
+    private final long grace;
+    private final boolean[] keeps;
+    private transient Joiner joiner;
+
+    StreamStream(
+        String name, StructType type, int leftFields, long before, long after, long grace, boolean keepsLeft,
+        boolean keepsRight) {
+      super(name, type);
+      fields = new int[] {leftFields, type.size() - leftFields};
+      this.before = new long[] {before, after};
+      this.after = new long[] {after, before};
+      this.grace = grace;
+      keeps = new boolean[] {keepsLeft, keepsRight};
+    }
+
+    @Override
+    void open(Task owner) {
+      super.open(owner);
+      joiner = new Joiner(type, fields[LEFT]);
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      if (record.key() == null || record.value() == null) {
+        task.count(name, record.key() == null ? "null_keys" : "null_values");
+        return;
+      }
+      long time = observe(record.time());
+      long closes = record.time() + after[port] + grace;
+      if (closes < time) {
+        task.count(name, "late_records");
+        close();
+        return;
+      }
+      int other = 1 - port;
+      byte[] first = side(other).bytes(record.key()).number(record.time() - before[port]).done();
+      byte[] behind = side(other).bytes(record.key()).number(record.time() + after[port] + 1).done();
+      List<Store.Entry> partners = task.store().range(first, behind);
+      for (Store.Entry each : partners) {
+        InternalRow partner = row(each.value(), fields[other]);
+        long latest = Math.max(record.time(), time(each.key()));
+        InternalRow joined = port == LEFT
+            ? joiner.join(record.value(), partner) : joiner.join(partner, record.value());
+        if (each.value()[0] == 0) {
+          byte[] met = each.value().clone();
+          met[0] = 1;
+          task.store().put(each.key(), met);
+        }
+        forward(record.withValue(joined).withTime(latest));
+      }
+      byte[] at = side(port).bytes(record.key()).number(record.time()).number(nextNumber()).done();
+      task.store().put(at, entry(record, !partners.isEmpty()));
+      expireAfter(closes, at);
+      close();
+    }
+
+    private void close() {
+      for (byte[] at : expired()) {
+        byte[] kept = task.store().get(at);
+        task.store().remove(at);
+        int port = at[4] == STATE ? LEFT : RIGHT;
+        if (kept[0] == 0 && keeps[port]) {
+          InternalRow own = row(kept, fields[port]);
+          InternalRow joined = port == LEFT ? joiner.join(own, null) : joiner.join(null, own);
+          Header[] none = Task.NO_HEADERS;
+          forward(new StreamRecord(new Keys.Reader(at).bytes(), joined, null, time(at), none, null, 0, 0));
+        }
+      }
+    }
+
+    private Keys side(int port) {
+      return keys(port == LEFT ? STATE : OTHER_SIDE);
+    }
+
+    /** Eight bytes, the first of which tells whether the record has found a partner, and its row. */
+    private static byte[] entry(StreamRecord record, boolean hasPartner) {
+      byte[] entry = Rows.timed(0, record.value());
+      entry[0] = (byte) (hasPartner ? 1 : 0);
+      return entry;
+    }
+
+    private static InternalRow row(byte[] entry, int fields) {
+      return Rows.timedRow(entry, fields);
+    }
+
+    private static long time(byte[] at) {
+      Keys.Reader reader = new Keys.Reader(at);
+      reader.bytes();
+      return reader.number();
+    }
+  }
+}

@@ -1,0 +1,39 @@
+package jmsbridge.streams;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Store in memory, for tests of topologies. */
+final class MemoryStore implements Store {
+  private final TreeMap<byte[], byte[]> entries = new TreeMap<>(Arrays::compareUnsigned);
+
+  @Override
+  public byte[] get(byte[] key) {
+    return entries.get(key);
+  }
+
+  @Override
+  public void put(byte[] key, byte[] value) {
+    entries.put(key, value);
+  }
+
+  @Override
+  public void remove(byte[] key) {
+    entries.remove(key);
+  }
+
+  @Override
+  public List<Entry> range(byte[] from, byte[] to, int limit) {
+    List<Entry> found = new ArrayList<>();
+    for (Map.Entry<byte[], byte[]> each : entries.subMap(from, to).entrySet()) {
+      if (found.size() == limit) {
+        break;
+      }
+      found.add(new Entry(each.getKey(), each.getValue()));
+    }
+    return found;
+  }
+}

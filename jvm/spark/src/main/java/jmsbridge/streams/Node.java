@@ -1,0 +1,56 @@
+package jmsbridge.streams;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.types.StructType;
+
+/** Step of a topology's program. Each task works with a copy of its own. */
+abstract class Node implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  final String name;
+  /** Fields of the records that the node forwards. */
+  final StructType type;
+  private final List<Node> consumers = new ArrayList<>();
+  private final List<Integer> ports = new ArrayList<>();
+  protected transient Task task;
+
+  Node(String name, StructType type) {
+    this.name = name;
+    this.type = type;
+  }
+
+  /** Makes the consumer get the node's records at a port; a node with several inputs has a port for each. */
+  final void link(Node consumer, int port) {
+    consumers.add(consumer);
+    ports.add(port);
+  }
+
+  /** Begins work in a task, before the first record. */
+  void open(Task owner) {
+    task = owner;
+  }
+
+  /** Processes a record that came in at a port. */
+  abstract void process(StreamRecord record, int port);
+
+  /** Writes what the node keeps in memory into its store; called before each commit. */
+  void save() {}
+
+  /** Hands a record to all consumers. One that cannot evaluate it leaves it to the task's policy for failures. */
+  final void forward(StreamRecord record) {
+    for (int at = 0; at < consumers.size(); at++) {
+      pass(record, at);
+    }
+  }
+
+  final void pass(StreamRecord record, int consumer) {
+    Node next = consumers.get(consumer);
+    try {
+      next.process(record, ports.get(consumer));
+    } catch (EvaluationException failure) {
+      task.reject(next.name, record, failure);
+    }
+  }
+}

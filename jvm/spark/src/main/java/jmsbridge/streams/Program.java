@@ -1,0 +1,291 @@
+package jmsbridge.streams;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.io.ObjectStreamClass;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Program of a topology: its nodes, made one after the other, parents first, with the columns of their functions.
+ *
+ * <p>Methods that make a node throw AnalysisException or IllegalArgumentException for columns that do not fit.
+ */
+public final class Program implements Serializable {
+  private static final long serialVersionUID = 1L;
+  private static final StructType RAW = new StructType().add("value", DataTypes.BinaryType);
+  private static final String VALUE = "value";
+
+  private final transient SparkSession session;
+  private final String name;
+  private final FailurePolicy policy;
+  private final String deadLetters;
+  private final Map<String, Node> nodes = new LinkedHashMap<>();
+  private final Map<String, KeyKind> keys = new LinkedHashMap<>();
+  private final Map<String, Node> sources = new LinkedHashMap<>();
+
+  public Program(org.apache.spark.sql.SparkSession session, String name, String policy, String deadLetters) {
+    this.session = (SparkSession) session;
+    this.name = name;
+    this.policy = FailurePolicy.valueOf(policy);
+    this.deadLetters = deadLetters;
+  }
+
+  String name() {
+    return name;
+  }
+
+  FailurePolicy policy() {
+    return policy;
+  }
+
+  String deadLetters() {
+    return deadLetters;
+  }
+
+  Collection<Node> nodes() {
+    return nodes.values();
+  }
+
+  Node source(String topic) {
+    return sources.get(topic);
+  }
+
+  /** Topics that the program reads, internal ones included. */
+  public List<String> topics() {
+    return List.copyOf(sources.keySet());
+  }
+
+  /** Fields of a node's records, as text of Spark SQL. */
+  public String fields(String node) {
+    return nodes.get(node).type.toDDL();
+  }
+
+  /** Names of the fields of a node's records. */
+  public List<String> fieldNames(String node) {
+    return List.of(nodes.get(node).type.fieldNames());
+  }
+
+  /** Source of a topic; {@code reader} is a struct of the fields in the column {@code value}, of bytes. */
+  public void source(String node, String topic, String key, Column reader) {
+    Projection projection = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(reader));
+    DataType type = projection.type().fields()[0].dataType();
+    add(new Steps.Source(node, (StructType) type, topic, projection, false), KeyKind.valueOf(key));
+    sources.put(topic, nodes.get(node));
+  }
+
+  public void filter(String node, String parent, Column condition, boolean isNegated, boolean isTable) {
+    Node from = nodes.get(parent);
+    Projection projection = columns(parent, List.of(condition.cast("boolean")));
+    add(new Steps.Filter(node, from.type, projection, key(parent), isNegated, isTable), key(parent), parent);
+  }
+
+  /** Split, whose branches are the nodes {@code names}; the last one takes the rest if it has no condition. */
+  public void split(String node, String parent, List<String> names, List<Column> conditions) {
+    Node from = nodes.get(parent);
+    List<Column> asked = conditions.stream().map(each -> each.cast("boolean")).toList();
+    Projection projection = columns(parent, asked);
+    add(new Steps.Branches(node, from.type, projection, key(parent), conditions.size() < names.size()), key(parent),
+        parent);
+    names.forEach(each -> add(new Steps.Pass(each, from.type, true, true), key(parent), node));
+  }
+
+  public void mapValues(String node, String parent, List<Column> fields, boolean isTable) {
+    add(new Steps.MapValues(node, columns(parent, fields), key(parent), isTable), key(parent), parent);
+  }
+
+  public void flatMap(String node, String parent, Column array) {
+    Projection projection = columns(parent, List.of(array));
+    if (!(projection.type().fields()[0].dataType() instanceof ArrayType arrays)) {
+      throw new IllegalArgumentException("flat_map needs a column of arrays, not of "
+          + projection.type().fields()[0].dataType().sql());
+    }
+    DataType element = arrays.elementType();
+    StructType type = element instanceof StructType struct ? struct : new StructType().add(VALUE, element);
+    add(new Steps.FlatMap(node, type, projection, key(parent), element), key(parent), parent);
+  }
+
+  /** Node that gives records another key, of the kind {@code kind} or, if that is null, of bytes or text. */
+  public void selectKey(String node, String parent, Column column, String kind) {
+    Keyed keyed = keyed(parent, column, kind == null ? null : KeyKind.valueOf(kind));
+    add(new Steps.SelectKey(node, nodes.get(parent).type, keyed.projection, key(parent), keyed.kind), keyed.kind,
+        parent);
+  }
+
+  public void merge(String node, List<String> parents) {
+    Node first = nodes.get(parents.get(0));
+    for (String each : parents) {
+      if (!Steps.same(first.type, nodes.get(each).type) || key(each) != key(parents.get(0))) {
+        throw new IllegalArgumentException("it merges '%s' (%s, key %s) with '%s' (%s, key %s): make them alike with"
+            .formatted(first.name, first.type.toDDL(), key(first.name), each, nodes.get(each).type.toDDL(), key(each))
+            + " map_values and select_key");
+      }
+    }
+    add(new Steps.Pass(node, first.type, false, true), key(first.name), parents.toArray(String[]::new));
+  }
+
+  /** Passage through an internal topic; the node is its reader. */
+  public void repartition(String node, String parent, String topic) {
+    Node from = nodes.get(parent);
+    add(new Steps.Repartition(node + " (write)", from.type, topic), key(parent), parent);
+    add(new Steps.Source(node, from.type, topic, null, false), key(parent));
+    sources.put(topic, nodes.get(node));
+  }
+
+  public void toTable(String node, String parent) {
+    add(new ToTable(node, nodes.get(parent).type), key(parent), parent);
+  }
+
+  /** Stream of a table's changes; without removals where the key alone does not tell what was removed. */
+  public void toStream(String node, String parent, boolean keepsRemovals) {
+    add(new Steps.Pass(node, nodes.get(parent).type, false, keepsRemovals), key(parent), parent);
+  }
+
+  public void aggregate(String node, String parent, List<Column> aggregates) {
+    add(new Aggregates.Total(node, aggregator(parent, aggregates), key(parent)), key(parent), parent);
+  }
+
+  public void hopping(
+      String node, String parent, List<Column> aggregates, long size, long advance, long grace, boolean onlyFinal) {
+    Aggregator aggregator = aggregator(parent, aggregates);
+    add(new Aggregates.Hopping(node, aggregator, key(parent), size, advance, grace, onlyFinal), key(parent), parent);
+  }
+
+  public void session(String node, String parent, List<Column> aggregates, long gap, long grace, boolean onlyFinal) {
+    Aggregator aggregator = aggregator(parent, aggregates);
+    add(new Aggregates.Session(node, aggregator, key(parent), gap, grace, onlyFinal), key(parent), parent);
+  }
+
+  public void sliding(String node, String parent, List<Column> aggregates, long size, long grace, boolean onlyFinal) {
+    Aggregator aggregator = aggregator(parent, aggregates);
+    int fields = nodes.get(parent).type.size();
+    add(new Aggregates.Sliding(node, aggregator, key(parent), size, grace, onlyFinal, fields), key(parent), parent);
+  }
+
+  /** Aggregate of a table by groups other than its key, through an internal topic. */
+  public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
+    Node from = nodes.get(parent);
+    Keyed keyed = keyed(parent, group, null);
+    add(new Regrouping.ByGroup(node + " (write)", from.type, keyed.projection, key(parent), keyed.kind, topic),
+        keyed.kind, parent);
+    add(new Steps.Source(node + " (read)", RAW, topic, null, true), keyed.kind);
+    sources.put(topic, nodes.get(node + " (read)"));
+    Aggregator aggregator = new Aggregator(session, from.type, keyed.kind, aggregates);
+    add(new Regrouping.GroupTotal(node, aggregator, keyed.kind, from.type.size()), keyed.kind, node + " (read)");
+  }
+
+  public void joinTable(String node, String parent, String table, String prefix, boolean isLeft) {
+    Node from = nodes.get(parent);
+    checkKeys(node, parent, table);
+    StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
+    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft), key(parent), parent);
+  }
+
+  public void joinTables(String node, String left, String right, String prefix, boolean keepsLeft, boolean keepsRight) {
+    checkKeys(node, left, right);
+    StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
+    add(new Joins.TableTable(node, type, nodes.get(left), nodes.get(right), keepsLeft, keepsRight), key(left), left,
+        right);
+  }
+
+  public void joinStreams(
+      String node, String left, String right, String prefix, long before, long after, long grace, boolean keepsLeft,
+      boolean keepsRight) {
+    checkKeys(node, left, right);
+    StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
+    int fields = nodes.get(left).type.size();
+    add(new Joins.StreamStream(node, type, fields, before, after, grace, keepsLeft, keepsRight), key(left), left,
+        right);
+  }
+
+  public void deduplicate(String node, String parent, Column id, long within) {
+    Projection projection = columns(parent, List.of(id));
+    add(new Deduplicate(node, nodes.get(parent).type, projection, key(parent), within), key(parent), parent);
+  }
+
+  /** Sink; {@code topic} or {@code chosen} is null; {@code value} is the value's bytes. */
+  public void sink(String node, String parent, String topic, Column chosen, Column value) {
+    Projection choice = chosen == null ? null : columns(parent, List.of(chosen.cast("string")));
+    boolean isBinary = columns(parent, List.of(value)).type().fields()[0].dataType().equals(DataTypes.BinaryType);
+    Projection bytes = columns(parent, List.of(isBinary ? value : value.cast("string").cast("binary")));
+    add(new Steps.Sink(node, nodes.get(parent).type, topic, choice, bytes, key(parent)), key(parent), parent);
+  }
+
+  private Projection columns(String parent, List<Column> columns) {
+    return Expressions.projection(session, nodes.get(parent).type, key(parent), columns);
+  }
+
+  private Aggregator aggregator(String parent, List<Column> aggregates) {
+    return new Aggregator(session, nodes.get(parent).type, key(parent), aggregates);
+  }
+
+  private record Keyed(Projection projection, KeyKind kind) {}
+
+  /** Kind of a node's keys. */
+  public String keyKind(String node) {
+    return key(node).name();
+  }
+
+  /** A key column of a kind; if that is null, bytes as they are, and everything else as text. */
+  private Keyed keyed(String parent, Column column, KeyKind wanted) {
+    Dataset<Row> frame = Expressions.frame(session, nodes.get(parent).type, key(parent));
+    DataType type = frame.select(column).schema().fields()[0].dataType();
+    KeyKind kind = wanted != null ? wanted : type.equals(DataTypes.BinaryType) ? KeyKind.BYTES : KeyKind.TEXT;
+    Column made = type instanceof StructType ? functions.to_json(column) : column.cast(kind.type());
+    return new Keyed(columns(parent, List.of(made)), kind);
+  }
+
+  private void checkKeys(String node, String left, String right) {
+    if (key(left) != key(right)) {
+      throw new IllegalArgumentException("it joins '%s', whose keys are %s, with '%s', whose keys are %s"
+          .formatted(left, key(left), right, key(right)).toLowerCase(java.util.Locale.ROOT));
+    }
+  }
+
+  private KeyKind key(String node) {
+    return keys.get(node);
+  }
+
+  private void add(Node node, KeyKind key, String... parents) {
+    nodes.put(node.name, node);
+    keys.put(node.name, key);
+    for (int port = 0; port < parents.length; port++) {
+      nodes.get(parents[port]).link(node, port);
+    }
+  }
+
+  /** A copy with nodes of its own, as a task needs it. */
+  Program copy() {
+    ClassLoader loader = getClass().getClassLoader();
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+      out.writeObject(this);
+      try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray())) {
+        @Override
+        protected Class<?> resolveClass(ObjectStreamClass each) throws ClassNotFoundException {
+          return Class.forName(each.getName(), false, loader);
+        }
+      }) {
+        return (Program) in.readObject();
+      }
+    } catch (IOException | ClassNotFoundException failure) {
+      throw new IllegalStateException(failure);
+    }
+  }
+}

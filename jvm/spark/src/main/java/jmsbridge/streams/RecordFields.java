@@ -1,0 +1,74 @@
+package jmsbridge.streams;
+
+import java.io.Serializable;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.Set;
+import org.apache.kafka.common.header.Header;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Row of a record for generated code: the fields of its value, then those about it that the code asks for. */
+final class RecordFields implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  private final boolean[] asked = new boolean[Expressions.ABOUT.size()];
+  private final int own;
+  private transient JoinedRow joined;
+  private transient GenericInternalRow about;
+  private transient InternalRow nothing;
+
+  RecordFields(Seq<Attribute> input, Seq<? extends Expression> expressions) {
+    own = input.size() - asked.length;
+    Set<Object> ids = new HashSet<>();
+    for (Iterator<? extends Expression> each = CollectionConverters.asJava(expressions.iterator()); each.hasNext(); ) {
+      CollectionConverters.asJava(each.next().references().iterator())
+          .forEachRemaining(attribute -> ids.add(attribute.exprId()));
+    }
+    for (int at = 0; at < asked.length; at++) {
+      asked[at] = ids.contains(input.apply(own + at).exprId());
+    }
+  }
+
+  /** The row; it is used again at the next call. A missing value has no fields. */
+  InternalRow of(StreamRecord record, InternalRow value, KeyKind key) {
+    if (joined == null) {
+      joined = new JoinedRow();
+      about = new GenericInternalRow(asked.length);
+      nothing = new GenericInternalRow(own);
+    }
+    for (int at = 0; at < asked.length; at++) {
+      if (asked[at]) {
+        about.update(at, field(at, record, key));
+      }
+    }
+    return joined.apply(value == null ? nothing : value, about);
+  }
+
+  private static Object field(int at, StreamRecord record, KeyKind key) {
+    return switch (at) {
+      case 0 -> record.key() == null ? null : key.read(record.key());
+      case 1 -> record.time() * 1000;
+      case 2 -> headers(record.headers());
+      case 3 -> record.topic() == null ? null : UTF8String.fromString(record.topic());
+      case 4 -> record.partition();
+      default -> record.offset();
+    };
+  }
+
+  private static GenericArrayData headers(Header[] headers) {
+    Object[] rows = new Object[headers.length];
+    for (int at = 0; at < rows.length; at++) {
+      UTF8String name = UTF8String.fromString(headers[at].key());
+      rows[at] = new GenericInternalRow(new Object[] {name, headers[at].value()});
+    }
+    return new GenericArrayData(rows);
+  }
+}

@@ -1,0 +1,106 @@
+package jmsbridge.streams;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.StructType;
+
+/** Nodes that aggregate a table by groups other than its key. */
+final class Regrouping {
+  private Regrouping() {}
+
+  /** Sends each change of a table to the groups of the former and of the present value, under the table's key. */
+  static final class ByGroup extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Projection group;
+    private final KeyKind from;
+    private final KeyKind to;
+    private final String topic;
+
+    ByGroup(String name, StructType type, Projection group, KeyKind from, KeyKind to, String topic) {
+      super(name, type);
+      this.group = group;
+      this.from = from;
+      this.to = to;
+      this.topic = topic;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      byte[] former = group(record, record.before());
+      byte[] now = group(record, record.value());
+      if (former != null && !Arrays.equals(former, now)) {
+        send(record, former, new byte[0]);
+      }
+      if (now != null) {
+        send(record, now, Rows.bytes(record.value()));
+      } else if (record.value() != null) {
+        task.count(name, "null_keys");
+      }
+    }
+
+    private byte[] group(StreamRecord record, InternalRow value) {
+      if (value == null) {
+        return null;
+      }
+      UnsafeRow result = group.apply(record, value, from);
+      return result.isNullAt(0) ? null : to.write(result);
+    }
+
+    private void send(StreamRecord record, byte[] group, byte[] row) {
+      // The row begins at a multiple of eight, where Spark can read it in place.
+      int length = record.key().length;
+      int begin = (Integer.BYTES + length + 7) / 8 * 8;
+      byte[] value = new byte[begin + row.length];
+      ByteBuffer.wrap(value).putInt(length).put(record.key()).position(begin).put(row);
+      task.send(topic, group, value, record.time(), record.headers());
+    }
+  }
+
+  /** Aggregates the present members of each group: all of them again at each change. */
+  static final class GroupTotal extends StatefulNode implements TableState {
+    private static final long serialVersionUID = 1L;
+    private final Aggregator aggregator;
+    private final KeyKind key;
+    private final int memberFields;
+
+    GroupTotal(String name, Aggregator aggregator, KeyKind key, int memberFields) {
+      super(name, aggregator.type());
+      this.aggregator = aggregator;
+      this.key = key;
+      this.memberFields = memberFields;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      byte[] value = record.value().getBinary(0);
+      byte[] member = new byte[ByteBuffer.wrap(value).getInt()];
+      ByteBuffer.wrap(value).position(Integer.BYTES).get(member);
+      byte[] row = Arrays.copyOfRange(value, (Integer.BYTES + member.length + 7) / 8 * 8, value.length);
+      byte[] at = keys(STATE).bytes(record.key()).bytes(member).done();
+      InternalRow before = lookUp(record.key());
+      if (row.length == 0) {
+        task.store().remove(at);
+      } else {
+        task.store().put(at, Rows.timed(record.time(), Rows.row(row, memberFields)));
+      }
+      InternalRow now = lookUp(record.key());
+      if (now != null || before != null) {
+        forward(record.withChange(now, before));
+      }
+    }
+
+    @Override
+    public InternalRow lookUp(byte[] group) {
+      UnsafeRow buffer = null;
+      for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
+        UnsafeRow member = Rows.timedRow(each.value(), memberFields);
+        StreamRecord record = new StreamRecord(
+            group, member, null, Rows.time(each.value()), Task.NO_HEADERS, null, 0, 0);
+        buffer = aggregator.add(buffer == null ? aggregator.empty() : buffer, record, member, key);
+      }
+      return buffer == null ? null : aggregator.result(buffer);
+    }
+  }
+}

@@ -1,0 +1,93 @@
+package jmsbridge.streams;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.execution.streaming.state.ByteArrayPair;
+import org.apache.spark.sql.execution.streaming.state.RocksDB;
+import org.apache.spark.sql.execution.streaming.state.RocksDBConf;
+import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.util.NextIterator;
+import scala.Option;
+import scala.Some;
+
+/**
+ * Store in Spark's RocksDB of state stores: entries are on local disk, and each version's changes in a folder of the
+ * checkpoint, from which any later task goes on.
+ */
+final class RocksStore implements Store {
+  private static final String PREFIX = "spark.sql.streaming.stateStore.rocksdb.";
+  private static final String COLUMNS = "default";
+
+  private final RocksDB rocks;
+  private final File local;
+
+  RocksStore(String folder, int share) throws IOException {
+    SQLConf settings = new SQLConf();
+    // A version is written as the changes since the one before; whole copies are made now and then, in the background.
+    settings.setConfString(PREFIX + "changelogCheckpointing.enabled", "true");
+    // Counting rows would read the former entry at each write.
+    settings.setConfString(PREFIX + "trackTotalNumberOfRows", "false");
+    local = Files.createTempDirectory("jmsbridge-state").toFile();
+    rocks = new RocksDB(folder + "/" + share, RocksDBConf.apply(StateStoreConf.apply(settings)), local,
+        new Configuration(), "share " + share, false, false, share, Option.empty(), Option.empty());
+  }
+
+  /** Loads a version, which counts the commits since the beginning; 0 is the empty store. */
+  void load(long version) {
+    rocks.load(version, Option.empty(), false, false);
+  }
+
+  /** Makes the changes since the load a version, the next number. */
+  void commit() {
+    rocks.commit(false);
+  }
+
+  void rollBack() {
+    rocks.rollback();
+  }
+
+  /** Copies the state into the checkpoint and removes versions that are not needed any more, if it is time for that. */
+  void maintain() {
+    rocks.doMaintenance();
+  }
+
+  void close() {
+    rocks.close();
+    org.apache.spark.util.Utils.deleteRecursively(local);
+  }
+
+  @Override
+  public byte[] get(byte[] key) {
+    return rocks.get(key, COLUMNS);
+  }
+
+  @Override
+  public void put(byte[] key, byte[] value) {
+    rocks.put(key, value, COLUMNS, false, false, false);
+  }
+
+  @Override
+  public void remove(byte[] key) {
+    rocks.remove(key, COLUMNS, false, false, false);
+  }
+
+  @Override
+  public List<Entry> range(byte[] from, byte[] to, int limit) {
+    List<Entry> found = new ArrayList<>();
+    NextIterator<ByteArrayPair> entries = rocks.rangeScan(new Some<>(from), new Some<>(to), COLUMNS);
+    try {
+      while (found.size() < limit && entries.hasNext()) {
+        ByteArrayPair each = entries.next();
+        found.add(new Entry(each.key(), each.value()));
+      }
+    } finally {
+      entries.closeIfNeeded();
+    }
+    return found;
+  }
+}

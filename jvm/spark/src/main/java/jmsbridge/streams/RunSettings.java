@@ -1,0 +1,36 @@
+package jmsbridge.streams;
+
+import java.io.Serializable;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Settings of a topology's run.
+ *
+ * @param program the topology
+ * @param isExact whether outputs and positions are written in transactions
+ * @param partitions number of partitions of each topic that is read
+ * @param consumer settings of Kafka's consumers
+ * @param producer settings of Kafka's producers
+ * @param folder where the state is kept, as a URI of Hadoop
+ * @param mostRecords most records of a partition in one batch
+ * @param commitMs milliseconds between two commits of outputs in real-time mode
+ */
+public record RunSettings(
+    Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
+    Map<String, Object> producer, String folder, long mostRecords, long commitMs) implements Serializable {
+  public RunSettings {
+    // Maps of Python's side live as long as Python wants.
+    partitions = new HashMap<>(partitions);
+    consumer = new HashMap<>(consumer);
+    producer = new HashMap<>(producer);
+  }
+
+  int shares() {
+    return partitions.values().stream().mapToInt(Integer::intValue).max().orElse(0);
+  }
+
+  String group() {
+    return program.name();
+  }
+}

@@ -1,0 +1,134 @@
+package jmsbridge.streams;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/** What a share keeps from one batch to the next: its consumer, its publisher and its state. */
+final class RunningShare {
+  private static final Map<String, RunningShare> ALL = new ConcurrentHashMap<>();
+
+  private final RunSettings settings;
+  private final ShareConsumer consumer;
+  private final Publisher publisher;
+  private final RocksStore store;
+  private final AtomicLong records = new AtomicLong();
+  private Task task;
+  private ConsumerRecord<byte[], byte[]> current;
+  private long committedAt;
+  private boolean isClosed;
+
+  private RunningShare(int share, RunSettings settings) {
+    this.settings = settings;
+    Set<TopicPartition> partitions = new HashSet<>();
+    settings.partitions().forEach((topic, count) -> {
+      if (share < count) {
+        partitions.add(new TopicPartition(topic, share));
+      }
+    });
+    consumer = new ShareConsumer(settings.consumer(), partitions);
+    publisher = new Publisher(settings, share, partitions);
+    try {
+      store = new RocksStore(settings.folder(), share);
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
+  }
+
+  /** The share of a run in this JVM; made if it is not there. */
+  static RunningShare of(String run, int share, RunSettings settings) {
+    return ALL.computeIfAbsent(run + "/" + share, any -> new RunningShare(share, settings));
+  }
+
+  /** Closes the shares of a run, whose query has ended. */
+  static void closeAll(String run) {
+    ALL.entrySet().removeIf(each -> {
+      boolean isOwn = each.getKey().startsWith(run + "/");
+      if (isOwn) {
+        each.getValue().close();
+      }
+      return isOwn;
+    });
+  }
+
+  static void maintainAll(String run) {
+    ALL.forEach((name, share) -> {
+      if (name.startsWith(run + "/")) {
+        share.store.maintain();
+      }
+    });
+  }
+
+  static long records(String run) {
+    return ALL.entrySet().stream().filter(each -> each.getKey().startsWith(run + "/"))
+        .mapToLong(each -> each.getValue().records.get()).sum();
+  }
+
+  static void addCounts(String run, Map<String, Long> counts) {
+    ALL.forEach((name, share) -> {
+      Task running = share.task;
+      if (name.startsWith(run + "/") && running != null) {
+        running.counts().forEach((event, count) -> counts.merge(event, count, Long::sum));
+      }
+    });
+  }
+
+  ShareConsumer consumer() {
+    return consumer;
+  }
+
+  /** Begins a batch, with the state as the batches before it left it. */
+  void begin(long batch) {
+    store.load(batch);
+    Map<String, Long> before = task == null ? Map.of() : task.counts();
+    task = new Task(settings.program().copy(), store, publisher);
+    task.counts().putAll(before);
+    committedAt = System.nanoTime();
+  }
+
+  /** Says which record the task has read last; null: none came in time. */
+  void has(ConsumerRecord<byte[], byte[]> record) {
+    current = record;
+  }
+
+  /** Processes the record that the task has read last, and commits outputs if it is time for that. */
+  void process() {
+    if (current != null) {
+      publisher.begin(new TopicPartition(current.topic(), current.partition()), current.offset());
+      task.process(current);
+      records.incrementAndGet();
+    }
+    long now = System.nanoTime();
+    if (now - committedAt >= settings.commitMs() * 1_000_000) {
+      publisher.commit(consumer.next());
+      committedAt = now;
+    }
+  }
+
+  /** Ends a batch: first the outputs, then the state that they come of. */
+  void end() {
+    publisher.commit(consumer.next());
+    task.save();
+    store.commit();
+  }
+
+  /** Gives a batch up. */
+  void fail() {
+    store.rollBack();
+  }
+
+  private synchronized void close() {
+    if (!isClosed) {
+      isClosed = true;
+      consumer.close();
+      publisher.close();
+      store.close();
+    }
+  }
+}

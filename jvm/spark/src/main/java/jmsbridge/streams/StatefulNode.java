@@ -1,0 +1,105 @@
+package jmsbridge.streams;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.zip.CRC32;
+import org.apache.spark.sql.types.StructType;
+
+/** Node with entries of its own in the store of its task. */
+abstract class StatefulNode extends Node {
+  private static final long serialVersionUID = 1L;
+
+  /** Kinds of entries. */
+  static final char STATE = 's';
+  static final char OTHER_SIDE = 'o';
+  static final char EXPIRY = 'x';
+  private static final char PROGRESS = 'p';
+
+  private long time = Long.MIN_VALUE;
+  private long sequence;
+  private boolean isSaved = true;
+  /** No entry expires before this time. */
+  private long nextExpiry = Long.MIN_VALUE;
+
+  StatefulNode(String name, StructType type) {
+    super(name, type);
+  }
+
+  /** Number under which a node of this name keeps its entries. */
+  static int number(String name) {
+    CRC32 checksum = new CRC32();
+    checksum.update(name.getBytes(StandardCharsets.UTF_8));
+    return (int) checksum.getValue();
+  }
+
+  @Override
+  void open(Task owner) {
+    super.open(owner);
+    byte[] kept = owner.store().get(keys(PROGRESS).done());
+    if (kept != null) {
+      Keys.Reader reader = new Keys.Reader(kept);
+      time = reader.number();
+      sequence = reader.number();
+    }
+  }
+
+  @Override
+  void save() {
+    if (!isSaved) {
+      task.store().put(keys(PROGRESS).done(), keys(PROGRESS).number(time).number(sequence).done());
+      isSaved = true;
+    }
+  }
+
+  final Keys keys(char kind) {
+    return Keys.of(number(name), kind);
+  }
+
+  /** Stream time of the node, the latest time of a record that it got, now that one of this time came. */
+  final long observe(long recordTime) {
+    if (recordTime > time) {
+      time = recordTime;
+      isSaved = false;
+    }
+    return time;
+  }
+
+  final long time() {
+    return time;
+  }
+
+  /** A number that the node gives once only. */
+  final long nextNumber() {
+    isSaved = false;
+    return sequence++;
+  }
+
+  /** Notes that an entry expires when stream time is later than a time. */
+  final void expireAfter(long end, byte[] entry) {
+    task.store().put(keys(EXPIRY).number(end).bytes(entry).done(), new byte[0]);
+    nextExpiry = Math.min(nextExpiry, end);
+  }
+
+  final void forgetExpiry(long end, byte[] entry) {
+    task.store().remove(keys(EXPIRY).number(end).bytes(entry).done());
+  }
+
+  /** Entries that have expired, in the order of their times; they are no longer noted as such. */
+  final List<byte[]> expired() {
+    if (time <= nextExpiry) {
+      return List.of();
+    }
+    Store store = task.store();
+    List<byte[]> entries = new ArrayList<>();
+    for (Store.Entry each : store.range(keys(EXPIRY).done(), keys(EXPIRY).number(time).done())) {
+      store.remove(each.key());
+      Keys.Reader reader = new Keys.Reader(each.key());
+      reader.number();
+      entries.add(reader.bytes());
+    }
+    List<Store.Entry> next = store.range(keys(EXPIRY).number(time).done(), keys((char) (EXPIRY + 1)).done(), 1);
+    nextExpiry = next.isEmpty() ? Long.MAX_VALUE : new Keys.Reader(next.get(0).key()).number();
+    return entries;
+  }
+}

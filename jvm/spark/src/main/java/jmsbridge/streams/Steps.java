@@ -1,0 +1,293 @@
+package jmsbridge.streams;
+
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** Nodes without state. In a table, a step is taken for the value and for the one that it replaces. */
+final class Steps {
+  private Steps() {}
+
+  /** Passes all records: a merge, a branch, or the first node behind a table that is read as a stream. */
+  static final class Pass extends Node {
+    private static final long serialVersionUID = 1L;
+    private final boolean keepsChange;
+    private final boolean keepsRemovals;
+
+    Pass(String name, StructType type, boolean keepsChange, boolean keepsRemovals) {
+      super(name, type);
+      this.keepsChange = keepsChange;
+      this.keepsRemovals = keepsRemovals;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      if (record.value() != null || keepsRemovals) {
+        forward(keepsChange ? record : record.withValue(record.value()));
+      }
+    }
+  }
+
+  /** Passes the records for which a condition is true, or, if negated, those for which it is not. */
+  static final class Filter extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Projection condition;
+    private final KeyKind key;
+    private final boolean isNegated;
+    private final boolean isTable;
+
+    Filter(String name, StructType type, Projection condition, KeyKind key, boolean isNegated, boolean isTable) {
+      super(name, type);
+      this.condition = condition;
+      this.key = key;
+      this.isNegated = isNegated;
+      this.isTable = isTable;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      if (!isTable) {
+        if (passes(record, record.value())) {
+          forward(record);
+        }
+        return;
+      }
+      InternalRow now = record.value() != null && passes(record, record.value()) ? record.value() : null;
+      InternalRow former = record.before() != null && passes(record, record.before()) ? record.before() : null;
+      if (now != null || former != null) {
+        forward(record.withChange(now, former));
+      }
+    }
+
+    private boolean passes(StreamRecord record, InternalRow value) {
+      UnsafeRow result = condition.apply(record, value, key);
+      return isNegated != (!result.isNullAt(0) && result.getBoolean(0));
+    }
+  }
+
+  /** Passes each record to the first consumer whose condition is true; the last one takes all others if it has none. */
+  static final class Branches extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Projection conditions;
+    private final KeyKind key;
+    private final boolean hasDefault;
+
+    Branches(String name, StructType type, Projection conditions, KeyKind key, boolean hasDefault) {
+      super(name, type);
+      this.conditions = conditions;
+      this.key = key;
+      this.hasDefault = hasDefault;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      int count = conditions.type().size();
+      UnsafeRow result = conditions.apply(record, record.value(), key);
+      for (int at = 0; at < count; at++) {
+        if (!result.isNullAt(at) && result.getBoolean(at)) {
+          pass(record, at);
+          return;
+        }
+      }
+      if (hasDefault) {
+        pass(record, count);
+      }
+    }
+  }
+
+  /** Gives the records other fields. */
+  static final class MapValues extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Projection fields;
+    private final KeyKind key;
+    private final boolean isTable;
+
+    MapValues(String name, Projection fields, KeyKind key, boolean isTable) {
+      super(name, fields.type());
+      this.fields = fields;
+      this.key = key;
+      this.isTable = isTable;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      if (isTable) {
+        forward(record.withChange(mapped(record, record.value()), mapped(record, record.before())));
+      } else {
+        forward(record.withValue(fields.apply(record, record.value(), key).copy()));
+      }
+    }
+
+    private InternalRow mapped(StreamRecord record, InternalRow value) {
+      return value == null ? null : fields.apply(record, value, key).copy();
+    }
+  }
+
+  /** Gives each record another key. */
+  static final class SelectKey extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Projection column;
+    private final KeyKind from;
+    private final KeyKind to;
+
+    SelectKey(String name, StructType type, Projection column, KeyKind from, KeyKind to) {
+      super(name, type);
+      this.column = column;
+      this.from = from;
+      this.to = to;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      UnsafeRow result = column.apply(record, record.value(), from);
+      forward(record.withKey(result.isNullAt(0) ? null : to.write(result)));
+    }
+  }
+
+  /** Makes a record of each element of an array of structs, or of values, in a column. */
+  static final class FlatMap extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Projection array;
+    private final KeyKind key;
+    private final DataType element;
+    private final boolean isStruct;
+
+    FlatMap(String name, StructType type, Projection array, KeyKind key, DataType element) {
+      super(name, type);
+      this.array = array;
+      this.key = key;
+      this.element = element;
+      isStruct = element instanceof StructType;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      UnsafeRow result = array.apply(record, record.value(), key);
+      if (result.isNullAt(0)) {
+        return;
+      }
+      var elements = result.getArray(0).copy();
+      var copier = Rows.copier(type);
+      for (int at = 0; at < elements.numElements(); at++) {
+        if (elements.isNullAt(at)) {
+          continue;
+        }
+        InternalRow row = isStruct
+            ? elements.getStruct(at, type.size())
+            : new org.apache.spark.sql.catalyst.expressions.GenericInternalRow(
+                new Object[] {elements.get(at, element)});
+        forward(record.withValue(copier.apply(row).copy()));
+      }
+    }
+  }
+
+  /** Ends a way of the program: publishes each record to a topic, constant or from the record. */
+  static final class Sink extends Node {
+    private static final long serialVersionUID = 1L;
+    private final String topic;
+    private final Projection chosen;
+    private final Projection value;
+    private final KeyKind key;
+
+    /** {@code chosen} gives the topic of each record if {@code topic} is null; {@code value} its bytes. */
+    Sink(String name, StructType type, String topic, Projection chosen, Projection value, KeyKind key) {
+      super(name, type);
+      this.topic = topic;
+      this.chosen = chosen;
+      this.value = value;
+      this.key = key;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      String to = topic == null ? choice(record) : topic;
+      if (to == null) {
+        return;
+      }
+      byte[] bytes = null;
+      if (record.value() != null) {
+        UnsafeRow written = value.apply(record, record.value(), key);
+        bytes = written.isNullAt(0) ? null : written.getBinary(0);
+      }
+      task.send(to, record.key(), bytes, record.time(), record.headers());
+    }
+
+    private String choice(StreamRecord record) {
+      UnsafeRow result = chosen.apply(record, record.value(), key);
+      return result.isNullAt(0) ? null : result.getUTF8String(0).toString();
+    }
+  }
+
+  /** Sends records to an internal topic, whose readers have all records of a key in one task. */
+  static final class Repartition extends Node {
+    private static final long serialVersionUID = 1L;
+    private final String topic;
+
+    Repartition(String name, StructType type, String topic) {
+      super(name, type);
+      this.topic = topic;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      if (record.key() == null) {
+        // Kafka Streams: such records cannot be joined or aggregated.
+        task.count(name, "null_keys");
+        return;
+      }
+      byte[] value = record.value() == null ? null : Rows.bytes(record.value());
+      task.send(topic, record.key(), value, record.time(), record.headers());
+    }
+  }
+
+  /** Source: reads the key and value of the records of a topic; those that it cannot read are rejected. */
+  static final class Source extends Node {
+    private static final long serialVersionUID = 1L;
+    final String topic;
+    private final Projection reader;
+    private final boolean isRaw;
+
+    /**
+     * Creates the source. {@code reader} gives the value's fields as one struct; null: the value is that of an internal
+     * topic, a row, or bytes that the next node reads if it is raw.
+     */
+    Source(String name, StructType type, String topic, Projection reader, boolean isRaw) {
+      super(name, type);
+      this.topic = topic;
+      this.reader = reader;
+      this.isRaw = isRaw;
+    }
+
+    /** Reads a record's value, in the fields {@code value} of the given record, and forwards it. */
+    @Override
+    void process(StreamRecord record, int port) {
+      if (record.value() == null || isRaw) {
+        forward(record);
+        return;
+      }
+      byte[] bytes = record.value().getBinary(0);
+      if (reader == null) {
+        forward(record.withValue(Rows.row(bytes, type.size())));
+        return;
+      }
+      UnsafeRow read;
+      try {
+        read = reader.apply(record, record.value(), KeyKind.BYTES);
+        if (read.isNullAt(0)) {
+          throw new EvaluationException(new IllegalArgumentException("the value is no JSON object"));
+        }
+      } catch (EvaluationException failure) {
+        task.rejectValue(name, record, bytes, failure);
+        return;
+      }
+      forward(record.withValue(read.getStruct(0, type.size()).copy()));
+    }
+  }
+
+  static boolean same(StructType one, StructType other) {
+    return Arrays.equals(one.fieldNames(), other.fieldNames())
+        && one.asNullable().sameType(other.asNullable());
+  }
+}

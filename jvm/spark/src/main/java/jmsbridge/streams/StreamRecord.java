@@ -1,0 +1,32 @@
+package jmsbridge.streams;
+
+import org.apache.kafka.common.header.Header;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/**
+ * A record between two nodes: a key as bytes, typed fields, a time, and where it was read.
+ *
+ * @param key the key as it is in Kafka; null: none
+ * @param value fields of the value; null: a tombstone
+ * @param before in a table, the fields that the value replaces; null: none
+ * @param time milliseconds since 1970
+ */
+record StreamRecord(
+    byte[] key, InternalRow value, InternalRow before, long time, Header[] headers, String topic, int partition,
+    long offset) {
+  StreamRecord withKey(byte[] other) {
+    return new StreamRecord(other, value, before, time, headers, topic, partition, offset);
+  }
+
+  StreamRecord withValue(InternalRow other) {
+    return new StreamRecord(key, other, null, time, headers, topic, partition, offset);
+  }
+
+  StreamRecord withChange(InternalRow now, InternalRow former) {
+    return new StreamRecord(key, now, former, time, headers, topic, partition, offset);
+  }
+
+  StreamRecord withTime(long other) {
+    return new StreamRecord(key, value, before, other, headers, topic, partition, offset);
+  }
+}

@@ -1,0 +1,102 @@
+package jmsbridge.streams;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+
+/** Run of a program over the records of one share of the partitions, with its own state. */
+final class Task {
+  static final Header[] NO_HEADERS = {};
+  private static final int MOST_TEXT = 500;
+
+  private final Program program;
+  private final Store store;
+  private final Output output;
+  private final Map<String, Long> counts = new ConcurrentHashMap<>();
+  private ConsumerRecord<byte[], byte[]> current;
+
+  /** Opens the nodes of a program, which is this task's own copy. */
+  Task(Program program, Store store, Output output) {
+    this.program = program;
+    this.store = store;
+    this.output = output;
+    program.nodes().forEach(each -> each.open(this));
+  }
+
+  Store store() {
+    return store;
+  }
+
+  void process(ConsumerRecord<byte[], byte[]> record) {
+    current = record;
+    GenericInternalRow value = record.value() == null ? null : new GenericInternalRow(new Object[] {record.value()});
+    program.source(record.topic()).process(
+        new StreamRecord(record.key(), value, null, record.timestamp(), record.headers().toArray(), record.topic(),
+            record.partition(), record.offset()),
+        0);
+  }
+
+  /** Writes what nodes keep in memory into the store. */
+  void save() {
+    program.nodes().forEach(Node::save);
+  }
+
+  void send(String topic, byte[] key, byte[] value, long time, Header[] headers) {
+    output.send(topic, key, value, time, headers);
+  }
+
+  void count(String node, String event) {
+    counts.merge(node + "\t" + event, 1L, Long::sum);
+  }
+
+  /** Numbers of events, each under the name of its node, a tab and the event. */
+  Map<String, Long> counts() {
+    return counts;
+  }
+
+  /** Treats a record whose value a source cannot read by the topology's policy. */
+  void rejectValue(String node, StreamRecord record, byte[] value, EvaluationException failure) {
+    reject(node, "value", record, value, failure);
+  }
+
+  /** Treats a record for which an expression of a node failed by the topology's policy. */
+  void reject(String node, StreamRecord record, EvaluationException failure) {
+    boolean isSource = current != null && record.topic() != null;
+    reject(node, "function", record, isSource ? current.value() : null, failure);
+  }
+
+  private void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
+    String where = record.topic() + ":" + record.partition() + ":" + record.offset();
+    count(node, "rejected_records");
+    if (program.policy() == FailurePolicy.STOP) {
+      String what = "node '%s' cannot process the record %s: %s";
+      throw new IllegalStateException(what.formatted(node, where, text(failure)), failure.getCause());
+    }
+    if (program.policy() == FailurePolicy.DEAD_LETTER) {
+      Map<String, String> about = new HashMap<>();
+      about.put("jmsbridge.reason", reason);
+      about.put("jmsbridge.topology", program.name());
+      about.put("jmsbridge.node", node);
+      about.put("jmsbridge.position", where);
+      about.put("jmsbridge.error", text(failure));
+      List<Header> headers = new ArrayList<>();
+      Collections.addAll(headers, record.headers());
+      about.forEach((name, text) -> headers.add(new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8))));
+      byte[] key = current == null ? record.key() : current.key();
+      output.send(program.deadLetters(), key, value, record.time(), headers.toArray(NO_HEADERS));
+    }
+  }
+
+  private static String text(EvaluationException failure) {
+    String text = failure.getMessage();
+    return text.length() > MOST_TEXT ? text.substring(0, MOST_TEXT) + "..." : text;
+  }
+}

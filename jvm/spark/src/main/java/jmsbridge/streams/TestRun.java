@@ -1,0 +1,98 @@
+package jmsbridge.streams;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.TimestampType;
+
+/** Run of a program without Kafka: one share, state in memory, internal topics read at once. */
+public final class TestRun {
+  private final Program program;
+  private final Task task;
+  private final Map<String, List<ProducerRecord<byte[], byte[]>>> outputs = new HashMap<>();
+  private final Map<String, Long> ends = new HashMap<>();
+  private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
+
+  public TestRun(Program program) {
+    this.program = program.copy();
+    task = new Task(this.program, new MemoryStore(), this::send);
+  }
+
+  /** Processes a record of a topic that the program reads; headers are name, value, name, value and so on. */
+  public void pipe(String topic, byte[] key, byte[] value, long time, List<Object> headers) {
+    RecordHeaders made = new RecordHeaders();
+    for (int at = 0; at < headers.size(); at += 2) {
+      made.add(new RecordHeader((String) headers.get(at), (byte[]) headers.get(at + 1)));
+    }
+    read(topic, key, value, time, made);
+    while (!waiting.isEmpty()) {
+      task.process(waiting.poll());
+    }
+  }
+
+  /**
+   * Takes what was published to a topic, as one array of bytes: for each record its time and the number of its fields,
+   * then its key, its value, and name and value of each header, each behind its length, which is -1 for null.
+   */
+  public byte[] take(String topic) {
+    List<ProducerRecord<byte[], byte[]>> records = outputs.remove(topic);
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(bytes);
+    try {
+      for (ProducerRecord<byte[], byte[]> each : records == null ? List.<ProducerRecord<byte[], byte[]>>of() : records) {
+        Header[] headers = each.headers().toArray();
+        out.writeLong(each.timestamp());
+        out.writeInt(2 + 2 * headers.length);
+        write(out, each.key());
+        write(out, each.value());
+        for (Header header : headers) {
+          write(out, header.key().getBytes(StandardCharsets.UTF_8));
+          write(out, header.value());
+        }
+      }
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
+    return bytes.toByteArray();
+  }
+
+  private static void write(DataOutputStream out, byte[] field) throws IOException {
+    out.writeInt(field == null ? -1 : field.length);
+    if (field != null) {
+      out.write(field);
+    }
+  }
+
+  /** Counters of this run, each under the name of its node, a tab and its event. */
+  public Map<String, Long> counts() {
+    return task.counts();
+  }
+
+  private void send(String topic, byte[] key, byte[] value, long time, Header[] headers) {
+    if (program.source(topic) != null) {
+      read(topic, key, value, time, new RecordHeaders(headers));
+    } else {
+      outputs.computeIfAbsent(topic, any -> new ArrayList<>())
+          .add(new ProducerRecord<>(topic, null, time, key, value, new RecordHeaders(headers)));
+    }
+  }
+
+  private void read(String topic, byte[] key, byte[] value, long time, RecordHeaders headers) {
+    long offset = ends.merge(topic, 1L, Long::sum) - 1;
+    waiting.add(new ConsumerRecord<>(topic, 0, offset, time, TimestampType.CREATE_TIME, -1, -1, key, value, headers,
+        java.util.Optional.empty()));
+  }
+}

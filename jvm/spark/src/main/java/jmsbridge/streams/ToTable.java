@@ -1,0 +1,38 @@
+package jmsbridge.streams;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
+
+/** Table of the latest value of each key; forwards each change with the value that it replaces. */
+final class ToTable extends StatefulNode implements TableState {
+  private static final long serialVersionUID = 1L;
+
+  ToTable(String name, StructType type) {
+    super(name, type);
+  }
+
+  @Override
+  void process(StreamRecord record, int port) {
+    if (record.key() == null) {
+      task.count(name, "null_keys");
+      return;
+    }
+    byte[] at = keys(STATE).bytes(record.key()).done();
+    byte[] kept = task.store().get(at);
+    InternalRow before = kept == null ? null : Rows.timedRow(kept, type.size());
+    if (record.value() != null) {
+      task.store().put(at, Rows.timed(record.time(), record.value()));
+    } else if (kept == null) {
+      return;
+    } else {
+      task.store().remove(at);
+    }
+    forward(record.withChange(record.value(), before));
+  }
+
+  @Override
+  public InternalRow lookUp(byte[] key) {
+    byte[] kept = task.store().get(keys(STATE).bytes(key).done());
+    return kept == null ? null : Rows.timedRow(kept, type.size());
+  }
+}

@@ -1,0 +1,176 @@
+package jmsbridge.streams;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Source of a topology's run, whose id is the option {@code run}: a task for each share of the partitions. */
+public final class TopologySource implements TableProvider {
+  private static final StructType TYPE = new StructType().add("share", DataTypes.IntegerType, false);
+
+  @Override
+  public StructType inferSchema(CaseInsensitiveStringMap options) {
+    return TYPE;
+  }
+
+  @Override
+  public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
+    return new TopologyTable();
+  }
+
+  private static final class TopologyTable implements SupportsRead {
+    @Override
+    public String name() {
+      return "topology";
+    }
+
+    @Override
+    @SuppressWarnings("deprecation")
+    public StructType schema() {
+      return TYPE;
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+      return Set.of(TableCapability.MICRO_BATCH_READ);
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+      String run = options.get("run");
+      return () -> new Scan() {
+        @Override
+        public StructType readSchema() {
+          return TYPE;
+        }
+
+        @Override
+        public MicroBatchStream toMicroBatchStream(String checkpoint) {
+          return new Stream(run, TopologyRun.settings(run));
+        }
+      };
+    }
+  }
+
+  private static final class Stream implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl {
+    private final String run;
+    private final RunSettings settings;
+    private final Set<TopicPartition> all = new HashSet<>();
+    private KafkaConsumer<byte[], byte[]> consumer;
+
+    Stream(String run, RunSettings settings) {
+      this.run = run;
+      this.settings = settings;
+      settings.partitions().forEach((topic, count) -> {
+        for (int partition = 0; partition < count; partition++) {
+          all.add(new TopicPartition(topic, partition));
+        }
+      });
+    }
+
+    @Override
+    public Offset initialOffset() {
+      return new Positions(consumer().beginningOffsets(all));
+    }
+
+    @Override
+    public Offset deserializeOffset(String json) {
+      return Positions.read(json);
+    }
+
+    @Override
+    public Offset latestOffset() {
+      return new Positions(consumer().endOffsets(all));
+    }
+
+    @Override
+    public Offset latestOffset(Offset start, ReadLimit limit) {
+      Map<TopicPartition, Long> ends = new HashMap<>(consumer().endOffsets(all));
+      ((Positions) start).next()
+          .forEach((at, from) -> ends.computeIfPresent(at, (any, end) -> Math.min(end, from + settings.mostRecords())));
+      return new Positions(ends);
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset start, Offset end) {
+      Map<TopicPartition, Long> ends = ((Positions) end).next();
+      return ranges((Positions) start, ends);
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset start) {
+      return ranges((Positions) start, null);
+    }
+
+    @Override
+    public Offset mergeOffsets(PartitionOffset[] offsets) {
+      Map<TopicPartition, Long> next = new HashMap<>();
+      for (PartitionOffset each : offsets) {
+        next.putAll(((Positions) each).next());
+      }
+      return new Positions(next);
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+      return new ShareReader.Factory(settings);
+    }
+
+    @Override
+    public void commit(Offset end) {}
+
+    @Override
+    public void stop() {
+      if (consumer != null) {
+        boolean interrupted = Thread.interrupted();
+        consumer.close(java.time.Duration.ofSeconds(1));
+        if (interrupted) {
+          Thread.currentThread().interrupt();
+        }
+      }
+    }
+
+    private InputPartition[] ranges(Positions start, Map<TopicPartition, Long> ends) {
+      InputPartition[] ranges = new InputPartition[settings.shares()];
+      for (int share = 0; share < ranges.length; share++) {
+        ranges[share] = new ShareRange(run, share, of(share, start.next()), ends == null ? null : of(share, ends));
+      }
+      return ranges;
+    }
+
+    private static Map<TopicPartition, Long> of(int share, Map<TopicPartition, Long> offsets) {
+      Map<TopicPartition, Long> found = new HashMap<>(offsets);
+      found.keySet().removeIf(each -> each.partition() != share);
+      return found;
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer() {
+      if (consumer == null) {
+        consumer = new KafkaConsumer<>(settings.consumer(), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+      }
+      return consumer;
+    }
+  }
+}
