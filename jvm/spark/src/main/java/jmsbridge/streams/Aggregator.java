@@ -105,7 +105,7 @@ final class Aggregator implements Serializable {
   }
 
   int bufferFields() {
-    return buffer.size();
+    return CollectionConverters.asJava(buffer).size();
   }
 
   /** The buffer of a group without records. */

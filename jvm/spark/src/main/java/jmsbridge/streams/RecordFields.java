@@ -3,6 +3,7 @@ package jmsbridge.streams;
 import java.io.Serializable;
 import java.util.HashSet;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Set;
 import org.apache.kafka.common.header.Header;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -26,14 +27,15 @@ final class RecordFields implements Serializable {
   private transient InternalRow nothing;
 
   RecordFields(Seq<Attribute> input, Seq<? extends Expression> expressions) {
-    own = input.size() - asked.length;
+    List<Attribute> columns = CollectionConverters.asJava(input);
+    own = columns.size() - asked.length;
     Set<Object> ids = new HashSet<>();
     for (Iterator<? extends Expression> each = CollectionConverters.asJava(expressions.iterator()); each.hasNext(); ) {
       CollectionConverters.asJava(each.next().references().iterator())
           .forEachRemaining(attribute -> ids.add(attribute.exprId()));
     }
     for (int at = 0; at < asked.length; at++) {
-      asked[at] = ids.contains(input.apply(own + at).exprId());
+      asked[at] = ids.contains(columns.get(own + at).exprId());
     }
   }
 
