@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from engine.streams import StreamsBuilder, TimeWindows, TopologyError, TopologyTestDriver, json, plan, text
 from engine.topologies.layout import fingerprints, lay_out
 
-
 FAULTS: dict[str, tuple[Callable[[StreamsBuilder], None], str]] = {
     "an unknown field": (
         lambda b: b.stream("in", value=json("n int")).filter("m > 1", name="f").to("out"),

@@ -1,0 +1,153 @@
+"""A bench on which topologies run as processes, on a real Kafka."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.embedded import EmbeddedKafka
+
+PARTITIONS, PAGES = 2, 20
+BEGIN_MS = 1_000_000_000_000
+
+
+class TopologyBench:
+    """Topics of one test, records for them, and processes that run topologies over them."""
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        self.prefix = folder.name.strip("0123456789_").replace("_", "-")[-20:] + f"-{os.getpid()}"
+        self.folder = folder
+        self._bootstrap = bootstrap
+        self.sent = 0
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.log = folder / "topology.log"
+        self.file = folder / "jms-bridge.properties"
+        self.file.write_text(
+            f"bridge.id=t\nkafka.bootstrap.servers={bootstrap}\nembedded.data={folder}/var\n"
+            f"source.box.type=dropbox\nsource.box.root={folder}/in\nsource.box.destinations=queue:a\n"
+            "routes.all.in.include=TRUE\nroutes.all.out.topic=out\n"
+        )
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        names = [f"{self.prefix}-{name}" for name in ("clicks", "pages", "counts-out", "joined-out")]
+        # Their records are from 2001.
+        new = [NewTopic(name, PARTITIONS, 1, config={"retention.ms": "-1"}) for name in names]
+        for made in admin.create_topics(new).values():
+            made.result(30)
+        until(lambda: set(names) <= admin.list_topics(timeout=10).topics.keys())
+
+    def send_pages(self) -> None:
+        producer = self._producer()
+        for page in range(PAGES):
+            producer.produce(f"{self.prefix}-pages", json.dumps({"title": f"T{page}"}), f"p{page}", timestamp=1)
+        assert producer.flush(30) == 0
+
+    def send_clicks(self, count: int) -> None:
+        """Sends clicks that are one second apart and numbered from 1, so that each changes its total."""
+        producer = self._producer()
+        for number in range(self.sent, self.sent + count):
+            value = json.dumps({"page": f"p{number % PAGES}", "n": number + 1})
+            producer.produce(f"{self.prefix}-clicks", value, f"k{number}", timestamp=BEGIN_MS + number * 1_000)
+        assert producer.flush(60) == 0
+        self.sent += count
+
+    def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
+        module = f"tests.integration.topologies.definitions:{name}"
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "engine", "topology", "run", module, "-c", str(self.file), *options],
+                env={**os.environ, "TOPOLOGY_PREFIX": self.prefix},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def fails(self, name: str, *options: str) -> tuple[int, str]:
+        """Exit code and last line of a run that ends by itself."""
+        process = self.start(name, *options)
+        code = process.wait(120)
+        return code, self.log.read_text().splitlines()[-1]
+
+    def command(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "engine", "topology", *arguments, "-c", str(self.file)],
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+    def stop(self, process: subprocess.Popen[bytes]) -> None:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, self.log.read_text()[-3_000:]
+
+    def published(self, topic: str) -> list[tuple[str, dict[str, Any]]]:
+        """Keys and values of what readers of committed records see."""
+        settings = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": "test",
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+        consumer = Consumer({**settings, "isolation.level": "read_committed"})
+        name, found, ended = f"{self.prefix}-{topic}", [], 0
+        consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
+        while ended < PARTITIONS:
+            record = consumer.poll(10)
+            assert record is not None, "no answer"
+            if (error := record.error()) is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                ended += 1
+                continue
+            key, value = record.key(), record.value()
+            assert key is not None
+            assert value is not None
+            found.append((str(key, "utf-8"), json.loads(value)))
+        consumer.close()
+        return found
+
+    def comes_to(self, topic: str, count: int) -> None:
+        """Waits until so many records are published."""
+        until(lambda: len(self.published(topic)) >= count, 120, f"{count} records in {topic}")
+
+    def check(self, topic: str) -> None:
+        """Each click has changed the totals once, and the totals are those of all clicks."""
+        published = self.published(topic)
+        assert len(published) == self.sent
+        repeated = [each for each, times in Counter(json.dumps(each) for each in published).items() if times > 1]
+        assert repeated == []
+        last = {(key, value.get("window_start")): value["total"] for key, value in published}
+        assert sum(last.values()) == sum(range(self.sent + 1))
+
+    def close(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                self.kill(process)
+
+    def _producer(self) -> Producer:
+        return Producer({"bootstrap.servers": self._bootstrap, "partitioner": "murmur2_random", "log_level": 0})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, kafka: EmbeddedKafka) -> Iterator[TopologyBench]:
+    made = TopologyBench(tmp_path, kafka.bootstrap)
+    yield made
+    made.close()

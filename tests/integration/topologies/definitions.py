@@ -1,0 +1,38 @@
+"""Topologies of the tests; their topics begin with the text in TOPOLOGY_PREFIX."""
+
+from __future__ import annotations
+
+import os
+
+from engine.streams import StreamsBuilder, TimeWindows, Topology, json
+
+PREFIX = os.environ.get("TOPOLOGY_PREFIX", "")
+
+
+def _counts(size: str) -> Topology:
+    builder = StreamsBuilder(f"{PREFIX}-counts")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    windows = TimeWindows.of(size, grace="1 day")
+    counts = clicks.group_by("page").windowed_by(windows).aggregate("counts", total="sum(n)", times="count(1)")
+    counts.to_stream().to(f"{PREFIX}-counts-out")
+    return builder.build()
+
+
+def counts() -> Topology:
+    """Clicks of each page, by minutes, through an internal topic."""
+    return _counts("1 minute")
+
+
+def changed() -> Topology:
+    """The same with windows of another size."""
+    return _counts("2 minutes")
+
+
+def joined() -> Topology:
+    """Clicks with the titles of their pages, and their totals."""
+    builder = StreamsBuilder(f"{PREFIX}-joined")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    pages = builder.table(f"{PREFIX}-pages", value=json("title string"))
+    totals = clicks.join(pages, on="page", name="titled").group_by_key().aggregate("totals", total="sum(n)")
+    totals.to(f"{PREFIX}-joined-out")
+    return builder.build()

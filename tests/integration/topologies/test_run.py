@@ -1,0 +1,82 @@
+"""Topologies on a real Kafka: through stops and kills, with state that fits or does not."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from tests.integration.topologies.conftest import TopologyBench
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_another(bench: TopologyBench) -> None:
+    options = ("--mode", "realtime", "--interval", "5s")
+    killed = bench.start("counts", *options)
+    bench.send_clicks(1_000)
+    bench.comes_to("counts-out", 300)
+    bench.send_clicks(1_000)
+    bench.kill(killed)
+    stopped = bench.start("counts", *options)
+    bench.comes_to("counts-out", 2_000)
+    bench.send_clicks(500)
+    bench.comes_to("counts-out", 2_500)
+    bench.stop(stopped)
+    bench.check("counts-out")
+
+    code, told = bench.fails("changed")
+    assert code == 3
+    assert "does not fit the topology any more (changed: counts)" in told
+    assert f"jms-bridge topology reset {bench.prefix}-counts" in told
+    gone = bench.command("reset", f"{bench.prefix}-counts", "--yes")
+    assert gone.startswith(f"internal topic {bench.prefix}-counts-repartition-1-repartition\npositions of the group")
+    assert not (bench.folder / "var" / "topologies" / f"{bench.prefix}-counts").exists()
+
+
+def test_a_join_runs_in_batches_and_goes_on_after_a_kill(bench: TopologyBench) -> None:
+    code, told = bench.fails("joined", "--mode", "realtime")
+    assert code == 64
+    assert "'titled'" in told
+    assert "use --mode batch, or --guarantee at_least_once" in told
+    bench.send_pages()
+    bench.send_clicks(1_000)
+    killed = bench.start("joined")
+    bench.comes_to("joined-out", 1_000)
+    bench.send_clicks(3_000)
+    time.sleep(0.5)
+    bench.kill(killed)
+    stopped = bench.start("joined")
+    bench.comes_to("joined-out", 4_000)
+    bench.stop(stopped)
+    bench.check("joined-out")
+
+
+def test_a_missing_topic_is_named(bench: TopologyBench) -> None:
+    bench.prefix = "missing"
+    code, told = bench.fails("joined")
+    assert code == 4
+    assert "reads 'missing-clicks', 'missing-pages', which Kafka does not have" in told
+
+
+@pytest.mark.kills
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("name", "mode"), [("counts", "realtime"), ("counts", "batch"), ("joined", "batch")])
+def test_topologies_that_are_killed_again_and_again_lose_and_double_nothing(
+    bench: TopologyBench, name: str, mode: str
+) -> None:
+    source = random.Random(7)  # noqa: S311 # test data
+    options = ("--mode", mode, "--interval", "5s" if mode == "realtime" else "1s")
+    bench.send_pages()
+    for _ in range(20):
+        process = bench.start(name, *options)
+        until_killed = time.monotonic() + source.uniform(4, 20)
+        while time.monotonic() < until_killed:
+            bench.send_clicks(20)
+            time.sleep(0.1)
+        bench.kill(process)
+    process = bench.start(name, *options)
+    bench.comes_to(f"{name}-out", bench.sent)
+    bench.stop(process)
+    bench.check(f"{name}-out")
