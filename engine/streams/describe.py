@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from engine.streams.nodes import Fail, Node, SinkNode, SourceNode, Split, TopicChoice, children
+from engine.streams.nodes import (
+    STATEFUL,
+    Fail,
+    GroupTable,
+    Node,
+    Repartition,
+    SinkNode,
+    SourceNode,
+    Split,
+    TopicChoice,
+    children,
+)
 
 __all__ = ["describe", "mermaid", "records"]
 
@@ -108,7 +119,10 @@ def _detail(node: Node) -> str:
             return f"topic: {choice}"
         case SinkNode():
             return "topic: taken from the record"
-    return "stores: []"
+        case Repartition() | GroupTable():
+            stores = node.name if isinstance(node, GroupTable) else ""
+            return f"stores: [{stores}], through an internal topic"
+    return f"stores: [{node.name if isinstance(node, STATEFUL) else ''}]"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -66,3 +66,12 @@ def test_a_flowchart_shows_topics_and_quotes_names() -> None:
     (stream,) = builder.stream("in", name="in").split("s").branch("TRUE", name='a "b"').no_default_branch()
     stream.to(ByBranch("s", {'a "b"': "out"}), name="to-out")
     assert builder.build().mermaid() == MERMAID
+
+
+def test_state_and_internal_topics_are_shown() -> None:
+    builder = StreamsBuilder("counts")
+    builder.stream("in", name="in").group_by("value").count(name="counts").to("out", name="out")
+    lines = builder.build().describe().splitlines()
+    assert "    Processor: repartition-1 (stores: [], through an internal topic)" in lines
+    assert "    Processor: counts (stores: [counts])" in lines
+    assert "    Processor: select-key-1 (stores: [])" in lines
