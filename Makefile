@@ -38,14 +38,15 @@ test: check ## check, then all tests but those of make chaos, on a real Kafka, A
 	$(PYTEST) -m "not kills and not further_systems" tests/unit tests/spark tests/integration tests/chaos
 
 chaos: setup-dev ## tests that kill again and again or repeat a case at further systems; then kill all parts of a bridge under load KILLS=100 times: an hour and more
-	$(PYTEST) -m "kills or further_systems" tests/integration tests/chaos
+	$(PYTEST) -m "kills or further_systems" tests/integration tests/chaos tests/brokers
 	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
 	$(PY) -m tests.chaos
 
 soak: setup-dev ## an hour at 10,000 messages a second with a kill every five minutes: what grows, what is lost
 	$(PY) -m tests.soak
 
-brokers: setup-dev ## run the connectors' cases at six JMS brokers, and write docs/brokers.md; takes hours
+brokers: setup-dev ## run the tests and cases of connectors at six JMS brokers, and write docs/brokers.md; takes hours
+	$(PYTEST) -m brokers tests/brokers
 	$(PY) -m tests.brokers
 
 check: setup-dev ## style, types, and whether generated documentation is current

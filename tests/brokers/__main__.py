@@ -97,6 +97,8 @@ def _tell(result: Result, seconds: float) -> None:
 def _keep(result: Result) -> None:
     """Puts a result into the file in place of a former run's, and makes the page again; runs may go side by side."""
     brokers, protocols, cases = list(BROKERS), list(Protocol), CASE_NAMES
+    # Only Maven's first jar makes the folder, and Artemis needs none.
+    CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "results.lock").open("w") as file:
         lock(file.fileno())
         # A table is of one version.

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["OpenMq"]
 
 _INSTANCE = "tests"
-_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# It keeps something of each waiting message in memory, and lets its clients wait when little is left.
+_JVM = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _COUNT = re.compile(r"Current Number of Messages.*?Actual\s+(\d+)", re.DOTALL)
 _SECONDS = 60
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.broker import Broker
 
-pytestmark = pytest.mark.brokers
+pytestmark = [pytest.mark.brokers, pytest.mark.further_systems]
 
 LINES = """\
 source.jms.destinations=queue:ask
@@ -37,7 +37,7 @@ routes.back.out.topic=jms:queue/service
 SECONDS = 240
 
 
-@pytest.fixture(scope="module", params=["classic6"])
+@pytest.fixture(scope="module", params=["classic6", "openmq"])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     with BROKERS[request.param](tmp_path_factory.mktemp("b")) as started:
         for queue in ("ask_theirs", "service", "replies"):

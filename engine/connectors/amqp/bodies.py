@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from engine.connectors.amqp.annotations import BODIES
+from engine.connectors.amqp.annotations import BODIES, MESSAGE
 from engine.connectors.amqp.codec.sections import DATA, SEQUENCE, VALUE
 from engine.connectors.amqp.codec.values import AmqpMap, Array, Symbol
 from engine.connectors.amqp.conversion import UnfitError, entry, value_of
@@ -46,15 +46,19 @@ _JAVA = b"\xac\xed"
 _EMPTY: Mapping[BodyType | None, bytes] = {BodyType.MAP: b"{}", BodyType.STREAM: b"[]"}
 
 
-def read_body(sections: Sections, message_type: int | None, errors: dict[str, str]) -> Body:
+def read_body(sections: Sections, message_type: int | None, errors: dict[str, str], *, exact: bool) -> Body:
     """Converts the body of an AMQP message to a JMS body.
 
-    `message_type` is the annotation of a JMS client, None for a message of another client. `errors` receives each value
-    that JMS cannot hold, by the entry's name in a map, by its number in a stream, else by an empty name.
+    `message_type` is the annotation of a JMS client, None without one; `exact` is True for a message of a JMS client.
+    `errors` receives each value that JMS cannot hold, by the entry's name in a map, by its number in a stream, else by
+    an empty name.
     """
     body, content = sections.body, sections.content
     wanted = None if message_type is None else BODIES.get(message_type, BodyType.BYTES)
     kind = type(content)
+    if message_type == MESSAGE and (content is None or content == b""):
+        # As from other systems. RabbitMQ adds the data section that AMQP asks for, and JMS clients leave out.
+        return b"", BodyType.TEXT, ""
     if body == DATA:
         return _read_data(content, wanted)
     if content is None and (body is None or wanted is not None):
@@ -66,10 +70,10 @@ def read_body(sections: Sections, message_type: int | None, errors: dict[str, st
     if kind is bytes:
         return content, BodyType.BYTES, ""
     if kind is AmqpMap:
-        return _read_map(content, errors, exact=wanted is not None)
+        return _read_map(content, errors, exact=exact)
     if kind is list:
-        return _read_stream(content, errors, exact=wanted is not None)
-    return _read_object(sections, errors, exact=wanted is not None)
+        return _read_stream(content, errors, exact=exact)
+    return _read_object(sections, errors, exact=exact)
 
 
 def _read_data(content: bytes, wanted: BodyType | None) -> Body:

@@ -20,6 +20,7 @@ from engine.connectors.amqp.annotations import (
     DESTINATION,
     JMS_TYPE,
     KINDS,
+    MESSAGE,
     MESSAGE_TYPE,
     MESSAGE_TYPES,
     REPLY_TO,
@@ -105,7 +106,7 @@ class JmsMappingInbound:
         for name, value in sections.footer or ():
             draft.add(self._footer[name], value)
         origins = self._application(draft, sections.application_properties or _NO_PAIRS)
-        body, body_type, body_types = self._body(draft, sections, _message_type(given, properties))
+        body, body_type, body_types = self._body(draft, sections, _message_type(given, properties, sections))
         draft.properties[self._format] = _format(message_format)
         draft.properties[self._native] = _NOT_NATIVE
         return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
@@ -230,7 +231,7 @@ class JmsMappingInbound:
 
     def _body(self, draft: _Draft, sections: Sections, message_type: int | None) -> Body:
         errors: dict[str, str] = {}
-        body = read_body(sections, message_type, errors)
+        body = read_body(sections, message_type, errors, exact=draft.exact)
         for name, what in errors.items():
             entry = name if body[1] is BodyType.MAP else f"{self._vendor}Body_{name}" if name else f"{self._vendor}Body"
             draft.fault(entry, what)
@@ -311,10 +312,15 @@ class _Draft:
         self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
 
 
-def _message_type(given: _Given, properties: Properties) -> int | None:
-    """Returns the message type: the one given, else that of an object where a JMS client's body is one."""
-    is_object = given.is_of_jms and properties.content_type == SERIALIZED
-    return MESSAGE_TYPES[BodyType.OBJECT] if given.message_type is None and is_object else given.message_type
+def _message_type(given: _Given, properties: Properties, sections: Sections) -> int | None:
+    """Returns the message type: the one given, else the one that the body shows where a JMS client gives none."""
+    if given.message_type is not None or not given.is_of_jms:
+        return given.message_type
+    if properties.content_type == SERIALIZED:
+        return MESSAGE_TYPES[BodyType.OBJECT]
+    if sections.content is None:
+        return MESSAGE if sections.body is None else MESSAGE_TYPES[BodyType.TEXT]
+    return None
 
 
 def _is_short(annotations: AmqpMap) -> bool:

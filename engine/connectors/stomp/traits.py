@@ -199,6 +199,8 @@ TRAITS: Mapping[Product, StompTraits] = {
         },
         spelled=_rabbit_path,
         spelled_reply=_rabbit_path,
+        # Else it sends all that waits, and reads acknowledgements late: what they name comes again after a kill.
+        subscribe={"prefetch-count": "1000"},
         is_quoted=True,
         durable={
             "durable": "true",

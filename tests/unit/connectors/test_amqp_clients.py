@@ -26,8 +26,9 @@ def read(sections: Sections, address: str = ORDERS, **settings: Any) -> Message:
 @pytest.mark.parametrize(
     ("message_type", "body", "content", "expected"),
     [
-        (0, None, None, (b"", BodyType.BYTES, "")),
-        (0, VALUE, None, (b"", BodyType.BYTES, "")),
+        (0, None, None, (b"", BodyType.TEXT, "")),
+        (0, VALUE, None, (b"", BodyType.TEXT, "")),
+        (0, VALUE, False, (b"false", BodyType.OBJECT, "boolean")),
         (1, DATA, b"\xac\xed\x00\x05p", (b"\xac\xed\x00\x05p", BodyType.OBJECT, "")),
         (1, VALUE, "text", (b'"text"', BodyType.OBJECT, "string")),
         (1, VALUE, None, (b"null", BodyType.OBJECT, "null")),
@@ -114,7 +115,7 @@ def test_a_reply_goes_to_a_queue_unless_it_is_said() -> None:
         (VALUE, AmqpMap([("i", Int(5))]), None, (b'{"i":5}', BodyType.MAP)),
         (VALUE, [Int(6)], None, (b"[6]", BodyType.STREAM)),
         (DATA, b"\xac\xed\x00\x05p", "application/x-java-serialized-object", (b"\xac\xed\x00\x05p", BodyType.OBJECT)),
-        (None, None, None, (b"", BodyType.BYTES)),
+        (None, None, None, (b"", BodyType.TEXT)),
     ],
 )
 def test_an_openwire_clients_message_at_classic_is_one_of_a_jms_client(

@@ -121,7 +121,7 @@ def test_a_message_of_a_jms_client_comes_out_as_it_went_in(
     assert found.properties == properties
     assert same(found.application_properties or AmqpMap(), AmqpMap(application.items()))
     if message_type == 0:
-        assert (found.body, found.content) == (DATA, b"")
+        assert (found.body, found.content) == (VALUE, "")
     else:
         assert found.body == kind
         assert same(found.content, content)

@@ -374,6 +374,7 @@ ARTEMIS_SAYS = "ActiveMQ-Artemis/2.56.0 ActiveMQ Artemis Messaging Engine"
                 "durable": "true",
                 "auto-delete": "false",
                 "x-queue-name": "b.s.to-kafka.prices",
+                "prefetch-count": "1000",
             },
         ),
         (CLASSIC_SAYS, {"destination": "/topic/prices", "activemq.subscriptionName": "to-kafka.prices"}),
