@@ -55,6 +55,7 @@ _EXAMPLES = (
     "jms-bridge topology --mermaid > topology.mmd",
     "jms-bridge topology --json",
     "jms-bridge topology run examples.word_count:build",
+    "jms-bridge topology state examples.word_count:build counts --key spark",
     "jms-bridge topology reset word-count",
 )
 app = typer.Typer(
@@ -156,8 +157,26 @@ def reset(
         typer.echo(line)
 
 
-app.command(run.name, epilog=run.epilog)(run.run)
-app.command(reset.name, epilog=reset.epilog)(reset.run)
+@command(
+    "jms-bridge topology state examples.order_totals:build totals --key ann",
+    "jms-bridge topology state examples.word_count:build counts --limit 20",
+)
+def state(
+    build: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="The function that returns the topology.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A table or an aggregate, by the name of its node.")],
+    config: ConfigFile = DEFAULT_CONFIG,
+    key: Annotated[str | None, typer.Option(help="Rows of this key alone.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most rows.")] = 100,
+) -> None:
+    """Show the state of a topology as lines of JSON, as its last commit left it, whether it runs or not."""
+    from engine.topologies.state import state_rows
+
+    for row in state_rows(load(config), build, node, key, limit):
+        typer.echo(json_text(row))
+
+
+for each in (run, state, reset):
+    app.command(each.name, epilog=each.epilog)(each.run)
 
 
 class _Progress:

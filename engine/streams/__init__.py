@@ -14,6 +14,7 @@ from engine.streams.nodes import Expression, RecordCondition, RowFunction, TextL
 from engine.streams.program import Program, plan
 from engine.streams.row import HeaderView, Row
 from engine.streams.serdes import KeyKind, Serde, binary, json, text
+from engine.streams.state import NodeState
 from engine.streams.topology import Topology, TopologyError
 from engine.streams.windows import Duration, SessionWindows, SlidingWindows, TimeWindows
 
@@ -25,6 +26,7 @@ __all__ = [
     "GroupedTable",
     "HeaderView",
     "KeyKind",
+    "NodeState",
     "Output",
     "Program",
     "RecordCondition",

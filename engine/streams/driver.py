@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.record import Record
 from engine.streams.compile import compile_topology
-from engine.streams.program import Program, plan
+from engine.streams.program import JVM_ERRORS, Program, plan, reason_of
+from engine.streams.state import NodeState
 from engine.streams.topology import Topology, TopologyError
 
 __all__ = ["RECORD_SCHEMA", "Output", "TopologyTestDriver", "records_frame"]
@@ -94,12 +94,23 @@ class TopologyTestDriver:
             flat.add(data)
         try:
             self._running().pipe(topic, _encoded(key), content, timestamp, flat)
-        except Py4JJavaError as error:
-            raise TopologyError([str(error.java_exception.getMessage())]) from error
+        except JVM_ERRORS as error:
+            raise TopologyError([reason_of(error)]) from error
 
     def read_output(self, topic: str) -> list[Output]:
         """The records published to a topic since they were last read, in their order."""
         return list(_outputs(bytes(self._running().take(topic))))
+
+    def get_store(self, node: str) -> NodeState:
+        """The state of a node; TopologyError, when it is asked, if it keeps none that can be shown."""
+
+        def look(key: bytes | None, limit: int) -> bytes:
+            try:
+                return bytes(self._running().state(node, key, limit))
+            except JVM_ERRORS as error:
+                raise TopologyError([reason_of(error)]) from error
+
+        return NodeState(look)
 
     def rejected(self) -> list[Output]:
         """The records that went to the dead-letter topic since they were last read, with the reasons in headers."""

@@ -19,6 +19,7 @@ from engine.streams.serdes import KeyKind, Serde, SerdeKind
 from engine.streams.windows import Windows
 
 __all__ = [
+    "SHOWN",
     "STATEFUL",
     "Aggregate",
     "Branch",
@@ -280,9 +281,9 @@ class Fail(Node):
     message: RowFunction = field(kw_only=True)
 
 
-TABLES = (ToTable, Aggregate, GroupTable, JoinTables)
-"""Nodes that make a table."""
-STATEFUL = (*TABLES, JoinStreams, Deduplicate)
+SHOWN = (ToTable, Aggregate, GroupTable)
+"""Nodes whose state is rows that can be asked for."""
+STATEFUL = (*SHOWN, JoinStreams, Deduplicate)
 """Nodes that keep state."""
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.streams.nodes import (
+    SHOWN,
     Aggregate,
     Branch,
     Deduplicate,
@@ -49,10 +50,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["FailurePolicy", "Program", "internal_topic", "plan"]
+__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "internal_topic", "plan", "reason_of"]
 
 FailurePolicy = ("dead-letter", "skip", "stop")
 """What can happen with a record that cannot be read, or for which an expression fails."""
+
+
+JVM_ERRORS = (PySparkException, Py4JJavaError)
+"""Errors of calls into the JVM; Spark makes its own of some of Java's."""
 
 
 def internal_topic(topology: Topology, node: str) -> str:
@@ -103,8 +108,10 @@ def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-let
     for node in topology.nodes:
         try:
             planner.add(node)
-        except (PySparkException, Py4JJavaError, ValueError) as error:
-            raise TopologyError([f"'{node.name}': {_reason(error)}"]) from error
+        except (*JVM_ERRORS, ValueError) as error:
+            raise TopologyError([f"'{node.name}': {reason_of(error)}"]) from error
+        if isinstance(node, SHOWN):
+            planner.show(node)
     return Program(topology, java, tuple(planner.internal), dead_letters)
 
 
@@ -217,6 +224,11 @@ class _Planner:
         chosen = None if topic is not None else self._column(node.topic)
         self._java.sink(node.name, parent, topic, chosen, serde.writer(fields)._jc)
 
+    def show(self, node: Node) -> None:
+        """Makes the state of a node readable: its fields and, unless one of them has this name, its key."""
+        fields = dict.fromkeys(("key", *self._java_fields(node.name)))
+        self._java.show(node.name, Serde(SerdeKind.JSON).writer(tuple(fields))._jc)
+
     def _java_fields(self, node: str) -> list[str]:
         return list(self._java.fieldNames(node))
 
@@ -244,7 +256,7 @@ class _Planner:
         return made
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """The text of an error, without Java's classes and Spark's plan."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getMessage()).splitlines()[0]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["Guarantee", "Mode", "TopologyFigures", "TopologySettings", "run_topology", "state_folder"]
+__all__ = ["FINGERPRINTS", "Guarantee", "Mode", "TopologyFigures", "TopologySettings", "run_topology", "state_folder"]
 
 Mode = Literal["auto", "realtime", "batch"]
 Guarantee = Literal["exactly_once", "at_least_once"]
@@ -45,7 +45,8 @@ _READ_SECONDS = 1.0
 _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
 _TRANSACTION_MS = 600_000
-_FINGERPRINTS = "topology.json"
+FINGERPRINTS = "topology.json"
+"""File with what a topology's state was made of."""
 _MINIMUM_REALTIME_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
@@ -233,7 +234,7 @@ def _check_state(folder: Path, program: Program, layout: Layout) -> None:
     Raises:
         SetupError: the state cannot be used; the text names the nodes and the ways out.
     """
-    path = folder / _FINGERPRINTS
+    path = folder / FINGERPRINTS
     nodes = fingerprints(program)
     if path.exists():
         try:

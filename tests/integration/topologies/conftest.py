@@ -66,17 +66,29 @@ class TopologyBench:
         self.sent += count
 
     def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
-        module = f"tests.integration.topologies.definitions:{name}"
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "engine", "topology", "run", module, "-c", str(self.file), *options],
-                env={**os.environ, "TOPOLOGY_PREFIX": self.prefix},
+                [
+                    sys.executable,
+                    "-m",
+                    "engine",
+                    "topology",
+                    "run",
+                    self.function(name),
+                    "-c",
+                    str(self.file),
+                    *options,
+                ],
+                env=self._environment(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         self._processes.append(process)
         return process
+
+    def function(self, name: str) -> str:
+        return f"tests.integration.topologies.definitions:{name}"
 
     def fails(self, name: str, *options: str) -> tuple[int, str]:
         """Exit code and last line of a run that ends by itself."""
@@ -87,7 +99,7 @@ class TopologyBench:
     def command(self, *arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "engine", "topology", *arguments, "-c", str(self.file)],
-            capture_output=True, text=True, check=False, timeout=120,
+            capture_output=True, text=True, check=False, timeout=120, env=self._environment(),
         )  # fmt: skip
         return done.stdout + done.stderr
 
@@ -141,6 +153,9 @@ class TopologyBench:
         for process in self._processes:
             if process.poll() is None:
                 self.kill(process)
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "TOPOLOGY_PREFIX": self.prefix}
 
     def _producer(self) -> Producer:
         return Producer({"bootstrap.servers": self._bootstrap, "partitioner": "murmur2_random", "log_level": 0})

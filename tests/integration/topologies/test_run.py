@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 
 import pytest
 
-from tests.integration.topologies.conftest import TopologyBench
+from tests.integration.topologies.conftest import PAGES, TopologyBench
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,6 +26,10 @@ def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_anoth
     bench.comes_to("counts-out", 2_500)
     bench.stop(stopped)
     bench.check("counts-out")
+
+    asked = bench.command("state", bench.function("counts"), "counts", "--key", "p3").splitlines()
+    times = [json.loads(line)["times"] for line in asked if line.startswith("{")]
+    assert sum(times) == 2_500 / PAGES, asked
 
     code, told = bench.fails("changed")
     assert code == 3

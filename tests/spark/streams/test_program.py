@@ -88,6 +88,34 @@ def test_records_without_a_key_cannot_be_joined_or_aggregated(spark: SparkSessio
     assert driver.counts() == {("repartition-1 (write)", "null_keys"): 1}
 
 
+def test_state_can_be_asked(spark: SparkSession) -> None:
+    builder = StreamsBuilder("asked")
+    numbers = builder.stream("in", value=json("n int"))
+    numbers.group_by_key().aggregate("totals", total="sum(n)").to("out")
+    numbers.group_by_key().windowed_by(TimeWindows.of("1 s")).aggregate("by-second", total="sum(n)").to("out")
+    people = builder.table("people", value=json("team string"), name="people")
+    people.group_by("team").count(name="teams").to("out")
+    driver = TopologyTestDriver(builder.build(), spark)
+    for key, number, time in (("a", 1, 0), ("b", 2, 0), ("a", 3, 1_500)):
+        driver.pipe_input("in", key, {"n": number}, timestamp=time)
+    for key, team in (("ann", "red"), ("bob", "blue"), ("cid", "red")):
+        driver.pipe_input("people", key, {"team": team})
+    driver.pipe_input("people", "bob", None)
+    totals = driver.get_store("totals")
+    assert totals.get("a") == {"key": "a", "total": 4}
+    assert totals.get("c") is None
+    assert totals.rows() == [{"key": "a", "total": 4}, {"key": "b", "total": 2}]
+    assert totals.rows(limit=1) == [{"key": "a", "total": 4}]
+    second = "1970-01-01T00:00:01.000Z"
+    assert driver.get_store("by-second").rows("a") == [
+        {"key": "a", "window_start": second, "window_end": "1970-01-01T00:00:02.000Z", "total": 3}
+    ]
+    assert driver.get_store("people").rows() == [{"key": "ann", "team": "red"}, {"key": "cid", "team": "red"}]
+    assert driver.get_store("teams").rows() == [{"key": "red", "count": 2}]
+    with pytest.raises(TopologyError, match="no node 'other' keeps state; these do:"):
+        driver.get_store("other").get("a")
+
+
 def test_times_may_jump(spark: SparkSession) -> None:
     builder = StreamsBuilder("jumping")
     builder.stream("in", value=json("n int")).group_by_key().windowed_by(TimeWindows.of("1 s")).count(name="c").to(

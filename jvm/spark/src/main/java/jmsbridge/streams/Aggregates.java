@@ -69,6 +69,12 @@ final class Aggregates {
     }
 
     @Override
+    StreamRecord shown(Store.Entry entry) {
+      byte[] of = new Keys.Reader(entry.key()).bytes();
+      return StreamRecord.of(of, aggregator.result(buffer(entry.value())), Rows.time(entry.value()));
+    }
+
+    @Override
     public InternalRow lookUp(byte[] of) {
       byte[] kept = task.store().get(keys(STATE).bytes(of).done());
       return kept == null ? null : aggregator.result(buffer(kept));
@@ -111,9 +117,21 @@ final class Aggregates {
       return copier.apply(joined.apply(window, aggregator.result(buffer))).copy();
     }
 
+    /** End of the window that begins at a time and whose latest record has a time. */
+    abstract long end(long start, long latest);
+
+    @Override
+    final StreamRecord shown(Store.Entry entry) {
+      Keys.Reader reader = new Keys.Reader(entry.key());
+      byte[] of = reader.bytes();
+      long start = reader.number();
+      long latest = Rows.time(entry.value());
+      return StreamRecord.of(of, row(start, end(start, latest), buffer(entry.value())), latest);
+    }
+
     /** Forwards the result of a closed window, without headers, since it comes of many records. */
     final void forwardFinal(byte[] of, InternalRow row, long time) {
-      forward(new StreamRecord(of, row, null, time, Task.NO_HEADERS, null, 0, 0));
+      forward(StreamRecord.of(of, row, time));
     }
   }
 
@@ -127,6 +145,11 @@ final class Aggregates {
       super(name, aggregator, key, grace, onlyFinal);
       this.size = size;
       this.advance = advance;
+    }
+
+    @Override
+    long end(long start, long latest) {
+      return start + size;
     }
 
     @Override
@@ -184,6 +207,11 @@ final class Aggregates {
     Session(String name, Aggregator aggregator, KeyKind key, long gap, long grace, boolean onlyFinal) {
       super(name, aggregator, key, grace, onlyFinal);
       this.gap = gap;
+    }
+
+    @Override
+    long end(long start, long latest) {
+      return latest;
     }
 
     @Override
@@ -261,6 +289,11 @@ final class Aggregates {
       super(name, aggregator, key, grace, onlyFinal);
       this.size = size;
       this.recordFields = recordFields;
+    }
+
+    @Override
+    long end(long start, long latest) {
+      return start + size;
     }
 
     @Override

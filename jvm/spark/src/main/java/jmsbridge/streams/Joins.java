@@ -1,7 +1,6 @@
 package jmsbridge.streams;
 
 import java.util.List;
-import org.apache.kafka.common.header.Header;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
@@ -199,8 +198,7 @@ final class Joins {
         if (kept[0] == 0 && keeps[port]) {
           InternalRow own = row(kept, fields[port]);
           InternalRow joined = port == LEFT ? joiner.join(own, null) : joiner.join(null, own);
-          Header[] none = Task.NO_HEADERS;
-          forward(new StreamRecord(new Keys.Reader(at).bytes(), joined, null, time(at), none, null, 0, 0));
+          forward(StreamRecord.of(new Keys.Reader(at).bytes(), joined, time(at)));
         }
       }
     }

@@ -39,6 +39,7 @@ public final class Program implements Serializable {
   private final Map<String, Node> nodes = new LinkedHashMap<>();
   private final Map<String, KeyKind> keys = new LinkedHashMap<>();
   private final Map<String, Node> sources = new LinkedHashMap<>();
+  private final Map<String, Projection> shown = new LinkedHashMap<>();
 
   public Program(org.apache.spark.sql.SparkSession session, String name, String policy, String deadLetters) {
     this.session = (SparkSession) session;
@@ -65,6 +66,29 @@ public final class Program implements Serializable {
 
   Node source(String topic) {
     return sources.get(topic);
+  }
+
+  /** The node of that name, which keeps state; IllegalArgumentException if there is none. */
+  StatefulNode stateful(String node) {
+    if (nodes.get(node) instanceof StatefulNode stateful) {
+      return stateful;
+    }
+    List<String> others = nodes.values().stream().filter(StatefulNode.class::isInstance).map(each -> each.name).toList();
+    throw new IllegalArgumentException("no node '%s' keeps state; these do: %s".formatted(node, others));
+  }
+
+  Projection shown(String node) {
+    return shown.get(node);
+  }
+
+  KeyKind keyOf(String node) {
+    return keys.get(node);
+  }
+
+  /** Makes the state of a node readable as JSON, with these columns; before the program is copied to tasks. */
+  public void show(String node, Column json) {
+    stateful(node);
+    shown.put(node, columns(node, List.of(json.cast("binary"))));
   }
 
   /** Topics that the program reads, internal ones included. */

@@ -91,13 +91,20 @@ final class Regrouping {
       }
     }
 
+    /** The result of the group, shown with its first member alone. */
+    @Override
+    StreamRecord shown(Store.Entry entry) {
+      byte[] group = new Keys.Reader(entry.key()).bytes();
+      byte[] first = task.store().startingWith(keys(STATE).bytes(group).done()).get(0).key();
+      return Arrays.equals(first, entry.key()) ? StreamRecord.of(group, lookUp(group), Rows.time(entry.value())) : null;
+    }
+
     @Override
     public InternalRow lookUp(byte[] group) {
       UnsafeRow buffer = null;
       for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
         UnsafeRow member = Rows.timedRow(each.value(), memberFields);
-        StreamRecord record = new StreamRecord(
-            group, member, null, Rows.time(each.value()), Task.NO_HEADERS, null, 0, 0);
+        StreamRecord record = StreamRecord.of(group, member, Rows.time(each.value()));
         buffer = aggregator.add(buffer == null ? aggregator.empty() : buffer, record, member, key);
       }
       return buffer == null ? null : aggregator.result(buffer);

@@ -42,6 +42,11 @@ final class RocksStore implements Store {
     rocks.load(version, Option.empty(), false, false);
   }
 
+  /** Loads a version to read it, beside a task that may work with a later one. */
+  void look(long version) {
+    rocks.load(version, Option.empty(), true, false);
+  }
+
   /** Makes the changes since the load a version, the next number. */
   void commit() {
     rocks.commit(false);

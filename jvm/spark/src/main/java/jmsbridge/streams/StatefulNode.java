@@ -56,6 +56,11 @@ abstract class StatefulNode extends Node {
     return Keys.of(number(name), kind);
   }
 
+  /** What an entry of the kind {@link #STATE} says, as the record that it would forward; null: nothing. */
+  StreamRecord shown(Store.Entry entry) {
+    throw new IllegalArgumentException("node '%s' keeps records, not results, and cannot be asked".formatted(name));
+  }
+
   /** Stream time of the node, the latest time of a record that it got, now that one of this time came. */
   final long observe(long recordTime) {
     if (recordTime > time) {

@@ -14,6 +14,11 @@ import org.apache.spark.sql.catalyst.InternalRow;
 record StreamRecord(
     byte[] key, InternalRow value, InternalRow before, long time, Header[] headers, String topic, int partition,
     long offset) {
+  /** A record that no single record of a topic has caused. */
+  static StreamRecord of(byte[] key, InternalRow value, long time) {
+    return new StreamRecord(key, value, null, time, Task.NO_HEADERS, null, 0, 0);
+  }
+
   StreamRecord withKey(byte[] other) {
     return new StreamRecord(other, value, before, time, headers, topic, partition, offset);
   }

@@ -44,6 +44,24 @@ final class Task {
         0);
   }
 
+  /**
+   * The state of a node as JSON objects, each with its key, of one key or, if that is null, of all keys in the order of
+   * their bytes, {@code limit} at most.
+   */
+  List<byte[]> state(String node, byte[] key, int limit) {
+    StatefulNode stateful = program.stateful(node);
+    Keys from = stateful.keys(StatefulNode.STATE);
+    byte[] prefix = (key == null ? from : from.bytes(key)).done();
+    List<byte[]> rows = new ArrayList<>();
+    for (Store.Entry each : store.range(prefix, Keys.behind(prefix), limit)) {
+      StreamRecord shown = stateful.shown(each);
+      if (shown != null) {
+        rows.add(program.shown(node).apply(shown, shown.value(), program.keyOf(node)).getBinary(0));
+      }
+    }
+    return rows;
+  }
+
   /** Writes what nodes keep in memory into the store. */
   void save() {
     program.nodes().forEach(Node::save);

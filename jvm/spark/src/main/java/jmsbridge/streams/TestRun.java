@@ -76,6 +76,11 @@ public final class TestRun {
     }
   }
 
+  /** The state of a node, as lines of JSON; {@code key} may be null. */
+  public byte[] state(String node, byte[] key, int limit) {
+    return StateQuery.lines(task.state(node, key, limit));
+  }
+
   /** Counters of this run, each under the name of its node, a tab and its event. */
   public Map<String, Long> counts() {
     return task.counts();

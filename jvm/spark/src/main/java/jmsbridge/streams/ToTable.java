@@ -31,6 +31,12 @@ final class ToTable extends StatefulNode implements TableState {
   }
 
   @Override
+  StreamRecord shown(Store.Entry entry) {
+    InternalRow row = Rows.timedRow(entry.value(), type.size());
+    return StreamRecord.of(new Keys.Reader(entry.key()).bytes(), row, Rows.time(entry.value()));
+  }
+
+  @Override
   public InternalRow lookUp(byte[] key) {
     byte[] kept = task.store().get(keys(STATE).bytes(key).done());
     return kept == null ? null : Rows.timedRow(kept, type.size());
