@@ -32,6 +32,7 @@ from routes.sections import (
     RouterConfig,
     RouterMode,
     RoutingConfig,
+    TopologyConfig,
     TracingConfig,
     Unmatched,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "Target",
+    "TopologyConfig",
     "TracingConfig",
     "Unmatched",
 ]
@@ -171,6 +173,7 @@ class Config:
     routes: tuple[Route, ...]
     sources: tuple[SourceConfig, ...]
     sinks: tuple[SinkConfig, ...]
+    topologies: tuple[TopologyConfig, ...]
     http: HttpConfig = part(HttpConfig)
     embedded: EmbeddedConfig = part(EmbeddedConfig)
     spark: Mapping[str, str] = key(

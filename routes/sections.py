@@ -20,6 +20,7 @@ from routes.keys.values import (
     ANY_TEXT,
     CREATE_TOPICS,
     FLAG,
+    FUNCTION,
     PATH,
     RATIO,
     REPLICATION,
@@ -51,6 +52,10 @@ __all__ = [
     "RouterConfig",
     "RouterMode",
     "RoutingConfig",
+    "TopologyConfig",
+    "TopologyFailures",
+    "TopologyGuarantee",
+    "TopologyMode",
     "TracingConfig",
     "Unmatched",
 ]
@@ -441,3 +446,69 @@ class TracingConfig:
         example="0.01",
     )
     """Share of the traces that begin here to record, from 0 to 1."""
+
+
+class TopologyMode(StrEnum):
+    """How a topology takes its records."""
+
+    AUTO = "auto"
+    REALTIME = "realtime"
+    BATCH = "batch"
+
+
+class TopologyGuarantee(StrEnum):
+    """What a topology promises for a crash."""
+
+    EXACTLY_ONCE = "exactly_once"
+    AT_LEAST_ONCE = "at_least_once"
+
+
+class TopologyFailures(StrEnum):
+    """What happens with a record that a topology cannot read or compute."""
+
+    DEAD_LETTER = "dead-letter"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyConfig:
+    """`topologies.NAME.*`: a topology that runs as a part of the bridge."""
+
+    name: str
+    """NAME in the keys; the name of its state is that given to `StreamsBuilder`."""
+    build: str = key(
+        "build",
+        FUNCTION,
+        "The function that returns the topology. Its module is looked for in the working directory and among the "
+        "installed packages.",
+        example="examples.word_count:build",
+        required=True,
+    )
+    mode: TopologyMode = key(
+        "mode",
+        choice(TopologyMode),
+        "Each record as it comes, or in batches, `interval` apart. `auto`: in real time where that is exact.",
+        default="auto",
+    )
+    guarantee: TopologyGuarantee = key(
+        "guarantee",
+        choice(TopologyGuarantee),
+        "Whether results are written in transactions with the positions behind their records.",
+        default="exactly_once",
+    )
+    interval_seconds: float | None = key(
+        "interval",
+        duration("100ms", "1h"),
+        "Time between two commits of the state: what a restart computes again. In batches, the time between two of them; "
+        "in real-time mode at least 5s.",
+        default_note="30s; 1s in batches",
+        example="10s",
+    )
+    on_failure: TopologyFailures = key(
+        "on-failure",
+        choice(TopologyFailures),
+        "What happens with a record that cannot be read or computed: it goes to the topic of the topology's dead letters, is "
+        "dropped, or ends the topology.",
+        default="dead-letter",
+    )

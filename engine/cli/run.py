@@ -24,7 +24,7 @@ def run(
         str | None,
         typer.Option(
             metavar="PART",
-            help="Run one part only: router, sources, source:NAME, sinks, sink:NAME, or an embedded kafka, artemis or "
+            help="Run one part only: router, sources, source:NAME, topologies, topology:NAME, sinks, sink:NAME, or an embedded kafka, artemis or "
             "nats. The others run elsewhere.",
         ),
     ] = None,

@@ -6,7 +6,6 @@ import re
 import signal
 import threading
 import time
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,40 +13,17 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, examples, load, read_seconds
 from engine.errors import UsageError
 from engine.printable import json_text
+from routes.sections import TopologyFailures, TopologyGuarantee, TopologyMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.streams.program import Program
     from engine.topologies.run import TopologyFigures
     from routes.model import Config, SinkConfig
 
 __all__ = ["app"]
 
 _PROGRESS_SECONDS = 10.0
-
-
-class TopologyMode(StrEnum):
-    """Choices of `--mode`."""
-
-    AUTO = "auto"
-    REALTIME = "realtime"
-    BATCH = "batch"
-
-
-class TopologyGuarantee(StrEnum):
-    """Choices of `--guarantee`."""
-
-    EXACTLY_ONCE = "exactly_once"
-    AT_LEAST_ONCE = "at_least_once"
-
-
-class TopologyFailures(StrEnum):
-    """Choices of `--on-failure`."""
-
-    DEAD_LETTER = "dead-letter"
-    SKIP = "skip"
-    STOP = "stop"
 
 
 _EXAMPLES = (
@@ -132,10 +108,7 @@ def run(
         signal.signal(number, lambda *_: stop.set())
     progress = _Progress()
 
-    def report(program: Program, figures: TopologyFigures) -> None:
-        progress.show(program, figures)
-
-    run_topology(loaded, settings, stop, report)
+    run_topology(loaded, settings, stop, progress.show)
 
 
 @command("jms-bridge topology reset word-count")
@@ -186,10 +159,10 @@ class _Progress:
         self._shown_at = 0.0
         self._records = -1
 
-    def show(self, program: Program, figures: TopologyFigures) -> None:
+    def show(self, figures: TopologyFigures) -> None:
         now = time.monotonic()
         if self._records < 0:
-            typer.echo(f"{program.topology.name} runs; Ctrl-C ends it")
+            typer.echo(f"{figures.topology} runs ({figures.mode}); Ctrl-C ends it")
         elif figures.records == self._records or now - self._shown_at < _PROGRESS_SECONDS:
             return
         if self._records >= 0:

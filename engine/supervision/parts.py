@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 
     from routes.model import BrokerConfig, Config
 
-__all__ = ["ARTEMIS", "KAFKA", "NATS", "ROUTER", "Part", "Stage", "parts", "stands_for_election"]
+__all__ = [
+    "ARTEMIS",
+    "KAFKA",
+    "NATS",
+    "ROUTER",
+    "Part",
+    "Stage",
+    "parts",
+    "stands_for_election",
+    "topology_of",
+    "topology_part",
+]
 
 KAFKA = "kafka"
 ARTEMIS = "artemis"
@@ -25,14 +36,15 @@ ROUTER = "router"
 class Stage(IntEnum):
     """The order in which parts stop.
 
-    Sources stop first, so that nothing more comes in; then the router, after it has routed all; then sinks; then
-    brokers.
+    Sources stop first, so that nothing more comes in; then the router, after it has routed all; then topologies, sinks
+    and brokers.
     """
 
     SOURCE = 1
     ROUTER = 2
-    SINK = 3
-    BROKER = 4
+    TOPOLOGY = 3
+    SINK = 4
+    BROKER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +62,15 @@ class Part:
     """Names of the parts that have to be ready before this one begins its work."""
 
 
-_GROUPS = {"sources": Stage.SOURCE, "sinks": Stage.SINK}
+_GROUPS = {"sources": Stage.SOURCE, "topologies": Stage.TOPOLOGY, "sinks": Stage.SINK}
+_TOPOLOGY = "topology:"
 
 
 def parts(config: Config, only: str | None = None) -> tuple[Part, ...]:
     """Returns the parts in the order of their start.
 
-    `only` restricts them: `router`, `sources`, `source:NAME`, `sinks`, `sink:NAME`, or an embedded `kafka`, `artemis`
-    or `nats`. A part that they need and that is left out is taken to run elsewhere.
+    `only` restricts them: `router`, `sources`, `source:NAME`, `topologies`, `topology:NAME`, `sinks`, `sink:NAME`, or an
+    embedded `kafka`, `artemis` or `nats`. A part that they need and that is left out is taken to run elsewhere.
 
     Raises:
         UsageError: `only` names no part.
@@ -90,11 +103,24 @@ def _all(config: Config) -> list[Part]:
     if config.embedded_nats:
         found.append(Part(NATS, NATS, Stage.BROKER))
     found.append(Part(ROUTER, ROUTER, Stage.ROUTER, needs=(KAFKA,)))
+    for topology in config.topologies:
+        name = topology_part(topology.name)
+        found.append(Part(name, name, Stage.TOPOLOGY, needs=(KAFKA,)))
     for source in config.sources:
         found += _workers(source, Stage.SOURCE, component_name)
     for sink in config.sinks:
         found += _workers(sink, Stage.SINK, sink_component)
     return found
+
+
+def topology_part(name: str) -> str:
+    """Name of the part that runs a topology: `topology:NAME`."""
+    return f"{_TOPOLOGY}{name}"
+
+
+def topology_of(part: str) -> str | None:
+    """NAME of the topology that a part runs; None for other parts."""
+    return part.removeprefix(_TOPOLOGY) if part.startswith(_TOPOLOGY) else None
 
 
 def _workers(broker: BrokerConfig, stage: Stage, named: Callable[[str, int], str]) -> list[Part]:

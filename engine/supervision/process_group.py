@@ -32,7 +32,13 @@ __all__ = ["LONGEST_STOP_SECONDS", "EarlyDeathsError", "ProcessGroup", "ProcessS
 
 _log = structlog.get_logger(__name__)
 
-LONGEST_STOP_SECONDS = {Stage.SOURCE: 15.0, Stage.ROUTER: 30.0, Stage.SINK: 20.0, Stage.BROKER: 25.0}
+LONGEST_STOP_SECONDS = {
+    Stage.SOURCE: 15.0,
+    Stage.ROUTER: 30.0,
+    Stage.TOPOLOGY: 45.0,
+    Stage.SINK: 20.0,
+    Stage.BROKER: 25.0,
+}
 """Time that the parts of each stage may take to stop before they are killed."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0

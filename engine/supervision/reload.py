@@ -168,6 +168,7 @@ class Reload:
         yield from self._leave(change, Stage.SOURCE)
         if change.reroutes:
             yield from self._reroute(revision)
+        yield from self._leave(change, Stage.TOPOLOGY)
         yield from self._leave(change, Stage.SINK)
         while change.touched & set(self._group.leaving):
             yield

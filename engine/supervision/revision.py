@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from engine.supervision.parts import ROUTER, Stage
+from engine.supervision.parts import ROUTER, Stage, topology_part
 from routes.config.compare import compare
 from routes.errors import BridgeError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RestartNeededError", "Revision", "RevisionChange", "change"]
 
-_RELOADED = ("routes", "routing", "source", "sink", "transformer", "reload")
+_RELOADED = ("routes", "routing", "source", "sink", "topologies", "transformer", "reload")
 """Sections of keys that can change while the bridge runs."""
 
 
@@ -118,6 +118,8 @@ def _view(part: Part, config: Config) -> object:
     match part.stage:
         case Stage.ROUTER:
             return routing, config.routes, config.sinks
+        case Stage.TOPOLOGY:
+            return [topology for topology in config.topologies if part.only == topology_part(topology.name)]
         case Stage.BROKER:
             return None
     failures = routing.on_soft_failure, routing.dead_letter_topic

@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError
 from engine.jars import jars
 from engine.supervision.child import GO, GO_ON, REVISION, UNTIL
-from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER
+from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER, topology_of
 from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
 from routes.config.snapshot import Snapshot
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from engine.embedded.server import EmbeddedServer
     from engine.spark.launch import Launch
+    from engine.topologies.run import TopologyFigures
     from routes.model import Config
 
 __all__ = ["STOP_SECONDS", "ControlMessages", "GivenRevisions", "run", "serve"]
@@ -218,6 +219,8 @@ def _part(
         _serve(nats, f"{nats.url}, data in {nats.folder}", status, messages.stop)
     elif only == ROUTER:
         _route(config, status, messages, revisions)
+    elif (topology := topology_of(only)) is not None:
+        _topology(config, topology, status, messages)
     else:
         _connector(config, only, worker, status, messages)
 
@@ -300,6 +303,27 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
                 raise
             status.state(State.DEGRADED, f"could not take over: {error}")
             messages.go.wait(_PAUSE_SECONDS)
+
+
+def _topology(config: Config, name: str, status: Reporter, messages: ControlMessages) -> None:
+    from engine.kafka import topics
+    from engine.topologies.run import TopologySettings, run_topology
+
+    (found,) = (each for each in config.topologies if each.name == name)
+    status.state(State.STARTING, "waiting for Kafka, or to lead")
+    messages.go.wait()
+    if not _prepared((topics.ensure_journal,), config, status, messages.stop):
+        return
+    status.state(State.STARTING, "starting Spark")
+    settings = TopologySettings(
+        found.build, found.mode.value, found.guarantee.value, found.interval_seconds, found.on_failure.value, name
+    )
+
+    def report(figures: TopologyFigures) -> None:
+        passed = "".join(f", {event}: {number}" for event, number in sorted(figures.passed_over.items()))
+        status.state(State.READY, f"{figures.mode}, {found.guarantee}, {figures.records} records{passed}")
+
+    run_topology(config, settings, messages.stop, report)
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:

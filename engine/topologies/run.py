@@ -17,6 +17,7 @@ from engine.private import make_folder
 from engine.spark import session
 from engine.spark.failures import query_failure
 from engine.spark.generation import CheckpointLock
+from engine.spark.launch import Launch, log_file
 from engine.streams.program import Program, plan
 from engine.topologies.definition import find, read
 from engine.topologies.layout import Layout, fingerprints, lay_out
@@ -64,12 +65,16 @@ class TopologySettings:
     """Time between two commits of the state; None: 1 second in batches, 30 in real-time mode."""
     on_failure: str = "dead-letter"
     """What happens with a record that cannot be read or computed: `dead-letter`, `skip` or `stop`."""
+    name: str = "topology"
+    """Name of the log file of its JVM."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyFigures:
     """TopologyFigures of a running topology since its start."""
 
+    topology: str
+    mode: Mode
     records: int
     """Records processed, those of internal topics included."""
     passed_over: Mapping[str, int]
@@ -85,7 +90,7 @@ def run_topology(
     config: Config,
     settings: TopologySettings,
     stop: Event,
-    report: Callable[[Program, TopologyFigures], None] | None = None,
+    report: Callable[[TopologyFigures], None] | None = None,
 ) -> None:
     """Runs a topology until `stop` is set.
 
@@ -93,7 +98,7 @@ def run_topology(
         config: the configuration, for Kafka's address and login, Spark's settings and the data folder.
         settings: the topology and how it runs.
         stop: set from another thread or a signal handler.
-        report: called about every second with the program and its figures.
+        report: called about every second with the figures.
 
     Raises:
         UsageError: there is no such function, or the mode does not fit the topology.
@@ -103,7 +108,9 @@ def run_topology(
         UnreachableError: no broker answers.
     """
     find(settings.build)
-    spark = session.start(config, _MOST_SHARES)
+    log = log_file(config).with_name(f"{settings.name}.log")
+    launched = Launch(config.embedded.data / "spark", log, config.spark)
+    spark = session.start(config, _MOST_SHARES, launched)
     try:
         topology = read(settings.build)
         program = plan(topology, spark, on_failure=settings.on_failure)
@@ -161,7 +168,7 @@ class _Run:
             ),
         )
 
-    def follow(self, stop: Event, report: Callable[[Program, TopologyFigures], None] | None) -> None:
+    def follow(self, stop: Event, report: Callable[[TopologyFigures], None] | None) -> None:
         """Starts the query, and watches it until it ends or shall end."""
         query = self._start()
         name = self._program.topology.name
@@ -175,7 +182,7 @@ class _Run:
                     msg = "Spark's query ended by itself"
                     raise RuntimeError(msg)
                 if report is not None:
-                    report(self._program, self._figures())
+                    report(self._figures())
                 if time.monotonic() - maintained > _MAINTENANCE_SECONDS:
                     maintained = time.monotonic()
                     self._java.maintain(self._id)
@@ -200,7 +207,7 @@ class _Run:
 
     def _figures(self) -> TopologyFigures:
         counts = {name.replace("\t", " "): number for name, number in self._java.counts(self._id).items()}
-        return TopologyFigures(self._java.records(self._id), counts)
+        return TopologyFigures(self._program.topology.name, self._mode, self._java.records(self._id), counts)
 
 
 def _wait_for_tasks(spark: SparkSession) -> None:

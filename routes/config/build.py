@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 from routes.keys.addresses import KAFKA
 from routes.keys.secrets import is_secret_key, variables
-from routes.model import BodyConversion, Config, Policy, RepliesConfig, Route, SinkConfig, SourceConfig, Target
+from routes.model import (
+    BodyConversion,
+    Config,
+    Policy,
+    RepliesConfig,
+    Route,
+    SinkConfig,
+    SourceConfig,
+    Target,
+    TopologyConfig,
+)
 from routes.predicate import parse
 from routes.targets import REPLY_SINK, REPLY_TO, Reference, Template, reply_route
 
@@ -33,6 +43,7 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
         routes=(*(_reply_route(values["replies"], sink) for sink in sinks if replies), *own),
         sources=tuple(_source(settings, name) for name in settings.names("source")),
         sinks=sinks,
+        topologies=tuple(_topology(settings, name) for name in settings.names("topologies")),
         secret_variables=frozenset(_secret_variables(settings)),
         text=text,
     )
@@ -81,6 +92,10 @@ def _source(settings: Settings, name: str) -> SourceConfig:
     source = settings.get("source.NAME.type", name).source
     made: SourceConfig = source(name=name, **settings.made(source, "source.NAME.", name))
     return made
+
+
+def _topology(settings: Settings, name: str) -> TopologyConfig:
+    return TopologyConfig(name=name, **settings.made(TopologyConfig, "topologies.NAME.", name))
 
 
 def _sink(settings: Settings, name: str) -> SinkConfig:

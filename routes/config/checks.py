@@ -302,7 +302,7 @@ def _route_name(settings: Settings, name: str) -> str:
 
 
 def _what(section: str) -> str:
-    return {"routes": "route"}.get(section, section)
+    return {"routes": "route", "topologies": "topology"}.get(section, section)
 
 
 def doubtful_predicates(settings: Settings) -> None:

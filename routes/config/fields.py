@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from routes.keys.table import KeyTable, rows_of
-from routes.model import Config, Route
+from routes.model import Config, Route, TopologyConfig
 from routes.systems import SinkConfig, SourceConfig, all_systems
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _SECTIONS = {
     "source": "Where messages come from. NAME is yours to choose; each source is a connection of its own.",
     "sink": "Where messages go beside Kafka. NAME is yours to choose; `out.topic` names a sink by it, or by its type "
     "if there is one of that type. The router writes its messages into a topic of its own, from where it takes them.",
+    "topologies": "[Topologies](streams.md) that run as parts of the bridge, each in a process of its own. NAME is yours to "
+    "choose.",
     "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
     "client, librdkafka, calls differently is translated; what it does not have is left out there. A value that one of "
     "the two refuses is a fault.",
@@ -71,6 +73,7 @@ def _rows_of(systems: tuple[System, ...]) -> tuple[Field, ...]:
         *rows_of("routes.NAME.", Route),
         *rows_of("source.NAME.", SourceConfig, systems=[(each.source, each.name) for each in systems if each.source]),
         *rows_of("sink.NAME.", SinkConfig, systems=[(each.sink, each.name) for each in systems if each.sink]),
+        *rows_of("topologies.NAME.", TopologyConfig),
         *(row for system in systems for each in system.sections for row in rows_of(f"{each.name}.NAME.", each.kind)),
     )
     return tuple(sorted(rows, key=lambda row: order.index(row.section)))

@@ -18,6 +18,7 @@ __all__ = [
     "ANY_TEXT",
     "CREATE_TOPICS",
     "FLAG",
+    "FUNCTION",
     "NAME",
     "PATH",
     "RATIO",
@@ -161,6 +162,12 @@ def _parse_name(text: str) -> str:
     return text
 
 
+def _parse_function(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
+        raise BadValueError(f"'{text}' is no function", "module:function, such as examples.word_count:build")
+    return text
+
+
 def _parse_token(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", text):
         hint = "letters, digits and - . _ ~ + /, as from: openssl rand -hex 32"
@@ -209,6 +216,7 @@ TOKEN = ValueKind("token", "letters, digits and - . _ ~ + /", _parse_token)
 """A token that may follow `Bearer` (RFC 6750, section 2.1)."""
 FLAG = ValueKind("`true` \\| `false`", "true or false", _parse_flag)
 NAME = ValueKind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
+FUNCTION = ValueKind("module:function", "a function as module:function", _parse_function)
 CREATE_TOPICS = ValueKind("`auto` \\| `true` \\| `false`", "auto, true or false", _parse_create_topics)
 REPLICATION = ValueKind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, or broker", _parse_replication)
 RETENTION = ValueKind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
