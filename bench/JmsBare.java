@@ -8,13 +8,18 @@ import javax.jms.Queue;
 import javax.jms.Session;
 import javax.jms.TextMessage;
 
-/** A bare loop of a JMS client: {@code CLASS URL send|receive QUEUE COUNT BATCH}; prints milliseconds for all. */
+/**
+ * A bare loop of a JMS client: {@code CLASS URL send|receive QUEUE COUNT BATCH [PROPERTY]}; prints milliseconds for all.
+ *
+ * <p>Each message that is sent gets an id of its own in the property, if there is one.
+ */
 public final class JmsBare {
     public static void main(String[] arguments) throws Exception {
         ConnectionFactory factory = (ConnectionFactory)
                 Class.forName(arguments[0]).getConstructor(String.class).newInstance(arguments[1]);
         int count = Integer.parseInt(arguments[4]);
         int batch = Integer.parseInt(arguments[5]);
+        String identity = arguments.length > 6 ? arguments[6] : null;
         try (Connection connection = factory.createConnection()) {
             Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
             connection.start();
@@ -27,6 +32,9 @@ public final class JmsBare {
                     message.setJMSCorrelationID("key-" + n % 1000);
                     message.setStringProperty("region", "emea");
                     message.setDoubleProperty("amount", n + 0.25);
+                    if (identity != null) {
+                        message.setStringProperty(identity, begin + "/" + n);
+                    }
                     producer.send(queue, message, DeliveryMode.PERSISTENT, 4, 0);
                     if (n % batch == 0) {
                         session.commit();

@@ -47,6 +47,8 @@ _FACTORIES = {
     _OPENWIRE: "org.apache.activemq.ActiveMQConnectionFactory",
 }
 _PROGRAM = Path(__file__).with_name("JmsBare.java")
+_WITH_IDS = "bare send with ids"
+"""The bare loop that has the broker drop duplicates, as the sink does."""
 _SENT, _TAKEN = 500, 1000
 """Messages in a transaction of a sink and of a source."""
 
@@ -62,6 +64,10 @@ class _Client:
     """Class path of the bare loop."""
     settings: Mapping[str, str]
     """Keys of a source and sink of this client, with their dot."""
+    broker: int
+    """Process id of the broker."""
+    duplicate_id: str = ""
+    """Property by which the broker drops what a sink sends again; empty: it drops nothing."""
 
 
 def main() -> None:
@@ -91,7 +97,9 @@ def _artemis(folder: Path, stack: ExitStack) -> _Client:
     stack.callback(artemis.stop)
     classes = f"{artemis_home(jars().absolute())}/lib/*"
     factory = {".connection-factory": _FACTORIES[_CORE], ".connection-factory.brokerURL": artemis.core_url}
-    return _Client(_CORE, artemis.core_url, classes, {".class-path": f"{classes}.jar", **factory})
+    assert artemis.pid is not None
+    settings = {".class-path": f"{classes}.jar", **factory}
+    return _Client(_CORE, artemis.core_url, classes, settings, artemis.pid, "_AMQ_DUPL_ID")
 
 
 def _classic(folder: Path, stack: ExitStack) -> _Client:
@@ -99,7 +107,8 @@ def _classic(folder: Path, stack: ExitStack) -> _Client:
     url = f"tcp://127.0.0.1:{classic.port(Protocol.JMS)}?jms.userName={USER}&jms.password={PASSWORD}"
     classes = package_jars(f"org.apache.activemq:activemq-client:{classic.version}")[0].parent
     settings = {key: text for key, text in classic.settings(Protocol.JMS).items() if key not in (".type", ".packages")}
-    return _Client(_OPENWIRE, url, f"{classes}/*", {".class-path": f"{classes}/*.jar", **settings})
+    assert classic.pid is not None
+    return _Client(_OPENWIRE, url, f"{classes}/*", {".class-path": f"{classes}/*.jar", **settings}, classic.pid)
 
 
 def _config(folder: Path, client: _Client) -> Config:
@@ -119,25 +128,41 @@ def _measure(config: Config, client: _Client, messages: int, rounds: int) -> lis
     outgoing = [Outgoing(n, message_of(n), "queue/bench", f"bench/{n}") for n in range(messages)]
     for number in range(rounds):
         again = [Outgoing(each.number, each.message, each.address, f"{number}/{each.id}") for each in outgoing]
-        for name, run in (
+        passes = [
             ("sink", partial(_sink, config, again)),
             ("bare receive", partial(_bare, client, "receive", messages, _TAKEN)),
             ("bare send", partial(_bare, client, "send", messages, _SENT)),
             ("source", partial(_source, config, messages)),
-        ):
-            python, java = time.process_time(), _children_seconds()
+        ]
+        if client.duplicate_id:
+            passes += [
+                (_WITH_IDS, partial(_bare, client, "send", messages, _SENT, client.duplicate_id)),
+                ("bare receive", partial(_bare, client, "receive", messages, _TAKEN)),
+            ]
+        for name, run in passes:
+            python, java, broker = time.process_time(), _children_seconds(), _seconds_of(client.broker)
             found.setdefault(name, []).append(messages / run())
-            used = (time.process_time() - python, _children_seconds() - java)
+            used = (
+                time.process_time() - python,
+                _children_seconds() - java,
+                _seconds_of(client.broker) - broker,
+            )
             cpu.setdefault(name, []).append(tuple(seconds / messages * 1e6 for seconds in used))
             print(f"{client.name}, {name}: {found[name][-1]:,.0f}/s", flush=True)
     for name, rates in found.items():
-        python, java = (statistics.median(each) for each in zip(*cpu[name], strict=True))
-        told = "" if name.startswith("bare") else f"Python {python:.0f} and "
-        rate = statistics.median(rates)
-        print(f"{client.name}, median of {name}: {rate:,.0f}/s, {told}Java {java:.0f} CPU-s a million")
+        python, java, broker = (statistics.median(each) for each in zip(*cpu[name], strict=True))
+        told = "" if name.startswith("bare") else f"Python {python:.0f}, "
+        shares = f"{told}client {java:.0f}, broker {broker:.0f} CPU-s a million"
+        print(f"{client.name}, median of {name}: {statistics.median(rates):,.0f}/s, {shares}")
     checks = []
-    for name, bare in (("source", "bare receive"), ("sink", "bare send")):
-        ratio = statistics.median(own / other for own, other in zip(found[name], found[bare], strict=True))
+    for name, bare in (("source", "bare receive"), ("sink", "bare send"), ("sink", _WITH_IDS)):
+        if bare not in found:
+            continue
+        others = found[bare][:: len(found[bare]) // rounds]
+        ratio = statistics.median(own / other for own, other in zip(found[name], others, strict=True))
+        if bare == _WITH_IDS:
+            print(f"{client.name}, sink: {ratio:.2f} of the rate of {bare}")
+            continue
         checks.append(Check(f"{client.name}, {name}: rate to the bare loop's", ratio, TARGET_RATIO, at_least=True))
     return checks
 
@@ -148,9 +173,15 @@ def _children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _bare(client: _Client, what: str, messages: int, batch: int) -> float:
+def _seconds_of(process: int) -> float:
+    """CPU time of a running process."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _bare(client: _Client, what: str, messages: int, batch: int, *identity: str) -> float:
     command = [str(find_java()), "-cp", client.class_path, str(_PROGRAM), _FACTORIES[client.name], client.url]
-    command += [what, "bench", str(messages), str(batch)]
+    command += [what, "bench", str(messages), str(batch), *identity]
     environment = {key: text for key, text in os.environ.items() if key != "JDK_JAVA_OPTIONS"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return float(done.stdout) / 1000
