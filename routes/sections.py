@@ -449,7 +449,7 @@ class TracingConfig:
 
 
 class TopologyMode(StrEnum):
-    """How a topology takes its records."""
+    """Way in which a topology takes its records."""
 
     AUTO = "auto"
     REALTIME = "realtime"
@@ -457,14 +457,14 @@ class TopologyMode(StrEnum):
 
 
 class TopologyGuarantee(StrEnum):
-    """What a topology promises for a crash."""
+    """Promise of a topology for a crash."""
 
     EXACTLY_ONCE = "exactly_once"
     AT_LEAST_ONCE = "at_least_once"
 
 
 class TopologyFailures(StrEnum):
-    """What happens with a record that a topology cannot read or compute."""
+    """Treatment of a record that a topology cannot read or compute."""
 
     DEAD_LETTER = "dead-letter"
     SKIP = "skip"
@@ -500,15 +500,15 @@ class TopologyConfig:
     interval_seconds: float | None = key(
         "interval",
         duration("100ms", "1h"),
-        "Time between two commits of the state: what a restart computes again. In batches, the time between two of them; "
-        "in real-time mode at least 5s.",
+        "Time between two commits of the state: what a restart computes again. In batches, the time between two of "
+        "them; in real-time mode at least 5s.",
         default_note="30s; 1s in batches",
         example="10s",
     )
     on_failure: TopologyFailures = key(
         "on-failure",
         choice(TopologyFailures),
-        "What happens with a record that cannot be read or computed: it goes to the topic of the topology's dead letters, is "
-        "dropped, or ends the topology.",
+        "What happens with a record that cannot be read or computed: it goes to the topic of the topology's dead "
+        "letters, is dropped, or ends the topology.",
         default="dead-letter",
     )

@@ -24,8 +24,8 @@ def run(
         str | None,
         typer.Option(
             metavar="PART",
-            help="Run one part only: router, sources, source:NAME, topologies, topology:NAME, sinks, sink:NAME, or an embedded kafka, artemis or "
-            "nats. The others run elsewhere.",
+            help="Run one part only: router, sources, source:NAME, topologies, topology:NAME, sinks, sink:NAME, or an "
+            "embedded kafka, artemis or nats. The others run elsewhere.",
         ),
     ] = None,
 ) -> None:

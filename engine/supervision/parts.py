@@ -69,8 +69,8 @@ _TOPOLOGY = "topology:"
 def parts(config: Config, only: str | None = None) -> tuple[Part, ...]:
     """Returns the parts in the order of their start.
 
-    `only` restricts them: `router`, `sources`, `source:NAME`, `topologies`, `topology:NAME`, `sinks`, `sink:NAME`, or an
-    embedded `kafka`, `artemis` or `nats`. A part that they need and that is left out is taken to run elsewhere.
+    `only` restricts them: `router`, `sources`, `source:NAME`, `topologies`, `topology:NAME`, `sinks`, `sink:NAME`, or
+    an embedded `kafka`, `artemis` or `nats`. A part that they need and that is left out is taken to run elsewhere.
 
     Raises:
         UsageError: `only` names no part.

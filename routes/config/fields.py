@@ -29,8 +29,8 @@ _SECTIONS = {
     "source": "Where messages come from. NAME is yours to choose; each source is a connection of its own.",
     "sink": "Where messages go beside Kafka. NAME is yours to choose; `out.topic` names a sink by it, or by its type "
     "if there is one of that type. The router writes its messages into a topic of its own, from where it takes them.",
-    "topologies": "[Topologies](streams.md) that run as parts of the bridge, each in a process of its own. NAME is yours to "
-    "choose.",
+    "topologies": "[Topologies](streams.md) that run as parts of the bridge, each in a process of its own. NAME is "
+    "yours to choose.",
     "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
     "client, librdkafka, calls differently is translated; what it does not have is left out there. A value that one of "
     "the two refuses is a fault.",

@@ -5,6 +5,7 @@ import pytest
 from engine.errors import UsageError
 from engine.supervision.parts import Part, Stage, parts
 from routes.config import loads
+from routes.errors import ConfigurationError
 
 ROUTE = """
 bridge.id=test
@@ -51,8 +52,24 @@ def test_sinks_stop_after_the_router_and_start_the_broker_they_need() -> None:
         Part("sink:nats/2", "sink:nats", Stage.SINK, worker=2, needs=("kafka", "nats")),
         Part("sink:other", "sink:other", Stage.SINK, needs=("kafka",)),
     )
-    assert sorted(Stage) == [Stage.SOURCE, Stage.ROUTER, Stage.SINK, Stage.BROKER]
+    assert sorted(Stage) == [Stage.SOURCE, Stage.ROUTER, Stage.TOPOLOGY, Stage.SINK, Stage.BROKER]
     assert [part.name for part in parts(loads(ROUTE + sinks), "sinks")] == ["sink:nats", "sink:nats/2", "sink:other"]
+
+
+def test_a_topology_is_a_part_of_its_own() -> None:
+    config = loads(ROUTE + "topologies.totals.build=shop.totals:build\ntopologies.totals.mode=batch\n")
+    assert Part("topology:totals", "topology:totals", Stage.TOPOLOGY, needs=("kafka",)) in parts(config)
+    assert [part.name for part in parts(config, "topologies")] == ["topology:totals"]
+    assert [part.name for part in parts(config, "topology:totals")] == ["topology:totals"]
+    assert (config.topologies[0].mode, config.topologies[0].guarantee) == ("batch", "exactly_once")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["topologies.t.mode=batch", "topologies.t.build=shop", "topologies.t.buld=shop:build"]
+)
+def test_a_wrong_topology_is_a_fault_at_its_line(wrong: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"topologies\.t|topology 't'|is no function"):
+        loads(ROUTE + wrong + "\n")
 
 
 @pytest.mark.parametrize(

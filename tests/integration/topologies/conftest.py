@@ -40,7 +40,7 @@ class TopologyBench:
         self.file.write_text(
             f"bridge.id=t\nkafka.bootstrap.servers={bootstrap}\nembedded.data={folder}/var\n"
             f"source.box.type=dropbox\nsource.box.root={folder}/in\nsource.box.destinations=queue:a\n"
-            "routes.all.in.include=TRUE\nroutes.all.out.topic=out\n"
+            f"routes.all.in.include=TRUE\nroutes.all.out.topic=out\nhttp.address=127.0.0.1:{free_ports(1)[0]}\n"
         )
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         names = [f"{self.prefix}-{name}" for name in ("clicks", "pages", "counts-out", "joined-out")]
@@ -79,6 +79,19 @@ class TopologyBench:
                     str(self.file),
                     *options,
                 ],
+                env=self._environment(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def run_part(self, part: str) -> subprocess.Popen[bytes]:
+        """Starts a bridge with one part alone."""
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "engine", "run", "--only", part, "-c", str(self.file)],
                 env=self._environment(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -159,6 +172,11 @@ class TopologyBench:
 
     def _producer(self) -> Producer:
         return Producer({"bootstrap.servers": self._bootstrap, "partitioner": "murmur2_random", "log_level": 0})
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the children of a process."""
+    return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import time
 
 import pytest
 
-from tests.integration.topologies.conftest import PAGES, TopologyBench
+from tests.integration.topologies.conftest import PAGES, TopologyBench, children
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -63,6 +65,20 @@ def test_a_missing_topic_is_named(bench: TopologyBench) -> None:
     code, told = bench.fails("joined")
     assert code == 4
     assert "reads 'missing-clicks', 'missing-pages', which Kafka does not have" in told
+
+
+def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(bench: TopologyBench) -> None:
+    with bench.file.open("a") as file:
+        file.write(f"topologies.clicks.build={bench.function('counts')}\ntopologies.clicks.mode=batch\n")
+    bridge = bench.run_part("topology:clicks")
+    bench.send_clicks(500)
+    bench.comes_to("counts-out", 500)
+    (part,) = children(bridge.pid)
+    os.kill(part, signal.SIGKILL)
+    bench.send_clicks(500)
+    bench.comes_to("counts-out", 1_000)
+    bench.stop(bridge)
+    bench.check("counts-out")
 
 
 @pytest.mark.kills
