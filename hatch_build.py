@@ -8,8 +8,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_MODULES = ("spark", "jms", "kafka", "artemis")
-
 
 class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves its configuration untyped
     """For wheels; an editable install has its jars beside it."""
@@ -19,14 +17,15 @@ class JarsHook(BuildHookInterface):  # type: ignore[type-arg] # hatchling leaves
         if version == "editable":
             return
         jars = Path(self.root, ".jars")
-        for name in _MODULES:
+        sys.path.insert(0, self.root)
+        from engine.jars import HALLMARKS
+        from tools.sbom import NAME, bill
+
+        for name in HALLMARKS:
             if not (jars / name).is_dir():
                 msg = f"{jars / name} is missing: run `make setup` first"
                 raise FileNotFoundError(msg)
             build_data["force_include"][str(jars / name)] = f"engine/_jars/{name}"
-        sys.path.insert(0, self.root)
-        from tools.sbom import NAME, bill
-
         file = Path(self.root, "build", NAME)
         file.parent.mkdir(exist_ok=True)
         file.write_text(bill(), encoding="utf-8")

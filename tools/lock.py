@@ -14,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from engine.jars import HALLMARKS
+
 __all__ = ["LOCK", "OWN", "differences", "locked", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "jars.lock"
-OWN = ("spark/jms-bridge-spark.jar", "jms/jms-bridge-jms.jar")
+OWN = tuple(f"{folder}/{HALLMARKS[folder]}" for folder in ("spark", "jms"))
 """Compiled here, and so not the same on every machine."""
 
 _JARS = ROOT / ".jars"

@@ -19,7 +19,7 @@ from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.letter import DeadLetter
 from engine.kafka.clients import NO_GROUP, admin, consumer
 from engine.kafka.cluster import is_missing, problem_of_error, problems_of_access
-from engine.kafka.errors import END, LOGIN, MISSING, UNUSED_GROUP, is_fatal, remedy
+from engine.kafka.errors import END, LOGIN, MISSING, is_fatal, is_of_unused_group, remedy
 from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
@@ -261,7 +261,7 @@ class _Look:
             if message is None:
                 return
             error, topic = message.error(), str(message.topic())
-            if error is not None and error.code() in UNUSED_GROUP:
+            if is_of_unused_group(error):
                 continue
             if error is not None and error.code() not in END:
                 why = remedy(error)

@@ -26,10 +26,10 @@ __all__ = [
     "PASSING",
     "UNKNOWN_MEMBER",
     "UNREACHABLE",
-    "UNUSED_GROUP",
     "KafkaUnavailableError",
     "is_fatal",
     "is_invalid_name",
+    "is_of_unused_group",
     "is_text_too_long",
     "is_too_large",
     "refusal",
@@ -63,8 +63,6 @@ END = frozenset({KafkaError._PARTITION_EOF})
 """The end of a partition is reached."""
 LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 """The login is refused."""
-UNUSED_GROUP = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})
-"""The consumer group is refused, which does not matter to a consumer that neither joins it nor commits."""
 UNKNOWN_MEMBER = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID})
 """The consumer group does not have this member any more."""
 FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
@@ -105,6 +103,11 @@ def is_fatal(error: KafkaError) -> bool:
 def is_invalid_name(error: KafkaError) -> bool:
     """True if Kafka does not take a text for a topic's name."""
     return error.code() == KafkaError.TOPIC_EXCEPTION
+
+
+def is_of_unused_group(error: KafkaError | None) -> bool:
+    """True if an error refuses the consumer group, which a consumer that neither joins it nor commits does not need."""
+    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 def is_too_large(error: KafkaError) -> bool:

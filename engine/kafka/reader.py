@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from engine.errors import UsageError
 from engine.kafka.clients import NO_GROUP, consumer
-from engine.kafka.errors import END, MISSING, UNUSED_GROUP, is_invalid_name, refusal, unavailable
+from engine.kafka.errors import END, MISSING, is_invalid_name, is_of_unused_group, refusal, unavailable
 from engine.message import Record
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class KafkaTopicReader:
             found = [] if first is None else [first, *self._consumer.consume(_BATCH - 1, 0)]
         except KafkaException as error:
             raise self._translated(error.args[0]) from error
-        return [message for message in found if not _is_of_group(message.error())]
+        return [message for message in found if not is_of_unused_group(message.error())]
 
     def _find(self) -> tuple[int, ...]:
         try:
@@ -269,11 +269,6 @@ class KafkaTopicReader:
 
     def _unreachable(self, why: str = "") -> UnreachableError:
         return unavailable(self._servers, self._trouble or why or "no records came")
-
-
-def _is_of_group(error: KafkaError | None) -> bool:
-    """Returns True if the error concerns the consumer group, which is never used and for which no right is needed."""
-    return error is not None and error.code() in UNUSED_GROUP
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

@@ -17,7 +17,7 @@ import structlog
 
 from engine.errors import HardFailureError
 from engine.kafka.clients import NO_GROUP, consumer
-from engine.kafka.errors import END, UNUSED_GROUP, KafkaUnavailableError
+from engine.kafka.errors import END, KafkaUnavailableError, is_of_unused_group
 from engine.kafka.types import KafkaException, TopicPartition
 
 if TYPE_CHECKING:
@@ -237,6 +237,6 @@ def _first(client: Consumer) -> tuple[KafkaMessage | None, KafkaError | None]:
     while (left := deadline - time.monotonic()) > 0:
         message = client.poll(left)
         error = None if message is None else message.error()
-        if message is None or error is None or error.code() not in UNUSED_GROUP:
+        if not is_of_unused_group(error):
             return message, error
     return None, None

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from engine.errors import HardFailureError
-from engine.kafka.errors import MISSING, PASSING, is_fatal, refusal, remedy
+from engine.kafka.errors import MISSING, PASSING, is_fatal, is_of_unused_group, refusal, remedy
 
 ENGINE = Path(__file__).parents[3] / "engine"
 
@@ -73,3 +73,9 @@ def test_codes_of_errors_are_in_one_package() -> None:
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "KafkaError"
     ]
     assert not named
+
+
+def test_only_a_refused_group_is_passed_over_by_a_consumer_that_does_not_use_it() -> None:
+    assert is_of_unused_group(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    assert not is_of_unused_group(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert not is_of_unused_group(None)
