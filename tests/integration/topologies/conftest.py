@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from engine.embedded import free_ports
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -152,6 +153,16 @@ class TopologyBench:
     def comes_to(self, topic: str, count: int) -> None:
         """Waits until so many records are published."""
         until(lambda: len(self.published(topic)) >= count, 120, f"{count} records in {topic}")
+
+    def commits(self, name: str) -> None:
+        """Waits until the state has been committed with all that was published so far."""
+        folder = self.folder / "var" / "topologies" / f"{self.prefix}-{name}" / "spark" / "commits"
+
+        def numbers() -> set[str]:
+            return {path.name for path in folder.glob("*") if path.name.isdecimal()}
+
+        before = numbers()
+        until(lambda: len(numbers() - before) > 1, 60, "two commits of the state")
 
     def check(self, topic: str) -> None:
         """Each click has changed the totals once, and the totals are those of all clicks."""

@@ -26,6 +26,7 @@ def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_anoth
     bench.comes_to("counts-out", 2_000)
     bench.send_clicks(500)
     bench.comes_to("counts-out", 2_500)
+    bench.commits("counts")
     bench.stop(stopped)
     bench.check("counts-out")
 
