@@ -96,10 +96,10 @@ class StreamsBuilder:
         """The finished topology.
 
         Raises:
-            TopologyError: with every fault: names used twice, topic names that Kafka would refuse, topics that are both
-                read and written, text that its language refuses, splits without branches, no source or no sink.
+            TopologyError: with every fault: names that topics cannot have or that are used twice, topics that are both read
+                and written, text that its language refuses, splits without branches, no source or no sink.
         """
-        faults = [*self._faults, *faults_of(self._nodes)]
+        faults = [*self._faults, *faults_of(self._nodes, self._name)]
         if faults:
             raise TopologyError(faults)
         return Topology(tuple(self._nodes), self._origin, self._name)

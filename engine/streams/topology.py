@@ -24,6 +24,7 @@ from routes.errors import BridgeError
 __all__ = ["Topology", "TopologyError", "faults_of"]
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 
 
 class TopologyError(BridgeError, ValueError):
@@ -81,8 +82,9 @@ class Topology:
         return mermaid(self.nodes)
 
 
-def faults_of(nodes: Sequence[Node]) -> Iterable[str]:
-    """Faults of a topology of these nodes that can be told without a session."""
+def faults_of(nodes: Sequence[Node], name: str = "") -> Iterable[str]:
+    """Faults of a topology of these nodes, and of its name, that can be told without a session."""
+    yield from _name_faults(nodes, name)
     names: set[str] = set()
     for node in nodes:
         if node.name in names:
@@ -106,6 +108,16 @@ def faults_of(nodes: Sequence[Node]) -> Iterable[str]:
             if topic in read:
                 yield f"'{sink.name}': topic '{topic}' is read by '{read[topic]}': records would go round for ever"
     yield from _structure_faults(nodes)
+
+
+def _name_faults(nodes: Sequence[Node], name: str) -> Iterable[str]:
+    """Names of which topics could not be made, in a topology with a name."""
+    rule = "(1 to 100 of a-z, A-Z, 0-9, '.', '_' and '-')"
+    if name and not _NAME.fullmatch(name):
+        yield f"'{name}' is no name of a topology {rule}: topics begin with it"
+    yield from (
+        f"'{node.name}' is no name of a node {rule}" for node in nodes if name and not _NAME.fullmatch(node.name)
+    )
 
 
 def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from engine.router import ByBranch, RoutingLanguage
-from engine.streams import StreamsBuilder, TopologyError
+from engine.streams import StreamsBuilder, TimeWindows, TopologyError, json
 from engine.streams.nodes import Branch, Merge, SinkNode, SourceNode
 
 
@@ -78,3 +80,51 @@ def test_text_is_spark_sql_for_a_builder_without_a_language() -> None:
     builder.stream("in", name="in").filter("x = 1", name="f").select_key("x", name="k").to("out", name="out")
     topology = builder.build()
     assert [getattr(topology.node(name), kind) for name, kind in (("f", "condition"), ("k", "key"))] == ["x = 1", "x"]
+
+
+def test_names_that_topics_cannot_have_are_faults() -> None:
+    builder = StreamsBuilder("order totals")
+    builder.stream("in").filter("x = 1", name="a/b").to("out")
+    with pytest.raises(TopologyError) as error:
+        builder.build()
+    assert [fault.partition(" (")[0] for fault in error.value.faults] == [
+        "'order totals' is no name of a topology",
+        "'a/b' is no name of a node",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("build", "fault"),
+    [
+        (lambda b: b.stream("in").join(b.stream("other"), name="j"), "'j': the join of two streams needs `within`"),
+        (
+            lambda b: b.stream("in").join(b.table("t", value=json("x int")), within="1 s", name="j"),
+            "'j': `within` is for",
+        ),
+        (lambda b: b.stream("in").deduplicate(within="soon", name="d"), "'d': 'soon' is no duration"),
+        (lambda b: b.stream("in").group_by_key().aggregate("a"), "'a': it aggregates nothing"),
+        (
+            lambda b: b.stream("in").group_by_key().count(name="c").suppress(),
+            "'c': suppress is for a windowed aggregate",
+        ),
+        (
+            lambda b: b.stream("in").join(
+                b.stream("x").group_by_key().windowed_by(TimeWindows.of("1 s")).count(), name="j"
+            ),
+            "'j': 'count-1' has windows: make it a stream",
+        ),
+    ],
+)
+def test_wrong_use_is_a_fault_that_names_the_node(build: Callable[[StreamsBuilder], object], fault: str) -> None:
+    builder = StreamsBuilder("faulty")
+    builder.stream("first").to("out")
+    build(builder)
+    with pytest.raises(TopologyError) as error:
+        builder.build()
+    assert error.value.faults[0].startswith(fault)
+
+
+@pytest.mark.parametrize("wrong", [("0 s",), ("1 s", "2 s"), ("-1 s",), ("1 parsec",)])
+def test_windows_that_are_none_are_refused(wrong: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"is no duration|too short|would leave records out"):
+        TimeWindows.of(wrong[0], advance=wrong[1] if len(wrong) > 1 else None)

@@ -287,6 +287,12 @@ public final class Program implements Serializable {
   }
 
   private void add(Node node, KeyKind key, String... parents) {
+    for (Node each : nodes.values()) {
+      if (node instanceof StatefulNode && StatefulNode.number(each.name) == StatefulNode.number(node.name)) {
+        throw new IllegalArgumentException(
+            "its state would be that of '%s': give one of them another name".formatted(each.name));
+      }
+    }
     nodes.put(node.name, node);
     keys.put(node.name, key);
     for (int port = 0; port < parents.length; port++) {

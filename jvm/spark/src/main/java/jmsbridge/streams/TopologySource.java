@@ -78,6 +78,8 @@ public final class TopologySource implements TableProvider {
     private final String run;
     private final RunSettings settings;
     private final Set<TopicPartition> all = new HashSet<>();
+    /** First positions of topics that are new to the topology. */
+    private final Map<TopicPartition, Long> beginnings = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
 
     Stream(String run, RunSettings settings) {
@@ -108,7 +110,7 @@ public final class TopologySource implements TableProvider {
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
       Map<TopicPartition, Long> ends = new HashMap<>(consumer().endOffsets(all));
-      ((Positions) start).next()
+      ofPresentTopics((Positions) start)
           .forEach((at, from) -> ends.computeIfPresent(at, (any, end) -> Math.min(end, from + settings.mostRecords())));
       return new Positions(ends);
     }
@@ -153,11 +155,27 @@ public final class TopologySource implements TableProvider {
     }
 
     private InputPartition[] ranges(Positions start, Map<TopicPartition, Long> ends) {
+      Map<TopicPartition, Long> from = ofPresentTopics(start);
       InputPartition[] ranges = new InputPartition[settings.shares()];
       for (int share = 0; share < ranges.length; share++) {
-        ranges[share] = new ShareRange(run, share, of(share, start.next()), ends == null ? null : of(share, ends));
+        ranges[share] = new ShareRange(run, share, of(share, from), ends == null ? null : of(share, ends));
       }
       return ranges;
+    }
+
+    /** The positions of the topics that the topology reads now; one that is new to it begins with its first record. */
+    private Map<TopicPartition, Long> ofPresentTopics(Positions start) {
+      Map<TopicPartition, Long> found = new HashMap<>(start.next());
+      found.keySet().retainAll(all);
+      Set<TopicPartition> fresh = new HashSet<>(all);
+      fresh.removeAll(found.keySet());
+      if (!fresh.isEmpty()) {
+        beginnings.keySet().retainAll(fresh);
+        fresh.removeAll(beginnings.keySet());
+        beginnings.putAll(consumer().beginningOffsets(fresh));
+        found.putAll(beginnings);
+      }
+      return found;
     }
 
     private static Map<TopicPartition, Long> of(int share, Map<TopicPartition, Long> offsets) {
