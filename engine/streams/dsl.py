@@ -96,8 +96,8 @@ class StreamsBuilder:
         """The finished topology.
 
         Raises:
-            TopologyError: with every fault: names that topics cannot have or that are used twice, topics that are both read
-                and written, text that its language refuses, splits without branches, no source or no sink.
+            TopologyError: with every fault: names that topics cannot have or that are used twice, topics that are both
+                read and written, text that its language refuses, splits without branches, no source or no sink.
         """
         faults = [*self._faults, *faults_of(self._nodes, self._name)]
         if faults:
