@@ -13,7 +13,7 @@ import shlex
 import signal
 import struct
 import subprocess
-import tempfile
+import uuid
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from engine.embedded.java import find_java
 from engine.jars import class_data_options, copies, defaults_copy
-from engine.private import UMASK
+from engine.private import UMASK, nameless_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -102,7 +102,6 @@ _UNREACHED = (
 
 _CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _WAIT_SECONDS = 0.02
-_SUBMIT = ("org.apache.spark.deploy.SparkSubmit", "pyspark-shell")
 
 
 class JvmEndedError(Exception):
@@ -147,11 +146,12 @@ class StartedJvm:
         extra_jars: Path,
         environment: Mapping[str, str],
         log: IO[bytes],
+        folder: Path,
     ) -> None:
         """Starts it, and does not wait for it.
 
-        From `settings` this class uses `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath`; Spark reads
-        the others from the folder that SPARK_CONF_DIR of `environment` names. The output of the JVM goes to `log`.
+        From `settings` this class itself uses `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath`. The
+        output of the JVM goes to `log`. In `folder`, which only this process uses, the JVM says where it listens.
 
         Raises:
             SetupError: Java is missing or too old.
@@ -164,27 +164,36 @@ class StartedJvm:
             *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
         ]
         found = find_java()
-        self._folder = tempfile.TemporaryDirectory()
-        self._connection = Path(self._folder.name, "connection")
-        arguments = Path(self._folder.name, "arguments")
-        # In a file, since options may contain passwords and every user can see the command line of a process.
-        arguments.write_text("".join(f"{_quoted(each)}\n" for each in [*java, *_SUBMIT]))
-        self._process = subprocess.Popen(
-            [found, f"@{arguments}"],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={
-                **environment,
-                "SPARK_HOME": str(_spark_home()),
-                "SPARK_CONNECT_MODE": "0",
-                "PYTHONHASHSEED": "0",
-                _CONNECTION_FILE: str(self._connection),
-            },
-            umask=UMASK,
-            # Ctrl-C in the terminal reaches all processes of the bridge; the Python process stops its JVM in order.
-            preexec_fn=_ignore_interrupts,
-        )
+        self._connection = folder / f"connection-{uuid.uuid4().hex}"
+        properties = "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
+        # Settings and options may contain passwords, every user can see the command line of a process, and a process
+        # that is killed leaves its files.
+        with nameless_file(properties.encode()) as spark_settings:
+            submit = [
+                "org.apache.spark.deploy.SparkSubmit",
+                "--properties-file",
+                _path(spark_settings),
+                "pyspark-shell",
+            ]
+            with nameless_file("".join(f"{_quoted(each)}\n" for each in [*java, *submit]).encode()) as arguments:
+                self._process = subprocess.Popen(
+                    [found, f"@{_path(arguments)}"],
+                    pass_fds=(spark_settings.fileno(), arguments.fileno()),
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={
+                        **environment,
+                        "SPARK_HOME": str(_spark_home()),
+                        "SPARK_CONNECT_MODE": "0",
+                        "PYTHONHASHSEED": "0",
+                        _CONNECTION_FILE: str(self._connection),
+                    },
+                    umask=UMASK,
+                    # Ctrl-C and a service manager's SIGTERM may reach all processes of the bridge; the Python process
+                    # stops its JVM in order, and the JVM ends by itself when the Python process is gone.
+                    preexec_fn=_ignore_signals,
+                )
 
     def connect(self) -> Any:
         """Waits until it listens; returns PySpark's gateway to it, whose `proc` is the process.
@@ -192,12 +201,13 @@ class StartedJvm:
         Raises:
             JvmEndedError: it ended before it listened.
         """
-        with self._folder:
-            while not self._connection.exists():
-                if self._process.poll() is not None:
-                    raise JvmEndedError
-                _pause(self._process)
-            return _connected(self._process, self._connection.read_bytes())
+        while not self._connection.exists():
+            if self._process.poll() is not None:
+                raise JvmEndedError
+            _pause(self._process)
+        content = self._connection.read_bytes()
+        self._connection.unlink()
+        return _connected(self._process, content)
 
     def kill(self) -> None:
         """Ends it at once; for a JVM that nobody is connected to."""
@@ -205,7 +215,6 @@ class StartedJvm:
         self._process.wait()
         if self._process.stdin is not None:
             self._process.stdin.close()
-        self._folder.cleanup()
 
 
 def _connected(process: subprocess.Popen[bytes], content: bytes) -> Any:
@@ -235,8 +244,19 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _ignore_interrupts() -> None:
+def _ignore_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _path(file: IO[bytes]) -> str:
+    """Path under which a process that inherits an open file can open it anew."""
+    return f"/dev/fd/{file.fileno()}"
+
+
+def _escaped(value: str) -> str:
+    """The value with the escapes of a Java properties file."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _quoted(argument: str) -> str:

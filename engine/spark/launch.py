@@ -1,8 +1,7 @@
 """Start of the router's JVM with the settings of its Spark session, before PySpark is imported.
 
-Settings go through a configuration folder of the bridge, not the command line: passwords in `spark.*` stay out of the
-process list, and another Spark installation on the machine has no effect. The output of Spark and its JVM goes to the
-log file, never to the user's terminal.
+The JVM reads its configuration from a folder of the bridge, so that another Spark installation on the machine has no
+effect. The output of Spark and its JVM goes to the log file, never to the user's terminal.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ _JAVA_OPTIONS = (
     *LATE_OPTIMISING,
 )
 
-_SETTINGS = "spark-defaults.conf"
 _LOG_SETTINGS = "log4j2.properties"
 _SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
 """Matches names of secret settings as `routes.keys.secrets` does; Spark's default leaves out half of them."""
@@ -140,20 +138,17 @@ class Launch:
         make_folder(log.parent)
         places = {"spark.local.dir": str(self._folder), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
         merged = {**_DEFAULTS, **places, **settings}
-        _write_settings(self._folder, log, merged)
+        with create_file(self._folder / _LOG_SETTINGS) as file:
+            file.write(_LOG4J.format(log=log.absolute()))
         # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
         options = [
             f"-Djava.io.tmpdir={self._folder}",
             f"-Dlog4j2.configurationFile={self._folder / _LOG_SETTINGS}",
             *_java_options(merged["spark.driver.memory"]),
         ]
-        self._jvm: StartedJvm | None = None
-        try:
-            with log.open("ab") as output:
-                self._jvm = StartedJvm(merged, options, extras, _environment(self._folder), output)
-        finally:
-            if self._jvm is None:
-                self._forget_settings()
+        environment = _environment(self._folder)
+        with log.open("ab") as output:
+            self._jvm: StartedJvm | None = StartedJvm(merged, options, extras, environment, output, self._folder)
 
     def connect(self) -> Any:
         """Waits for the JVM; returns PySpark's gateway to it, whose caller has to end it from then on.
@@ -168,19 +163,12 @@ class Launch:
         except JvmEndedError as error:
             msg = f"Spark's Java process does not start: {_last_line(self._log)} (all of it: {self._log})"
             raise SetupError(msg) from error
-        finally:
-            # The JVM has read the file, which may contain passwords.
-            self._forget_settings()
 
     def abandon(self) -> None:
         """Ends the JVM if nobody has connected to it; no effect otherwise."""
         if self._jvm is not None:
             jvm, self._jvm = self._jvm, None
             jvm.kill()
-            self._forget_settings()
-
-    def _forget_settings(self) -> None:
-        (self._folder / _SETTINGS).unlink()
 
 
 def own_folder(tmp: Path) -> Path:
@@ -210,13 +198,6 @@ def _locked(folder: Path) -> IO[str] | None:
     return None
 
 
-def _write_settings(folder: Path, log: Path, settings: Mapping[str, str]) -> None:
-    lines = "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
-    for name, text in ((_SETTINGS, lines), (_LOG_SETTINGS, _LOG4J.format(log=log.absolute()))):
-        with create_file(folder / name) as file:
-            file.write(text)
-
-
 def _java_options(memory: str) -> Iterator[str]:
     """Options of the JVM for a heap of size `memory` in Spark's notation, in which a bare number means MiB.
 
@@ -225,11 +206,6 @@ def _java_options(memory: str) -> Iterator[str]:
     yield from _JAVA_OPTIONS
     if size := _SIZE.fullmatch(memory.strip().lower()):
         yield f"-Xmn{int(size[1]) * _KIB[size[2] or 'm'] // 3}k"
-
-
-def _escaped(value: str) -> str:
-    """The value with the escapes of a Java properties file."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _environment(folder: Path) -> dict[str, str]:

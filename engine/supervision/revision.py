@@ -6,12 +6,11 @@ read no file, so that a restarted part works by the same configuration as all ot
 
 from __future__ import annotations
 
-import os
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
+from engine.private import nameless_file
 from engine.supervision.parts import ROUTER, Stage, topology_part
 from routes.config.compare import compare
 from routes.errors import BridgeError
@@ -46,11 +45,9 @@ class Revision:
     def opened(self) -> Iterator[int]:
         """Yields the descriptor of a nameless file that holds the snapshot, to be handed to another process.
 
-        The snapshot may hold secrets: no process without the descriptor can open the file, and the file is gone when
-        the last process has closed it.
+        The snapshot may hold secrets, which must not be in a file that others can find.
         """
-        with _nameless_file() as file:
-            file.write(self.snapshot.dump())
+        with nameless_file(self.snapshot.dump()) as file:
             yield file.fileno()
 
 
@@ -100,12 +97,6 @@ def change(old: Revision, new: Revision) -> RevisionChange:
         join=tuple(part for name, part in after.items() if name not in before or name in moves),
         reroutes=ROUTER in changed,
     )
-
-
-def _nameless_file() -> IO[bytes]:
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("jms-bridge"), "wb", buffering=0)
-    return tempfile.TemporaryFile(buffering=0)
 
 
 def _is_server(name: str, parts: Mapping[str, Part]) -> bool:

@@ -10,12 +10,16 @@ from pyspark.sql import SparkSession
 from engine.spark.launch import Launch
 from engine.spark.session import close, open_session
 
+ODD = "a\\b = c:#!\té\nsecond"
+"""A setting with the characters that properties files treat specially."""
+
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "1",
     # As in queries of streams.
     "spark.sql.adaptive.enabled": "false",
+    "spark.test.odd": ODD,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,9 @@ from pyspark.sql import SparkSession
 from engine.jars import jars
 from engine.spark.jvm import MODULE_OPTIONS
 from engine.spark.launch import Launch
-from tests.spark.conftest import SETTINGS
+from tests.spark.conftest import ODD, SETTINGS
+
+SECRET = "Zq9-secret"
 
 
 def test_java_modules_are_open_as_spark_itself_opens_them(spark: SparkSession) -> None:
@@ -53,17 +57,37 @@ def test_what_the_jvm_writes_is_for_one_user(spark: SparkSession) -> None:
     assert "Umask:\t0077" in Path(f"/proc/{gateway.proc.pid}/status").read_text()
 
 
-def test_a_jvm_that_is_not_needed_leaves_no_process_and_no_settings(tmp_path: Path) -> None:
-    launched = Launch(tmp_path, tmp_path / "spark.log", {**SETTINGS, "spark.secret": "x"})
+def test_a_secret_setting_reaches_spark_and_is_in_no_file_while_the_jvm_starts(tmp_path: Path) -> None:
+    launched = Launch(tmp_path, tmp_path / "spark.log", {**SETTINGS, "spark.my.password": SECRET})
     jvm: Any = launched._jvm
-    written = list(tmp_path.rglob("spark-defaults.conf"))
-
-    launched.abandon()
-    launched.abandon()
+    try:
+        while not jvm._connection.exists():
+            assert jvm._process.poll() is None
+            assert _files_with_the_secret(tmp_path) == []
+        assert SECRET.encode() not in Path(f"/proc/{jvm._process.pid}/cmdline").read_bytes()
+    finally:
+        launched.abandon()
+        launched.abandon()
 
     assert jvm._process.poll() is not None
-    assert written
-    assert not list(tmp_path.rglob("spark-defaults.conf"))
+    assert _files_with_the_secret(tmp_path) == []
+
+
+def test_settings_reach_the_session_whatever_their_characters(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.test.odd") == ODD
+
+
+def test_the_jvm_leaves_signals_to_the_python_process(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    os.kill(gateway.proc.pid, signal.SIGTERM)
+    os.kill(gateway.proc.pid, signal.SIGINT)
+
+    assert spark.range(3).count() == 3
+    assert gateway.proc.poll() is None
+
+
+def _files_with_the_secret(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
 
 
 def test_a_launch_does_not_wait_for_the_import_of_pyspark() -> None:
