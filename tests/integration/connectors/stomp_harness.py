@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser, escape
+from tests.processes import pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -150,6 +151,11 @@ class StompHarness:
         assert self._artemis.pid is not None
         os.kill(self._artemis.pid, signal.SIGKILL)
         self._artemis.stop()
+
+    def pause(self) -> None:
+        """Stops the broker's process: what it is sent from now on stays in the network."""
+        assert self._artemis.pid is not None
+        pause(self._artemis.pid)
 
     def start(self) -> None:
         self._artemis.start()
